@@ -79,6 +79,33 @@ def test_depth_counts_calls_from_the_outermost() -> None:
     assert "gpt.h.*.attn.c_fc" in titles(simplify(graph, Folding(depth=4)))
 
 
+@pytest.mark.parametrize("below", ["bottom", "ups.0"])
+def test_a_loop_over_a_list_of_modules_is_named_by_them(below: str) -> None:
+    """As the way up of a UNet: what is below it looks like the end of a round."""
+    program = Program("list.py")
+    x = program.leaf("x")
+
+    def called(path: str, kind: str, inner: Value) -> Value:
+        program.enter(path, kind)
+        first = program.op(f"{kind}Backward0", [(inner, 1)], (1,))
+        made = program.op("ReluBackward0", [(first, 1)], (1,))
+        program.exit()
+        return made
+
+    y = called(below, "Double", x)
+    for number in range(1, 9, 2):
+        up = called(f"ups.{number}", "Up", y)
+        joined = program.op("CatBackward0", [(up, 1), (x, 1)], (1,))
+        y = called(f"ups.{number + 1}", "Double", joined)
+    report = program.report((y, (1.0,)))
+    hierarchy = hierarchy_of(report.graph)
+    (repeat,) = [group for group in hierarchy.groups if group.kind == "repeat"]
+    assert (repeat.title, repeat.count) == ("ups.*", 4)
+    assert hierarchy.template(repeat.id)
+    # The same name as theirs turns no round.
+    assert repeat.type == ("Up Double" if below == "bottom" else "Double Up")
+
+
 def test_what_only_some_rounds_have_is_drawn_with_those_that_have_it() -> None:
     program = Program()
     x = program.leaf("x")

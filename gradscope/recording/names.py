@@ -255,7 +255,11 @@ class ModuleNames:
     def __init__(self, scopes: Scopes, tracker: ModuleTracker) -> None:
         self._roots = tracker.roots
         owners = self._find_owners(scopes, tracker.roots)
-        alone = sum(1 for _, module in owners if _has_parameters(module)) == 1
+        holding = sum(1 for _, module in owners if _has_parameters(module))
+        alone = holding == 1
+        # One that a function made is gone when that has returned; it may have been the only one.
+        gone = [one for one in tracker.roots if one.has_parameters and one.module() is None]
+        self._nameless = gone[0] if gone and holding + len(gone) == 1 else None
         self.paths: dict[int, str] = {}
         self.parameters: dict[int, list[str]] = {}
         self.owners = owners
@@ -270,7 +274,9 @@ class ModuleNames:
         """The dotted path of a recorded place; the class name where a root has no name."""
         root = self._roots[place.root]
         module = root.module()
-        prefix = self.paths.get(id(module), root.type) if module is not None else root.type
+        prefix = "" if root is self._nameless else root.type
+        if module is not None:
+            prefix = self.paths.get(id(module), prefix)
         return ".".join(part for part in (prefix, place.path) if part)
 
     def _find_owners(self, scopes: Scopes, roots: list[RootModule]) -> list[tuple[str, nn.Module]]:

@@ -123,11 +123,35 @@ class _Grouping:
         found = find_repeats([self._word(entry) for entry in stretch])
         contents: list[int] = []
         done = 0
-        for start, period, count in found:
+        ends = [start for start, _, _ in found[1:]] + [len(stretch)]
+        for (first, period, count), end in zip(found, ends, strict=False):
+            start = self._turned(stretch[:end], first, period, count)
             contents += stretch[done:start]
             done = start + period * count
             contents.append(self._repeat(stretch[start:done], period, count, rounds))
         return contents + stretch[done:]
+
+    def _turned(self, stretch: list[int], start: int, period: int, count: int) -> int:
+        """Where rounds begin whose modules are called alike: what comes before a loop, such as the
+        bottom of a UNet, may look like the end of its round."""
+        found, gained, most, whole = start, 0, 0, period * count
+        for last, after in zip(
+            range(start, start + period), stretch[start + whole :], strict=False
+        ):
+            if self._word(after) != self._word(stretch[last]):
+                break
+            before, behind = (
+                self._titles(stretch[at : at + whole : period]) for at in (last, last + period)
+            )
+            gained += ("…" in pattern(before)) - ("…" in pattern(behind))
+            if gained > most:
+                found, most = last + 1, gained
+        return found
+
+    def _titles(self, entries: list[int]) -> list[str]:
+        """What entries are called that are modules; nothing where they are something else."""
+        known = [made for made in map(self.draft.group_of, entries) if made is not None]
+        return [made.title for made in known if made.kind == "module"]
 
     def _repeat(self, entries: list[int], period: int, count: int, rounds: list[GroupDraft]) -> int:
         made = self._described(entries, period, count)
@@ -146,13 +170,16 @@ class _Grouping:
         return entry
 
     def _described(self, entries: list[int], period: int, count: int) -> GroupDraft:
-        """``h.*`` for modules that differ in a number only; else operations and expressions."""
-        first = [self.draft.group_of(entry) for entry in entries[:period]]
-        if all(made is not None and made.kind == "module" for made in first):
-            known = [made for made in map(self.draft.group_of, entries) if made is not None]
-            titles = [pattern([one.title for one in known[i::period]]) for i in range(period)]
-            types = dict.fromkeys(one.type for one in known[:period])
-            return GroupDraft("repeat", _shortened(titles), " ".join(types), count=count)
+        """``h.*`` for modules that differ in a number only, with what the loop does between them;
+        else operations and expressions."""
+        columns = [self._titles(entries[i::period]) for i in range(period)]
+        if all(columns) or any(len(set(titles)) > 1 for titles in columns):
+            first = [self.draft.group_of(entry) for entry in entries[:period]]
+            types = dict.fromkeys(made.type for made in first if made and made.kind == "module")
+            titles = dict.fromkeys(pattern(titles) for titles in columns if titles)
+            # Those in a Sequential have nothing but numbers for names.
+            names = list(types if set(titles) == {"*"} else titles)
+            return GroupDraft("repeat", _shortened(names), " ".join(types), count=count)
         nodes = [self.graph.nodes[node] for entry in entries[:period] for node in self._all(entry)]
         # From the last to the first, as backward comes by.  One expression often makes several
         # nodes; it is said once.
@@ -248,8 +275,8 @@ class _Grouping:
 def pattern(names: Sequence[str]) -> str:
     """What names that differ in one place have in common: ``h.*`` of ``h.0`` and ``h.1``."""
     distinct = list(dict.fromkeys(names))
-    if len(distinct) == 1:
-        return distinct[0]
+    if len(distinct) < 2:
+        return "".join(distinct)
     rows = [re.split(r"(\.)", name) for name in distinct]
     if len({len(row) for row in rows}) == 1:
         columns = zip(*rows, strict=True)

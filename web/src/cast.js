@@ -1,4 +1,5 @@
 // The tree of groups as it is drawn while some repeats are drawn once.  Pure: knows nothing of what is selected or of the screen.
+import { bucket } from "./bucket.js";
 import { groupKey, nodeKey } from "./level.js";
 
 export class Cast {
@@ -16,7 +17,7 @@ export class Cast {
 
   _join() {
     const { model } = this;
-    Object.assign(this, { owner: model.owner.slice(), parent: model.parent.slice(), node: Int32Array.from(model.owner.keys()), children: new Map(), members: new Map(), stood: new Map(), stoodGroups: new Map() });
+    Object.assign(this, { owner: model.owner.slice(), parent: model.parent.slice(), node: Int32Array.from(model.owner.keys()), children: new Map(), members: new Map(), stoodGroups: new Map() });
     const outer = [];
     for (const template of this.templates) {
       const { repeat, rounds } = template;
@@ -26,12 +27,11 @@ export class Cast {
       this.children.set(repeat, model.children[rounds[0]]);
       if (!outer.some((one) => model.before[repeat] >= model.before[one] && model.before[repeat] < model.behind[one])) outer.push(repeat);
     }
-    const nodes = outer.flatMap((repeat) => model.inside(repeat));
+    const nodes = Int32Array.from(outer.flatMap((repeat) => model.inside(repeat))).sort();
     for (const template of this.templates) this._stand(template, nodes);
-    for (const node of nodes.sort((a, b) => a - b)) {
-      if (this.node[node] === node) append(this.members, this.owner[node], node);
-      append(this.stood, this.node[node], node);
-    }
+    for (const node of nodes) if (this.node[node] === node) append(this.members, this.owner[node], node);
+    /** For a node all that it stands for, itself included. */
+    this.stood = bucket(this.node, model.size);
     const { before, behind } = model;
     for (let g = 1; g < model.parent.length; g++) {
       if (outer.some((repeat) => before[g] > before[repeat] && before[g] < behind[repeat])) append(this.stoodGroups, this.groupOf(g), g);
@@ -41,12 +41,12 @@ export class Cast {
   _stand(template, nodes) {
     const rounds = this.rounds.get(template.repeat);
     for (const node of nodes) {
-      const round = template.round.get(this.node[node]);
+      const at = this.node[node] - template.first;
       const owner = template.group.get(this.owner[node]);
       if (owner !== undefined) this.owner[node] = owner;
-      if (round === undefined) continue;
-      rounds[node] = round;
-      this.node[node] = template.node.get(this.node[node]);
+      if (!(template.round[at] >= 0)) continue;
+      rounds[node] = template.round[at];
+      this.node[node] = template.node[at];
     }
   }
 
@@ -145,7 +145,7 @@ export class Cast {
     const found = [];
     if (!repeats.length) return found;
     const note = (number, thing) => number !== null && (found[number] = thing);
-    if (node !== undefined) for (const one of this.stood.get(node) ?? []) note(this.ordinal(repeats, one), { node: one });
+    if (node !== undefined) for (const one of this.stood(node)) note(this.ordinal(repeats, one), { node: one });
     else for (const one of this.stoodGroups.get(group) ?? []) note(this._groupOrdinal(repeats, one), { group: one });
     return found;
   }

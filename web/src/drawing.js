@@ -1,5 +1,6 @@
 // What is drawn and what part of it is in sight.  Which groups are open, and what is selected, viewer.js decides.
 import { Camera } from "./camera.js";
+import { pause } from "./element.js";
 import { Layouts, flatten } from "./layout.js";
 import { Model } from "./model.js";
 import { Gradients, Overlay } from "./overlay.js";
@@ -73,7 +74,7 @@ export class Drawing {
     this.cast = templates.cast(this.open);
     this.drawing = flatten(this.layouts.whole(this.open), this.cast, (repeat) => templates.layer(repeat, this.open));
     this.boxes = new Map(this.drawing.boxes.map((box) => [box.key, box]));
-    this.outline.show(this.drawing.boxes);
+    if (this.isSeen) this.outline.show(this.drawing.boxes);
   }
 
   /** The boxes that are in sight. */
@@ -86,10 +87,23 @@ export class Drawing {
       this.waiting = null;
       this._paint();
       this.river.look();
+      this.rest ??= this._rest();
     });
   }
 
+  /** The graph is drawn first; what is around it comes when it is seen, each part in a task of its own, so that nobody has to wait for all. */
+  async _rest() {
+    await new Promise(requestAnimationFrame);
+    this.isSeen = true;
+    for (const part of [() => this.river.show(), () => this.outline.show(this.drawing.boxes), () => this._show()]) {
+      await pause();
+      part();
+    }
+    this.finder.search.prepare();
+  }
+
   _paint() {
+    this.painted = String(Object.values(this.camera.size));
     this.painter.paint(this.printing ? onPaper(this) : this.scene());
   }
 
@@ -124,7 +138,7 @@ export class Drawing {
   /** A frame in another page gets its size late; who has not moved since sees what was meant. */
   _resized() {
     if (this.isAsPlaced) this._look(this.placed.key);
-    this.draw();
+    if (String(Object.values(this.camera.size)) !== this.painted) this.draw();
   }
 
   /** Whether nobody has moved what was brought into sight. */

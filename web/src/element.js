@@ -12,6 +12,9 @@ export function element(tag, options = {}, ...children) {
   return made;
 }
 
+/** Another task: meanwhile the page answers. */
+export const pause = () => new Promise((done) => setTimeout(done));
+
 let life = new AbortController();
 
 /** Hear of events of the window and the like, for as long as one graph is shown. */

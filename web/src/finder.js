@@ -29,7 +29,7 @@ export class Finder {
     const words = this.input.value;
     if (words.trim() && !this.search.entries) {
       this._list([], [element("li", { class: "faint", text: "reading all names…" })]);
-      await this.search.prepare();
+      await this.search.prepare(true);
       if (this.input.value !== words) return;
     }
     this._show();

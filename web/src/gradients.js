@@ -38,7 +38,7 @@ export function placesEntered(model, group) {
   const places = new Map();
   const note = (node, output) => places.set(output ? `${node}.${output}` : node, [node, output]);
   for (const node of model.inside(group)) {
-    for (const edge of model.incoming(node)) if (!model.isInside(model.source[edge], group)) note(node, model.output[edge]);
+    for (const edge of model.into(node)) if (!model.isInside(model.source[edge], group)) note(node, model.output[edge]);
   }
   for (const root of model.data.roots) if (model.isInside(root.node, group)) note(root.node, root.output);
   return [...places.values()];
@@ -61,7 +61,7 @@ export function strongestPath(model, goal) {
   for (const root of model.rootNodes) strength[root] = Infinity;
   for (let n = 0; n < goal; n++) {
     if (strength[n] < 0) continue;
-    for (const edge of model.outgoing(n)) {
+    for (const edge of model.from(n)) {
       const norm = model.strength(edge);
       const through = Math.min(strength[n], Number.isNaN(norm) ? Infinity : norm);
       if (through > strength[model.target[edge]]) {

@@ -78,10 +78,10 @@ function boxesOf(cast, group, repeats) {
     return boxes.length - 1;
   };
   for (const child of cast.childrenOf(group)) ofChild[child] = add(cast.lone(child));
-  const child = cast.childrenAround(group);
-  const boxOf = cast.owner.map((owner) => (child[owner] < 0 ? -1 : ofChild[child[owner]]));
+  const of = cast.childrenAround(group).map((child) => (child < 0 ? -1 : ofChild[child]));
+  const boxOf = cast.owner.map((owner) => of[owner]);
   const place = new Map(cast.membersOf(group).map((node) => [node, add({ node })]));
-  for (const [node, at] of place) for (const one of cast.stood?.get(node) ?? [node]) boxOf[one] = at;
+  for (const [node, at] of place) for (const one of cast.stood?.(node) ?? [node]) boxOf[one] = at;
   return { boxes, boxOf };
 }
 

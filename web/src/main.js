@@ -32,15 +32,16 @@ function elsewhere(address, isStep) {
 }
 
 async function start() {
+  notice.hidden = true;
   const [first] = (graphs[0] = { ...(await unpack(stored("report"))), graph: 0 }).calls.filter(([number]) => number === graphs[0].call);
   precise(graphs[0].digits);
   const address = location.hash.slice(1) || `show=${graphs[0].overlay}${first ? `&graph=${first[1]}&pass=${first[2]}` : ""}`;
   const { graph } = read(address, 0);
   await show(stored("report", graph) ? graph : 0, address, true);
-  notice.remove();
 }
 
 start().catch((error) => {
+  notice.hidden = false;
   notice.textContent = `This page cannot be drawn: the file is damaged, or the browser is too old. (${error.message})`;
   throw error;
 });

@@ -48,8 +48,16 @@ export class Model {
       this.source[i] = source;
       this.target[i] = source + edges.ahead[i];
     }
-    this.outgoing = bucket(this.source, this.size);
-    this.incoming = bucket(this.target, this.size);
+    this.from = bucket(this.source, this.size);
+    this.into = bucket(this.target, this.size);
+  }
+
+  outgoing(node) {
+    return [...this.from(node)];
+  }
+
+  incoming(node) {
+    return [...this.into(node)];
   }
 
   _nest() {

@@ -18,7 +18,9 @@ export class Gradients {
   get scale() {
     const { model } = this;
     if (model.isSpread) return new SpreadScale([...model.source.keys()].map((edge) => model.onEdge(edge).norm));
-    return new Scale(model.pass ? [...new Set(model.pass.edges)].map((entry) => model.pass.norm[entry]) : []);
+    const { edges, norm } = model.pass ?? { edges: [], norm: [] };
+    const seen = new Uint8Array(norm.length);
+    return new Scale(edges.filter((entry) => !seen[entry] && (seen[entry] = 1)).map((entry) => norm[entry]));
   }
 
   /** What is shown of a box or a round, as a gradient is told; on a line where that is something else. */

@@ -41,7 +41,7 @@ export class River {
   /** Draw it anew: another size, other gradients or other colours. */
   show() {
     const { clientWidth: width, clientHeight: height } = this.element;
-    if (!width || !height || !this.viewer.scale) return;
+    if (!width || !height || !this.viewer.isSeen) return;
     Object.assign(this, { width, height, left: BRACKET + GAP });
     this.profile = profileOf(this.model, Math.min(height, MOST_ROWS));
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);

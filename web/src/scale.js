@@ -2,7 +2,7 @@
 // differ by more than 10 (CIE76) also to people who lack one kind of cones; bars and numbers say the same.
 import { number } from "./format.js";
 
-const STEPS = ["#0b4a8f", "#4b94d1", "#7db8dd", "#c3dff0", "#eef1f3", "#fbe3c4", "#f6b26b", "#e07b1f", "#a84b00"];
+const STEPS = ["#3b5cb9", "#317ac2", "#589ac8", "#7792a7", "#8f9193", "#a7886f", "#b57c4a", "#bf6519", "#ab3e00"];
 
 export class Scale {
   steps = STEPS;
@@ -17,7 +17,7 @@ export class Scale {
    */
   constructor(norms, onlyGrows = false) {
     if (onlyGrows) this.steps = STEPS.slice(4);
-    const sizes = norms.map(Number).filter((x) => x > 0 && Number.isFinite(x)).map(Math.log10).sort((a, b) => a - b);
+    const sizes = Float64Array.from(norms).filter((x) => x > 0 && x < Infinity).sort().map(Math.log10);
     this.known = sizes.length > 0;
     this.from = this.known ? sizes[Math.floor(sizes.length / 32)] : -1;
     this.to = this.known ? sizes.at(-1 - Math.floor(sizes.length / 100)) : 1;

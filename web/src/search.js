@@ -1,4 +1,5 @@
 // Finding nodes and groups by their words.
+import { pause } from "./element.js";
 import { visible } from "./format.js";
 import { inside } from "./words.js";
 
@@ -7,16 +8,21 @@ const MOST = 60;
 /** Milliseconds of work between two chances for the page to answer. */
 const SLICE = 12;
 
-const pause = () => new Promise((done) => (window.requestIdleCallback ?? setTimeout)(done, window.requestIdleCallback ? { timeout: 100 } : 0));
+const idle = window.requestIdleCallback ? () => new Promise((done) => requestIdleCallback(done, { timeout: 100 })) : pause;
 
 export class Search {
   constructor(model) {
     this.model = model;
     this.entries = null;
+    this.known = new Map();
   }
 
-  /** All that can be found.  A hundred thousand texts take time: they are put together in slices, while nothing else is done. */
-  prepare() {
+  /**
+   * All that can be found.  A hundred thousand texts take time: they are put together in slices, while nothing else is done.
+   * @param isAsked whether somebody waits for it
+   */
+  prepare(isAsked) {
+    this.isAsked ||= isAsked;
     this.ready ??= this._all();
     return this.ready;
   }
@@ -27,7 +33,7 @@ export class Search {
     let since = performance.now();
     const breathe = async () => {
       if (performance.now() - since < SLICE) return;
-      await pause();
+      await (this.isAsked ? pause : idle)();
       since = performance.now();
     };
     for (let g = 1; g < model.parent.length; g++) {
@@ -47,11 +53,20 @@ export class Search {
   }
 
   _node(node) {
+    const { model: { data: { nodes: { op, module, origin, variable } } }, known } = this;
+    // Rounds of a loop say the same.
+    const key = this.model.isLeaf(node) ? node : `${op[node]} ${module[node]} ${origin[node]} ${variable[node]}`;
+    if (!known.has(key)) known.set(key, this._words(node));
+    const { text, ...rest } = known.get(key);
+    return { node, text: `${text} #${node}`, ...rest };
+  }
+
+  _words(node) {
     const { model } = this;
     const origin = model.origin(node);
-    const words = [...model.names(node), model.op(node), model.label(node), model.module(node), origin ? `${origin.file}:${origin.line}` : "", `#${node}`];
+    const words = [...model.names(node), model.op(node), model.label(node), model.module(node), origin ? `${origin.file}:${origin.line}` : ""];
     const shown = inside(visible(model.names(node)[0] ?? (model.label(node) || model.title(node))));
-    return { node, text: words.join(" ").toLowerCase(), shown, kind: model.isLeaf(node) ? "leaf" : visible(model.title(node)) };
+    return { text: words.join(" ").toLowerCase(), shown, kind: model.isLeaf(node) ? "leaf" : visible(model.title(node)) };
   }
 
   /** The best matches, those whose shown name is or begins with the words first; and how many there are.  After `prepare`. */

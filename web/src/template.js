@@ -6,13 +6,23 @@ class Template {
   constructor(model, repeat) {
     this.repeat = repeat;
     this.rounds = flat(model, repeat);
-    /** For groups and nodes of all rounds what stands for them, and the number of their round. */
-    this.group = new Map(partsAround(model, this.rounds[0], repeat).map((part) => [part, repeat]));
+  }
+
+  /** Which takes long where there are many rounds. */
+  pair(model) {
+    const { repeat, rounds } = this;
+    if (this.group) return this;
+    /** For groups and nodes of all rounds what stands for them, and the number of their round; nodes from `first` on. */
+    this.group = new Map(partsAround(model, rounds[0], repeat).map((part) => [part, repeat]));
     this.groupRound = new Map();
-    this.node = new Map();
-    this.round = new Map();
-    this.rounds.forEach((round, number) => this._pair(model, round, number));
-    this._addLeaves(model);
+    this.first = model.first[repeat];
+    const nodes = model.inside(repeat);
+    const size = nodes.reduce((most, node) => Math.max(most, node), 0) + 1 - this.first;
+    this.node = new Int32Array(size).fill(-1);
+    this.round = new Int32Array(size).fill(-1);
+    rounds.forEach((round, number) => this._pair(model, round, number));
+    this._addLeaves(model, nodes);
+    return this;
   }
 
   _pair(model, round, number) {
@@ -22,20 +32,20 @@ class Template {
       this.group.set(group, group === round ? this.repeat : drawn);
       this.groupRound.set(group, number);
       const stand = ops(drawn);
-      ops(group).forEach((node, i) => this.node.set(node, stand[i]));
-      for (const node of model.members[group]) this.round.set(node, number);
+      ops(group).forEach((node, i) => (this.node[node - this.first] = stand[i]));
+      for (const node of model.members[group]) this.round[node - this.first] = number;
       model.children[drawn].forEach((child, i) => waiting.push([child, model.children[group][i]]));
     }
   }
 
   /** Leaves stand for each other where the same operation of their rounds uses them first. */
-  _addLeaves(model) {
-    const leaves = [...this.round.keys()].filter((node) => model.isLeaf(node)).map((leaf) => [model.incoming(leaf)[0], leaf]);
+  _addLeaves(model, nodes) {
+    const leaves = nodes.filter((node) => model.isLeaf(node) && this.round[node - this.first] >= 0).map((leaf) => [model.into(leaf)[0], leaf]);
     const drawn = new Map();
     for (const [edge, leaf] of leaves.sort(([a], [b]) => a - b)) {
-      const place = `${this.node.get(model.source[edge])} ${model.slot[edge]}`;
+      const place = `${this.node[model.source[edge] - this.first]} ${model.slot[edge]}`;
       if (!drawn.has(place)) drawn.set(place, leaf);
-      this.node.set(leaf, drawn.get(place));
+      this.node[leaf - this.first] = drawn.get(place);
     }
   }
 }
@@ -106,7 +116,7 @@ export class Templates {
       for (const child of once ? this.contents(g).children : this.model.children[g]) if (open.has(child)) waiting.push(child);
     }
     const name = active.join();
-    if (!this.casts.has(name)) this.casts.set(name, new Cast(this.model, active.map((g) => this.of(g))));
+    if (!this.casts.has(name)) this.casts.set(name, new Cast(this.model, active.map((g) => this.of(g).pair(this.model))));
     return this.casts.get(name);
   }
 

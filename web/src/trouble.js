@@ -55,7 +55,7 @@ function births(model, pass) {
   const [born, given] = [[], []];
   for (let n = 0; n < model.size; n++) {
     const receives = pass.upstream[n].some(isBad);
-    if (!receives && model.outgoing(n).some((edge) => isBad(pass.edges[edge]))) born.push(n);
+    if (!receives && model.from(n).some((edge) => isBad(pass.edges[edge]))) born.push(n);
     else if (receives && model.rootNodes.has(n)) given.push(n);
   }
   return born.length ? born : given;

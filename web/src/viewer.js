@@ -1,7 +1,7 @@
 // What is open and selected, and what changes that.  The parts of the page around it only call its methods.
 import { read, stateOf, written } from "./address.js";
 import { Drawing } from "./drawing.js";
-import { forgetListeners, hear } from "./element.js";
+import { forgetListeners, hear, pause } from "./element.js";
 import { plural } from "./format.js";
 import { strongestPath } from "./gradients.js";
 import { listenToKeys } from "./keys.js";
@@ -20,7 +20,6 @@ import { described } from "./words.js";
 
 /** The group that a box opens and closes, 0 for what is none: of a round that is shown what stands for it. */
 const groupOf = (box) => (box?.group === undefined ? 0 : Number(box.key.slice(1)));
-const pause = () => new Promise((done) => setTimeout(done));
 
 export class Viewer extends Drawing {
   /**
@@ -43,7 +42,6 @@ export class Viewer extends Drawing {
     this._rescale();
     this._listen();
     this._start();
-    (window.requestIdleCallback ?? setTimeout)(() => this.finder.search.prepare());
   }
 
   // ------------------------------------------------------------------ going somewhere
@@ -118,8 +116,6 @@ export class Viewer extends Drawing {
     this.selected = key;
     const box = key && this.boxes.get(key);
     this.path = box?.node !== undefined && this.model.isLeaf(box.node) && !(box.each?.length > 1) ? this._marked(box.node) : null;
-    const node = box && (box.node ?? (box.group === undefined ? undefined : this.model.first[box.group]));
-    if (node !== undefined && node !== null) this.river.mark(node);
     this._show();
     this.draw();
   }
@@ -138,7 +134,10 @@ export class Viewer extends Drawing {
   }
 
   _show() {
+    if (!this.isSeen) return;
     const thing = this.thing(this.selected);
+    const node = thing?.node ?? this.model.first[thing?.group];
+    if (node !== undefined) this.river.mark(node);
     this.panel.show(thing, this.path?.list ?? null);
     this.outline.mark(this.selected);
     this.crumbs.show(thing);

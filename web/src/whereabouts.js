@@ -6,7 +6,7 @@ export function linked(model, keyOf, box, forward) {
   const nodes = box.node === undefined ? model.inside(box.group) : [box.node];
   const found = new Set();
   for (const node of nodes) {
-    for (const edge of forward ? model.outgoing(node) : model.incoming(node)) {
+    for (const edge of forward ? model.from(node) : model.into(node)) {
       found.add(keyOf(forward ? model.target[edge] : model.source[edge]));
     }
   }

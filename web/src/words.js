@@ -77,12 +77,12 @@ export function endName(model, key) {
 
 /** The name of a group, and how often it repeats. */
 export function groupWords(model, group) {
-  const { kind, title, type, label, count } = model.group(group);
+  const { kind, title, type, label, count: rounds } = model.group(group);
   const size = plural(model.ops[group], "op");
   if (kind === "repeat") {
     // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
-    const name = type ? repeated(model, group, title, type) : label.split(" → ")[0] || title;
-    return { name: inside(visible(name)), times: ` ×${count}`, size };
+    const name = type ? repeated(model, group, title) : label.split(" → ")[0] || title;
+    return { name: inside(visible(name)), times: ` ×${count(rounds)}`, size };
   }
   return { name: inside(visible(within(model, group, title) || label)), times: "", size };
 }
@@ -115,14 +115,11 @@ export function inRound(model, node) {
   return around && title.startsWith(around) ? title.slice(around.length) : title;
 }
 
-/** What a repeat of modules is called; those that have nothing but numbers for names, as in a Sequential, by their types. */
-function repeated(model, group, title, type) {
+/** What a repeat of modules is called. */
+function repeated(model, group, title) {
   const name = title.split(" → ").map((one) => within(model, group, one)).join(" → ");
-  if (!isNumbers(name)) return name;
-  return isNumbers(title) ? type.replaceAll(" ", " → ") : title;
+  return /^[*→ ]+$/.test(name) ? title : name;
 }
-
-const isNumbers = (name) => /^[*→ ]+$/.test(name);
 
 /** `mlp` rather than `h.11.mlp`, inside `h.11`. */
 function within(model, group, title) {

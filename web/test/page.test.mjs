@@ -42,13 +42,19 @@ async function opened(name, options = {}) {
   });
   const { hash = "" } = options;
   await page.goto(pathToFileURL(`${PAGES}/${name}.html`).href + hash);
-  await page.waitForFunction(() => window.gradscope);
+  await whole(page);
   page.closed = async () => {
     assert.deepEqual(complaints, []);
     await context.close();
   };
   return page;
 }
+
+/** The graph is drawn, and all that comes after it. */
+const whole = async (page) => {
+  await page.waitForFunction(() => window.gradscope?.rest);
+  await page.evaluate(() => window.gradscope.rest);
+};
 
 /** Where the box of a node or group (n3, g2) is on the screen; canvases have no elements to ask. */
 const place = (page, key) =>
@@ -377,7 +383,7 @@ test("one switch goes through the calls of all graphs, and Back returns", async 
   const saved = report("graphs");
   const choice = page.getByLabel("Backward pass");
   // A graph is unpacked when it is first asked for.
-  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.passNumber, model.size, passes.value]) === seen; }, String(wanted), { timeout: 5000 });
+  const shows = (...wanted) => page.waitForFunction((seen) => { const { model, passes } = window.gradscope; return String([model.data.graph, model.passNumber, model.size, passes.value]) === seen && window.gradscope.rest; }, String(wanted), { timeout: 5000 });
   const [one, other] = [saved, saved.others[0]].map(({ graph }) => graph.nodes.length);
   assert.deepEqual(await choice.locator("option").allTextContents(), ["backward call 1", "backward call 2", "backward call 3"]);
   await page.keyboard.press("]");
@@ -393,7 +399,7 @@ test("one switch goes through the calls of all graphs, and Back returns", async 
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Backward pass");
   await page.keyboard.press("Escape");
   await page.reload();
-  await page.waitForFunction(() => window.gradscope);
+  await whole(page);
   await shows(0, 0, one, 0);
   await page.closed();
 });
@@ -414,7 +420,7 @@ test("what colours mean can be chosen, and a link keeps it", async () => {
   const total = memory.kept.reduce((sum, { bytes }) => sum + bytes, 0);
   assert.equal(await page.evaluate(() => window.gradscope.shown.of({ group: 0 }).norm), total);
   await page.reload();
-  await page.waitForFunction(() => window.gradscope);
+  await whole(page);
   assert.equal(await choice.inputValue(), "2");
   const leaf = nodeOf(report("answers"), report("answers").graph.leaves[0].names[0]);
   const [ratio, size] = await page.evaluate((node) => [window.gradscope.overlays[3].of({ node }).norm, window.gradscope.model.upstream(node).norm], leaf);
@@ -523,7 +529,7 @@ for (const [way, put] of Object.entries(FRAMES)) {
     await page.evaluate(`(${put})(document.querySelector("iframe"), ${JSON.stringify(readFileSync(`${PAGES}/transformer.html`, "utf8"))})`);
     await page.waitForFunction(() => frames.length);
     const inner = page.frames()[1];
-    await inner.waitForFunction(() => window.gradscope);
+    await whole(inner);
     const leaf = `n${report("transformer").graph.leaves[0].node}`;
     await inner.evaluate((key) => window.gradscope.select(key), leaf);
     assert.equal(await inner.evaluate(() => window.gradscope.selected), leaf);
@@ -553,6 +559,13 @@ test("it is dark where the reader's system is, and white on paper", chromiumOnly
   const page = await opened("small", { colorScheme: "dark" });
   await page.waitForFunction(() => !window.gradscope.waiting);
   assert.ok((await corner(page)).every((part) => part < 60));
+  // Each step of the scale has a contrast of 3 to white.
+  const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const steps = await page.evaluate(() => window.gradscope.scale.steps);
+  for (const step of steps) {
+    const [r, g, b] = [1, 3, 5].map((i) => linear(parseInt(step.slice(i, i + 2), 16) / 255));
+    assert.ok(1.05 / (0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05) >= 3, step);
+  }
   await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
   assert.deepEqual(await corner(page), [255, 255, 255]);
   await page.emulateMedia({ media: "print" });
@@ -750,7 +763,7 @@ test("a repeat of many rounds is one box with a bar for each, and its parts are 
     const page = await opened(name);
     const first = await strips(page);
     assert.ok(first.boxes <= 8, `${name}: ${first.boxes} boxes`);
-    assert.match(first.words.join("\n"), new RegExp(`[▸▾] (torch.tanh|Linear).* ×${count},`));
+    assert.match(first.words.join("\n"), new RegExp(`[▸▾] (torch.tanh|Linear).* ×${count.toLocaleString("en-US")},`));
     if (name.startsWith("layers")) {
       assert.deepEqual(await standing(page), [count], name);
       await page.closed();
