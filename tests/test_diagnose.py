@@ -51,13 +51,13 @@ from gradscope.model.observations import (
     Location,
     LossTerm,
     LostTerm,
-    Mismatch,
     Observations,
     Oddity,
     Raiser,
     Rounding,
     Saved,
     Step,
+    Stopped,
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo
@@ -1209,6 +1209,41 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"disorders": (Disorder("step again", B, A, 2, parameters=3),)},
         [("GS513", "warning", 8)],
     ),
+    "a step with the gradients of another optimizer": (
+        {"disorders": (Disorder("step shared", B, A, 2, parameters=3),)},
+        [("GS513", "warning", 8)],
+    ),
+    "a scaler made anew": (
+        {"disorders": (Disorder("scaler anew", B, A, 3, parameters=1),)},
+        [("GS522", "warning", 8)],
+    ),
+    "an optimizer made anew for each task": (
+        {"disorders": (Disorder("optimizer anew", B, A, 3, fine=2, parameters=1),)},
+        [],
+    ),
+    "a schedule that is called too seldom": (
+        {"disorders": (Disorder("scheduler seldom", B, A, 3, 0, 40),)},
+        [("GS514", "warning", 8)],
+    ),
+    "a schedule that is called too seldom by then": (
+        {
+            "disorders": (Disorder("scheduler seldom", B, A, 3, 0, 40),),
+            "stopped": Stopped("time", 60),
+        },
+        [],
+    ),
+    "no rate at all": (
+        {"falling_rates": (FallingRate(A, None, 0.0, 0.0, 20, 20, made=C, fallen=True),)},
+        [("GS514", "warning", 9)],
+    ),
+    "rounded away by a tiny rate": (
+        {"effects": (StepEffect(A, "float32", 3, 100, 95, B),)},
+        [("GS313", "warning", 8)],
+    ),
+    "dropped by hand": (
+        {"empty_steps": (EmptyStep(C, 2, zeroed=A, parameters=3),)},
+        [("GS505", "warning", 7)],
+    ),
     "steps and no backward": (
         {"disorders": (Disorder("step alone", B, None, 2),), "steps": ()},
         [("GS509", "warning", 8)],
@@ -1392,8 +1427,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS504", "information", 7)],
     ),
     "clipped a little": ({"alterations": (Alteration(A, "clip_grad_norm_", None, 2.0, 1.0),)}, []),
-    "wrong derivative": ({"mismatches": (Mismatch(0, 1, 2.0, 3.0),)}, [("GS601", "warning", 3)]),
-    "wrong derivative, by the engine": (
+    "wrong derivative": (
         {"functions": (CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),)),)},
         [("GS601", "warning", 3)],
     ),
@@ -1736,6 +1770,15 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     **{(rule, "GS204"): not_finite(rule, dead=1.0) for rule in ("GS101", "GS105")},
     ("GS105", "GS203"): not_finite("GS105", saturated=1.0),
     **{
+        (code, "GS313"): observed(
+            ladder("MulBackward0", factor), effects=(StepEffect(0, "float32", 3, 100, 95, 0),)
+        )
+        for code, factor in (("GS201", 1e-2), ("GS202", 1e2))
+    },
+    ("GS524", "GS521"): observed(
+        plain(), disorders=(Disorder("put back", A, B, 3),), overwrites=(Overwrite(A, 3, 3),)
+    ),
+    **{
         (cut, code): beside(cut, code)
         for cut in ("GS303", "GS304", "GS309")
         for code in ("GS310", "GS311", "GS317")
@@ -1952,7 +1995,8 @@ def test_names_cannot_act(form: str) -> None:
     node = msgspec.structs.replace(hostile.graph.nodes[0], op="RoundBackward0")
     graph = msgspec.structs.replace(hostile.graph, nodes=(node, *hostile.graph.nodes[1:]))
     report = observed(
-        msgspec.structs.replace(hostile, graph=graph), mismatches=(Mismatch(0, 0, 1.0, 2.0),)
+        msgspec.structs.replace(hostile, graph=graph),
+        functions=(CallCheck((0,), "", "wrong", (GradientComparison(0, "", "wrong", 1.0, 2.0),)),),
     )
     report = msgspec.structs.replace(report, findings=diagnose(report))
     assert report.findings

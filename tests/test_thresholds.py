@@ -227,6 +227,24 @@ def out_of_order(kind: OrderKind, times: int) -> Report:
     return observed(plain(), disorders=(Disorder(kind, A, B, times),))
 
 
+def anew(times: int, uses: int, kind: OrderKind = "optimizer anew") -> Report:
+    """An optimizer or a scheduler that was made anew so often, after so many uses."""
+    return observed(plain(), disorders=(Disorder(kind, A, B, times, 0, uses),))
+
+
+def seldom(times: int) -> Report:
+    """A scheduler for ten calls that was called so often."""
+    return observed(plain(), disorders=(Disorder("scheduler seldom", A, B, times, 0, 10),))
+
+
+def nothing(count: int) -> Report:
+    """A loss that a mask of zeros has made 0, in so many calls."""
+    program = Program()
+    y = program.op("MulBackward0", [(program.leaf("w"), 0.0)], (1.0,), "w*mask")
+    steps = tuple(Step(n, loss=0.0, norm=0.0) for n in range(count))
+    return observed(program.report((y, (1.0,))), steps=steps)
+
+
 def remade(times: int, stepped: bool = False) -> Report:
     """Parameters that were made anew for so many backward calls."""
     return observed(plain(), remade=(RemadeParameters(A, times, times, stepped, alone=True),))
@@ -795,6 +813,27 @@ EDGES = (
         ("GS521",),
         observed(plain(), overwrites=(Overwrite(A, 3, 61),)),
     ),
+    Edge("undone.FEWEST_ANEW", anew(3, 10), ("GS522",), anew(2, 10)),
+    Edge("undone.FEW_USES", anew(3, 10), ("GS522",), anew(3, 11)),
+    Edge(
+        "undone.FEW_CALLS", anew(3, 2, "scheduler anew"), ("GS522",), anew(3, 3, "scheduler anew")
+    ),
+    Edge(
+        *("undone.FEWEST_LEFT", out_of_order("losses dropped", 2), ("GS523",)),
+        out_of_order("losses dropped", 1),
+    ),
+    Edge(
+        *("undone.FEWEST_BACK", out_of_order("put back", 3), ("GS524",)),
+        out_of_order("put back", 2),
+    ),
+    Edge(
+        "undone.MOST_BETWEEN",
+        observed(plain(), disorders=(Disorder("put back", A, B, 3, 0, 20),)),
+        ("GS524",),
+        observed(plain(), disorders=(Disorder("put back", A, B, 3, 0, 21),)),
+    ),
+    Edge("unlearned: half of the calls", seldom(5), ("GS514",), seldom(6)),
+    Edge("zero.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),
     Edge("unlearned.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
     Edge(
         "unlearned.FEWEST_MODELS",

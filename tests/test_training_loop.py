@@ -340,3 +340,135 @@ def test_casts_older_than_a_step_are_told(text: str, session: Session) -> None:
 @pytest.mark.parametrize("text", FRESH)
 def test_casts_made_anew_are_not(text: str, session: Session) -> None:
     assert [one.rule for one in found(session, CAST + text) if one.rule == "GS516"] == []
+
+
+# ---------------------------------------------------------------- what is lost without a word
+
+LOOPS = """
+def net():
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+def loss(model):
+    return F.cross_entropy(model(torch.randn(8, 4)), y)
+def optimizer(model, kind=torch.optim.Adam, lr=0.01):
+    return kind(model.parameters(), lr=lr)
+def learn(model, optimizer, then=lambda: None):
+    optimizer.zero_grad()
+    loss(model).backward()
+    then()
+    optimizer.step()
+SGD, schedules = torch.optim.SGD, torch.optim.lr_scheduler
+"""
+SILENT = """
+torch.save(read, "net.pt")
+read = torch.load("net.pt", weights_only=False)
+for step in range(3):
+    learn(read, seventh)
+for step in range(6):
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)  # GS522
+    first.zero_grad()
+    scaler.scale(loss(model)).backward()
+    scaler.step(first)
+    scaler.update()
+for step in range(6):
+    scheduler = schedules.StepLR(first, 9)  # GS522
+    learn(model, first)
+    scheduler.step()
+for step in range(6):
+    learn(model, first)
+    second.step()  # GS513
+def drop():
+    for parameter in other.parameters():
+        parameter.grad = None  # GS505
+third = optimizer(other)
+for step in range(6):
+    learn(other, third, drop)
+fourth = SGD(still.parameters(), lr=1e-9)  # GS313
+fifth = SGD(resting.parameters(), lr=1 // 10)  # GS514
+for step in range(6):
+    loss(still).backward()
+    fourth.step()
+    fourth.zero_grad()
+    loss(resting).backward()
+    fifth.step()
+    fifth.zero_grad()
+cycle = schedules.OneCycleLR(sixth, 0.1, total_steps=30)
+for epoch in range(10):
+    for step in range(3):
+        learn(cycled, sixth)
+    cycle.step()  # GS514
+"""
+MODELS = """
+model, other, still, resting, cycled, read = (net() for _ in range(6))
+first, second, sixth = map(optimizer, (model, model, cycled))
+seventh = SGD(read.parameters(), lr=0.1)  # GS307
+"""
+CALM = """
+for step in range(6):
+    anew, state = optimizer(model), first.state_dict()
+    anew.load_state_dict(state)
+    first = anew
+    learn(model, first)
+for task in range(5):
+    plain = optimizer(model, SGD)
+    learn(model, plain)
+start = copy.deepcopy(model.state_dict())
+for task in range(5):
+    model.load_state_dict(start)
+    fresh = optimizer(model)
+    learn(model, fresh)
+def drop():
+    for parameter in other[0].parameters():
+        parameter.grad = None
+    for parameter in other[2].parameters():
+        parameter.grad = parameter.grad * 0.5
+third, fourth = optimizer(other), optimizer(still, lr=1e-3)
+warm = schedules.LambdaLR(fourth, lambda step: min(step / 5, 1))
+for step in range(12):
+    learn(other, third, drop)
+    learn(still, fourth)
+    warm.step()
+cycle = schedules.OneCycleLR(sixth, 0.1, total_steps=30)
+for step in range(30):
+    learn(cycled, sixth)
+    cycle.step()
+for epoch in range(3):
+    best = None
+    for step in range(4):
+        tried = loss(read)
+        best = tried if best is None or tried < best else best
+    state = torch.zeros(())
+    for step in range(4):
+        state = state + loss(read)
+        last = state * 2
+    seventh.zero_grad()
+    best.backward()
+    last.backward()
+    seventh.step()
+"""
+
+
+def test_what_is_lost_without_a_word(session: Session) -> None:
+    text = f"{LOOPS}{MODELS}{SILENT}"
+    marked = [line for line in text.splitlines() if "# GS" in line]
+    expected = {(line.rpartition("# ")[2], line.strip()) for line in marked}
+    assert set(told(session, text)) == expected
+
+
+def test_what_only_looks_like_it(session: Session) -> None:
+    assert found(session, f"{LOOPS}{MODELS}{CALM}") == []
+
+
+@pytest.mark.parametrize("chosen", ["y > 5", "y >= 0"])
+def test_a_mask_that_selects_nothing(chosen: str, session: Session) -> None:
+    text = f"""
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(5):
+    each = F.cross_entropy(model(x), y, reduction="none")
+    loss = (each * ({chosen}).float()).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+    line = f"loss = (each * ({chosen}).float()).sum()"
+    assert told(session, text) == [("GS205", line)] * (chosen == "y > 5")

@@ -69,9 +69,18 @@ def replacements(facts: Facts) -> dict[str, TrackedParameter]:
     of."""
     old = [item for item in facts.seen.learners if item.gone and _is_idle(item)]
     found: dict[str, TrackedParameter] = {}
+    # What is read from a file, or converted, is known from its first use on only.
+    alive = {
+        number
+        for one in facts.seen.learners
+        if not (one.gone and one.in_module and _is_idle(one))
+        for number in one.held_by
+    }
+    gone = {id(one) for one in old if one.held_by and alive.isdisjoint(one.held_by)}
     for item in facts.seen.learners:
-        if item.late and item.reached and not item.in_optimizer:
-            match = next((one for one in old if _is_match(item, one)), None)
+        if (item.late or gone) and item.reached and not item.in_optimizer:
+            fit = (one for one in old if item.late or id(one) in gone)
+            match = next((one for one in fit if _is_match(item, one)), None)
             if match is not None:
                 old.remove(match)
                 found[item.name] = match
@@ -181,18 +190,23 @@ def _twins(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     tops = {item.name.partition(".")[0] for item in left}
     if any(item.held_by and item.name.partition(".")[0] in tops for item in facts.seen.learners):
         return None
+    found = facts.once(twin_optimizers)
+    if found is None:
+        return None
+    place = facts.location(found[0])
+    where = f" as the one at {place}" if place else ""
+    words = f"two optimizers hold the same parameters: this one{where}"
+    return Evidence(words, found[1], "Give the second optimizer the parameters of this module.")
+
+
+def twin_optimizers(facts: Facts) -> tuple[int | None, int | None] | None:
+    """The lines that make two optimizers which hold the same."""
     members: dict[frozenset[str], int] = {}
     for number, origin in enumerate(facts.seen.optimizers):
         names = frozenset(one.name for one in facts.seen.learners if number in one.held_by)
         other = members.setdefault(names, number)
         if names and origin != facts.seen.optimizers[other]:
-            place = facts.location(facts.seen.optimizers[other])
-            where = f" as the one at {place}" if place else ""
-            return Evidence(
-                f"two optimizers hold the same parameters: this one{where}",
-                origin,
-                "Give the second optimizer the parameters of this module.",
-            )
+            return facts.seen.optimizers[other], origin
     return None
 
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.checks import IGNORES_UPSTREAM, WRITES_UPSTREAM, CallCheck, GradientComparison
-from gradscope.model.observations import Mismatch
 from gradscope.model.plain import Number
 
 NEAR = 0.005
@@ -63,24 +62,11 @@ _OF_UPSTREAM = {WRITES_UPSTREAM: _WRITES, IGNORES_UPSTREAM: _IGNORES}
 def wrong_derivative(facts: Facts) -> Iterable[FindingDraft]:
     """GS601: a custom backward that disagrees with finite differences."""
     told: set[tuple[str, int]] = set()
-    seen = facts.seen
-    for check in (*seen.functions, *map(_of_older_report, seen.mismatches)):
+    for check in facts.seen.functions:
         op = facts.op(check.nodes[0]) if check.nodes else check.function
         if (op, check.order) not in told and check.verdict == "wrong":
             told.add((op, check.order))
             yield _finding(facts, check, op.removesuffix("Backward"))
-
-
-def _of_older_report(mismatch: Mismatch) -> CallCheck:
-    found = GradientComparison(
-        mismatch.input,
-        "",
-        "wrong",
-        mismatch.analytic,
-        mismatch.numeric,
-        element=mismatch.element or None,
-    )
-    return CallCheck((mismatch.node,), "", "wrong", (found,))
 
 
 def _finding(facts: Facts, check: CallCheck, name: str) -> FindingDraft:

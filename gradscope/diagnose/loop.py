@@ -153,15 +153,16 @@ def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
 
 
 def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
+    step = facts.location(entry.origin)
+    where = f" at {step}" if step else ""
     return _unused(
         facts,
-        facts.location(entry.origin),
-        "The optimizer steps, but its gradients are gone: something (zero_grad) dropped them after "
-        "backward.",
+        facts.location(entry.zeroed) or step,
+        f"{facts.expression(entry.zeroed) or 'Something'} drops the gradients between backward and "
+        "the step that needs them.",
         [
-            f"{count(entry.times, 'step')} without any gradient, after a backward call that "
+            f"{count(entry.times, 'step')}{where} without any gradient, after a backward call that "
             "brought some",
-            *_zeroed(facts, "zero_grad is called at {}", entry.zeroed),
         ],
         "Between backward and step nothing may zero the gradients; the order is "
         "`optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`.",

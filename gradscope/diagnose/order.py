@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._left_out import twin_optimizers
 from gradscope.model.loop_observations import Disorder, OrderKind, SummedGradients
 from gradscope.model.observations import Severity
 from gradscope.words import count
@@ -162,6 +163,22 @@ def step_repeated(facts: Facts) -> Iterable[FindingDraft]:
                 "The step is larger than the learning rate says: it goes along a gradient once "
                 "more that belongs to where the parameters were before.",
                 "Call `optimizer.step()` once for each gradient; delete the other call.",
+            )
+    # Where what learns is in no optimizer, the second of two that hold the same was meant for that.
+    out = any(one.reached and one.in_optimizer is False for one in facts.seen.learners)
+    is_told = out and facts.once(twin_optimizers) is not None
+    for entry in _of(facts, "step shared"):
+        if entry.times >= FEWEST_AGAIN and not is_told:
+            yield _finding(
+                facts,
+                entry,
+                "Two optimizers step the same parameters with the same gradients.",
+                f"{count(entry.times, 'time')}; nothing has changed the gradients of "
+                f"{count(entry.parameters, 'parameter')} since "
+                f"{_place(facts, entry.beside, 'the other step')}",
+                "What two optimizers hold is changed twice for one backward call, and each keeps a "
+                "momentum of its own, which knows nothing of the other's steps.",
+                "Give each optimizer other parameters; or call backward again before this step.",
             )
 
 

@@ -25,6 +25,7 @@ from gradscope.diagnose import (
     raised,
     sizes,
     spoiling,
+    undone,
     unlearned,
     values,
     zero,
@@ -89,6 +90,9 @@ _NOT_FINITE: dict[str, Agreement] = {"GS204": "values", "GS205": "values", **_FO
 _SPOILT: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "node")
 _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
 
+# A rate is tiny for a reason.
+_RATE: dict[str, Agreement] = {"GS313": "call"}
+
 _ALL = (
     Rule("GS101", "nonfinite-forward", values.nonfinite_forward, _NOT_FINITE),
     Rule("GS102", "nonfinite-backward", values.nonfinite_backward, {"GS601": "node", **_FOUND_NAN}),
@@ -101,8 +105,8 @@ _ALL = (
     Rule("GS104", "half-underflow", half.half_underflow, {"GS205": "node"}),
     Rule("GS105", "nonfinite-input", values.nonfinite_input, {"GS203": "values", **_NOT_FINITE}),
     Rule("GS106", "nonfinite-step", spoiling.nonfinite_step, _SPOILT),
-    Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient),
-    Rule("GS202", "exploding-gradient", sizes.exploding_gradient, _OVERFLOW),
+    Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient, _RATE),
+    Rule("GS202", "exploding-gradient", sizes.exploding_gradient, {**_OVERFLOW, **_RATE}),
     Rule("GS203", "saturated-activation", sizes.saturated_activation),
     Rule("GS204", "dead-units", sizes.dead_units),
     Rule("GS205", "zero-gradient", zero.zero_gradient, {"GS204": "node"}),
@@ -175,6 +179,9 @@ _ALL = (
     Rule("GS519", "masked-elements-move", unlearned.masked_elements_move),
     Rule("GS520", "derivatives-mixed", looking_for("mixed derivatives")),
     Rule("GS521", "learner-overwritten", unlearned.learner_overwritten),
+    Rule("GS522", "state-lost", undone.state_lost),
+    Rule("GS523", "losses-dropped", undone.losses_dropped),
+    Rule("GS524", "training-undone", undone.training_undone, {"GS521": "place"}),
     Rule("GS531", "samples-mixed", looking_for("view", "softmax", "mean")),
     Rule("GS532", "norm-of-a-part", looking_for("norm of a part")),
     Rule("GS533", "weight-not-detached", looking_for("weight learns")),

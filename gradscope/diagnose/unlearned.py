@@ -94,6 +94,7 @@ def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
         if entry.looks < FEWEST_LOOKS or entry.still < STILL * entry.asked:
             continue
         words = facts.expression(entry.origin) or "The step"
+        is_half = entry.dtype in ("bfloat16", "float16")
         step, cast = facts.location(entry.origin), facts.location(entry.cast)
         where = f", at {step}" if step and cast else ""
         yield facts.finding(
@@ -103,11 +104,16 @@ def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
             evidence=(
                 f"{entry.still / entry.asked:.1%} of the elements with a gradient stayed exactly "
                 f"as they were, in {count(entry.looks, 'step')}{where}",
-                *([f"the parameters are made {entry.dtype} here"] if cast else []),
+                *([f"the parameters are made {entry.dtype} here"] if cast and is_half else []),
             ),
             why="bfloat16 has 8 significant bits, float16 11: a change by less than a 500th (a "
-            "4000th) of a number is rounded away, however often it is made.",
-            remedy="Keep the parameters in float32 and compute under torch.autocast; or use an "
+            "4000th) of a number is rounded away, however often it is made."
+            if is_half
+            else "float32 has 24 significant bits (float64 53): a change by less than a 30 "
+            "millionth of a number is rounded away, however often it is made.",
+            remedy="Give the optimizer a larger learning rate: this one is below 1e-6."
+            if not is_half
+            else "Keep the parameters in float32 and compute under torch.autocast; or use an "
             "optimizer that keeps float32 copies, or a larger learning rate.",
         )
 
@@ -162,6 +168,7 @@ def learner_overwritten(facts: Facts) -> Iterable[FindingDraft]:
 
 def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
     """GS514: a learning rate that ends at next to nothing, while the steps go on."""
+    yield from _seldom(facts)
     for entry in facts.seen.falling_rates:
         if entry.low < max(FEWEST_LOW, LOW_SHARE * entry.steps):
             continue
@@ -169,20 +176,47 @@ def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
         some = f"{entry.groups} of {count(entry.of, 'group')}" * (entry.groups < entry.of)
         yield facts.finding(
             "information" if some else "warning",
-            f"The learning rate{' of ' * bool(some)}{some} ends at next to nothing, and the steps "
-            "go on.",
+            f"The learning rate{' of ' * bool(some)}{some} is next to nothing from the beginning."
+            if entry.low == entry.steps
+            else f"The learning rate{' of ' * bool(some)}{some} ends at next to nothing, and the "
+            "steps go on.",
             location=_setter(facts, entry) or facts.location(entry.origin),
             evidence=_rates(facts, entry),
             why="A step changes a parameter by about the rate; these are lost in its rounding.",
             remedy="The state that is loaded is that of a schedule at its end: to train on, load "
             "the model alone, or a scheduler made for more steps."
             if entry.loaded is not None
+            else "Call the scheduler at every step, or make none."
+            if entry.low == entry.steps and entry.highest and entry.scheduler is None
+            else "Is it the result of a division of whole numbers (`//`)? Give the optimizer a "
+            "rate above 0."
+            if not entry.highest
             else "Give the scheduler a factor between 0 and 1, or the smallest rate that it may "
             "reach; where none is wanted, make none."
             if entry.fallen and entry.made is not None
             else "Is the schedule in units of epochs, and called at every batch, or made for "
             "fewer steps? Give it the right number, or a smallest rate.",
         )
+
+
+def _seldom(facts: Facts) -> Iterable[FindingDraft]:
+    """A schedule in units of steps, and called once an epoch."""
+    for entry in facts.seen.disorders:
+        is_over = facts.seen.stopped is None and facts.seen.failure is None
+        if entry.kind == "scheduler seldom" and is_over and 2 * entry.times <= entry.parameters:
+            yield facts.finding(
+                "warning",
+                f"{facts.expression(entry.origin)} is called {count(entry.times, 'time')}, and its "
+                f"schedule is made for {entry.parameters:,}.",
+                location=facts.location(entry.origin),
+                evidence=(
+                    f"{facts.expression(entry.beside)} counts the {entry.parameters:,} steps of "
+                    "the optimizer, one call for each",
+                ),
+                why="All steps are made with the rates of the beginning of the schedule, which are "
+                "the small ones of a warm-up.",
+                remedy="Call the scheduler after each `optimizer.step()`, in the loop of batches.",
+            )
 
 
 def _setter(facts: Facts, entry: FallingRate) -> Location | None:
@@ -199,9 +233,13 @@ def _rates(facts: Facts, entry: FallingRate) -> Iterable[str]:
     step = facts.location(entry.origin)
     where = f", at {step}" if step else ""
     yield (
-        f"{short(entry.highest)} at most, {short(entry.last)} at the end; less than a "
+        f"0 in all {count(entry.steps, 'step')}{where}"
+        if not entry.highest
+        else f"{short(entry.highest)} at most, {short(entry.last)} at the end; less than a "
         f"millionth of the highest in the last {entry.low:,} of {count(entry.steps, 'step')}{where}"
     )
+    if entry.scheduler is None and entry.made is not None:
+        yield f"as {facts.expression(entry.made)} has made it; nothing has changed it since"
     if entry.scheduler is not None:
         called, made = facts.expression(entry.scheduler), facts.expression(entry.made)
         yield f"set by {called}" + f", of the scheduler made by {made}" * bool(made)

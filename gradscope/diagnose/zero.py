@@ -18,6 +18,9 @@ from gradscope.diagnose._zeros import Zeros, all_zero, is_hinge, size_of, zeroin
 from gradscope.model.observations import Location
 from gradscope.words import count, listed
 
+FEWEST_EMPTY = 5
+"""Backward calls that bring nothing but zeros, and no other, before a loss of 0 is a mistake."""
+
 
 class Stop(NamedTuple):
     """A node where a gradient became zero: why, and what to do."""
@@ -164,8 +167,10 @@ def _passed(facts: Facts, node: int) -> str:
 
 def _stops(facts: Facts) -> list[Stop]:
     """Where gradients became zero for a reason that is known, in backward order."""
-    if _is_satisfied(facts):
-        return [stop for node in zeroing(facts) for stop in _flat(facts, node)]
+    if facts.loss == 0:
+        # As of a hinge whose margin is kept: it has no gradient to give.
+        flat = [stop for node in zeroing(facts) for stop in _flat(facts, node)]
+        return flat or (list(_nothing_learns(facts)) if _is_always(facts) else [])
     found = [
         stop for node in zeroing(facts) for stop in (*_flat(facts, node), *_stuck(facts, node))
     ]
@@ -248,7 +253,7 @@ def _stuck(facts: Facts, node: int) -> Iterable[Stop]:
 
 
 def _nothing_learns(facts: Facts) -> Iterable[Stop]:
-    """A loss that is not 0, and yet every leaf gets nothing but zeros."""
+    """A loss that is not 0, or always was, and yet every leaf gets nothing but zeros."""
     states = [facts.received(leaf)[0].state for leaf in facts.leaf_names if facts.received(leaf)]
     if "zero" not in states or not set(states) <= {"zero", "none", "not reached"}:
         return
@@ -256,8 +261,16 @@ def _nothing_learns(facts: Facts) -> Iterable[Stop]:
     if node is None or is_hinge(facts, node):
         return
     op = facts.op(node)
+    # A mask that was computed from what learns is a rectifier, too, and may be satisfied.
+    is_satisfied = op not in _EMPTY or any(cut.feeds_graph for cut in facts.seen.cuts)
+    if facts.loss == 0 and is_satisfied:
+        return
     yield Stop(node, *next(words for ops, words in _NOTHING_LEARNS if op in ops or not ops))
 
+
+_EQUAL = frozenset({"MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss"})
+_EMPTY = frozenset({"Mul", "Index", *_EQUAL})
+"""What makes a loss of exactly 0, other than a margin that is kept."""
 
 _NOTHING_LEARNS: tuple[tuple[frozenset[str], tuple[str, str]], ...] = (
     (
@@ -266,6 +279,22 @@ _NOTHING_LEARNS: tuple[tuple[frozenset[str], tuple[str, str]], ...] = (
             "Every element lies where it is flat, so its derivative is 0, and no parameter learns.",
             "Look at the bias and the scale of what goes in, or use an activation that passes a "
             "gradient everywhere (softplus, GELU, LeakyReLU).",
+        ),
+    ),
+    (
+        frozenset({"Mul", "Index"}),
+        (
+            "Every element is multiplied by 0, or none is selected: a mask that nothing fits, or "
+            "weights that are all 0. No parameter learns.",
+            "Look at how the mask or the weights are made: another type, a class that never "
+            "comes, a division of whole numbers.",
+        ),
+    ),
+    (
+        _EQUAL,
+        (
+            "Prediction and target are equal in every call: the loss compares a value with itself.",
+            "Is the target another variable, or a network that should be a copy?",
         ),
     ),
     (
@@ -290,9 +319,10 @@ _NOTHING_LEARNS: tuple[tuple[frozenset[str], tuple[str, str]], ...] = (
 """Why an operation passes nothing on, and what to do; the last of any."""
 
 
-def _is_satisfied(facts: Facts) -> bool:
-    """A loss of exactly 0, as of a hinge whose margin is kept, has no gradient to give."""
-    return facts.loss == 0
+def _is_always(facts: Facts) -> bool:
+    """Whether no backward call of the run has brought any leaf anything but zeros."""
+    steps = facts.seen.steps
+    return len(steps) >= FEWEST_EMPTY and all(step.norm == 0 for step in steps)
 
 
 def _has_row_of_one(facts: Facts, node: int) -> bool:

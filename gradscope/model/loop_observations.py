@@ -31,13 +31,25 @@ OrderKind = Literal[
     "step again",
     "scheduler first",
     "scheduler early",
+    "optimizer anew",
+    "scaler anew",
+    "scheduler anew",
+    "step shared",
+    "losses dropped",
+    "put back",
+    "scheduler seldom",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
 between a forward pass and its backward, or between a part of the pass and that; one inside of a
 region of autocast that has cast the parameters before it, and does not cast them again; a step
 without any backward; a second one with the same gradients; a scheduler between backward and step,
-or before all steps."""
+or before all steps; an optimizer, a GradScaler or a scheduler made anew, after so many uses
+(``parameters``) of the one before, for the same parameters; a step with gradients that another
+optimizer has used; backward of the last loss of a loop, made at ``beside``, after so many others;
+parameters put back to what they were, or to random numbers, after at most so many steps; a
+scheduler made, at ``beside``, for as many calls as there were steps (``parameters``), and called
+so many ``times``."""
 
 
 class Disorder(Struct, frozen=True):

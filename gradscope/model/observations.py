@@ -433,18 +433,6 @@ class EmptyStep(Struct, frozen=True):
     in_part: bool = False
 
 
-class Mismatch(Struct, frozen=True):
-    """A custom Function's gradient beside central finite differences, for the worst input element,
-    as older reports
-    hold it instead of ``functions``; ``input`` counts all arguments."""
-
-    node: int
-    input: int
-    analytic: Number
-    numeric: Number
-    element: tuple[int, ...] = ()
-
-
 RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]
 """A custom Function; a hook of the program; what unpacks a saved tensor, a checkpoint's too; an
 operation of torch."""
@@ -581,7 +569,6 @@ class Observations(Struct, frozen=True):
     masked_moves: tuple[MaskedMove, ...] = ()
     statistics: tuple[MovingStatistics, ...] = ()
     shared: tuple[SharedObject, ...] = ()
-    mismatches: tuple[Mismatch, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
     failure: Failure | None = None

@@ -97,6 +97,6 @@ def flat_tensors(*containers: Any) -> list[torch.Tensor]:
 def name_of_call(func: Any) -> str:
     """Torch's name of a function: ``relu``, ``add`` for ``__add__``, ``data`` for the property."""
     name = str(getattr(func, "__name__", func))
-    if name in ("__get__", "__set__"):
+    if name in ("__get__", "__set__", "__delete__"):
         return str(getattr(getattr(func, "__self__", None), "__name__", name))
     return name[2:-2] if name.startswith("__") and name.endswith("__") else name

@@ -1320,6 +1320,27 @@ CASES: tuple[Case, ...] = (
         "https://github.com/tedlasai/learn2refocus/issues/5",
     ),
     Case(
+        "momentum_forgotten",
+        "GS522",
+        "optimizer",
+        "an optimizer for each batch, so that Adam never gets beyond its first step",
+        "",
+    ),
+    Case(
+        "last_batch_only",
+        "GS523",
+        "backward",
+        "backward behind the loop of batches",
+        "",
+    ),
+    Case(
+        "drawn_again_each_epoch",
+        "GS524",
+        "random numbers",
+        "the initialisation stands in the function that trains an epoch",
+        "",
+    ),
+    Case(
         "zeroed_before_step",
         "GS505",
         "zero_grad",

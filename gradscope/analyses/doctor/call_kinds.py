@@ -10,7 +10,7 @@ import torch
 from gradscope.analyses.doctor.values import may_pass
 from gradscope.recording.torch_call import name_of_call
 
-Sort = Literal["none", "event", "data", "call", "grad", "switch", "hook"]
+Sort = Literal["none", "event", "data", "call", "grad", "put", "switch", "hook"]
 
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
@@ -104,10 +104,10 @@ def is_whole(out: Any) -> bool:
 
 def _sort_of(func: Any) -> Sort:
     name = str(getattr(func, "__name__", func))
-    if name in ("__get__", "__set__"):
+    if name in ("__get__", "__set__", "__delete__"):
         accessed = name_of_call(func)
         if accessed == "grad":
-            return "grad" if name == "__get__" else "none"
+            return "grad" if name == "__get__" else "put"
         if name == "__set__":
             return "data" if func == _SET_DATA else "event"
         return "call" if accessed in _READ else "none"

@@ -116,7 +116,7 @@ class DoctorListener(Listener):
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
         told = (self.lost_terms, self.partial_cuts, self.scores)
         self.learners.optimizers.on_step.extend(one.note_step for one in told)
-        self.overwritten = Overwritten(self.learners)
+        self.overwritten = Overwritten(recorder, self.learners)
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder)
         self.aliases = Aliases(recorder)
@@ -184,7 +184,7 @@ class DoctorListener(Listener):
             return IGNORED if frame.f_code.co_filename == _CLIPPING else kind
         # What torch's own code does with a gradient is not the program's reading it.
         if kind.sort == "none" or (
-            kind.sort == "grad" and self.recorder.places.is_foreign(frame.f_code)
+            kind.sort in ("grad", "put") and self.recorder.places.is_foreign(frame.f_code)
         ):
             return IGNORED
         return IN_FULL
@@ -282,6 +282,8 @@ class DoctorListener(Listener):
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
             self.overwritten.note_change(call)
+        elif sort == "put":
+            self.learners.optimizers.drops.note_put(call)
         elif sort == "switch":
             self.switches.note(call)
         elif sort == "grad":
@@ -309,6 +311,7 @@ class DoctorListener(Listener):
             self.alterations.note_clip(call)
             if self.learners.optimizers.order.fresh:
                 self.learners.optimizers.masked.note(call)
+                self.learners.optimizers.drops.note_edit(call)
             self.overwritten.note_change(call)
             self.gradient_graphs.note_edit(call)
             self.aliases.note_edit(call)

@@ -81,7 +81,10 @@ def observations(
         steps=tuple(steps),
         empty_steps=tuple(observed_loop.empty_steps(listener, case.origins)),
         skipped_steps=observed_loop.skipped_steps(listener, case.origins),
-        disorders=tuple(observed_loop.disorders(listener, case.origins)),
+        disorders=(
+            *observed_loop.disorders(listener, case.origins),
+            *observed_loop.planned(listener, case.origins),
+        ),
         wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
         falling_rates=tuple(observed_loop.falling_rates(listener, case.origins)),
         replaced_models=tuple(observed_loop.replaced_models(listener, case.origins)),

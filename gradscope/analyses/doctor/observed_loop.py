@@ -58,7 +58,7 @@ def wasted_graphs(listener: DoctorListener, origins: Origins) -> Iterator[Wasted
 def empty_steps(listener: DoctorListener, origins: Origins) -> Iterator[EmptyStep]:
     """Steps of an optimizer whose gradients had been dropped."""
     for (kind, place), known in listener.learners.optimizers.order.known.items():
-        if kind in ("dropped", "part dropped"):
+        if kind in ("dropped", "part dropped") and known.times > known.fine:
             zeroed = origins.of_place(known.beside)
             yield EmptyStep(
                 origins.of_place(place), known.times, zeroed, known.amount, kind == "part dropped"
@@ -95,6 +95,14 @@ def disorders(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
             )
 
 
+def planned(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
+    """Schedulers that are made for as many calls as there were steps, and were called less."""
+    for place, plan in listener.learners.optimizers.renewed.planned.items():
+        if abs(plan.steps - plan.total) * 10 <= plan.total:
+            called, made = origins.of_place(place), origins.of_place(plan.made)
+            yield Disorder("scheduler seldom", called, made, plan.uses, 0, plan.steps)
+
+
 def wasted_calls(listener: DoctorListener, origins: Origins) -> Iterator[WastedCalls]:
     """Backward calls of which ``zero_grad`` has left nothing."""
     for place, known in listener.learners.optimizers.order.wasted.known.items():
@@ -110,16 +118,18 @@ def falling_rates(listener: DoctorListener, origins: Origins) -> Iterator[Fallin
         if low:
             group = min(low, key=lambda one: one.low)
             lines = map(origins.of_place, known.set_by or ())
+            # What nothing has set is as the optimizer was made.
+            made = known.optimizer if known.made < 0 and not known.set_by else known.made
             yield FallingRate(
                 origins.of_place(place),
                 origins.of_place(known.scheduler),
                 group.highest,
-                group.last,
+                group.last or 0.0,
                 known.steps,
                 group.low,
                 len(low),
                 len(known.groups),
-                origins.of_place(known.made),
+                origins.of_place(made),
                 tuple(line for line in lines if line is not None),
                 group.fallen,
                 origins.of_place(known.loaded),

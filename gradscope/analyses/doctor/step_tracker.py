@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
+from gradscope.analyses.doctor.dropped_losses import DroppedLosses
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
@@ -76,6 +77,8 @@ class StepTracker:
         listener.learners.optimizers.on_changed.append(self._accumulating.note_step)
         self._collapse = Collapse()
         self._stale_parts = StaleParts(listener.recorder, listener.learners.optimizers.order)
+        order = listener.learners.optimizers.order
+        self._dropped_losses = DroppedLosses(listener.recorder, order)
         self._last_sequence = 0
         self._reads = 0
 
@@ -121,6 +124,7 @@ class StepTracker:
             order.starts(made_by._sequence_nr(), place, made.leaves)
             if isinstance(made, FullCapture):
                 self._stale_parts.look(made)
+                self._dropped_losses.look(made, self._last_sequence)
             if kept := kept_casts(made.nodes, made.leaves):
                 recorder = self._listener.recorder
                 around = region(made.call.frame, recorder.places, recorder.sources)
@@ -147,6 +151,7 @@ class StepTracker:
         whole = number(size) if norms else None
         step = self._log.amend(norm=whole, scale=None if scale is None else number(scale))
         learners = self._listener.learners
+        learners.optimizers.drops.brought = 0 < size < math.inf
         learners.optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = list(made.reached())
         learners.note_reached(reached, counts=made.call.accumulates)

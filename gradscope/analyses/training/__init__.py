@@ -10,6 +10,7 @@ For the doctor, which tells it of calls, modules and backward calls; it knows no
            │                  └───────► accumulating                  what adds up before?
            ├──► remade, copies          made anew in each forward, or a deep copy: which one learns?
            ├──► left_behind             which optimizer steps what such a copy has replaced?
+           ├──► renewed, restored, hand_drops    what is made anew, put back, dropped?
            ├──► dropped_results         which edit of a gradient or a parameter changes nothing?
            ├──► made_parameters         which Parameters does the program make itself?
            └──► aliases, stores, statistics            what is kept from step to step, and by whom

@@ -86,10 +86,11 @@ class LoopOrder:
     """What was seen of the order so far.
 
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
-    parameters whose gradient waits for one.
+    parameters whose gradient waits for one; ``latest`` is the place of the last.
     """
 
     steps: int = 0
+    latest: int = -1
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
     known: dict[tuple[OrderKind, int], KnownDisorder] = field(default_factory=dict)
@@ -102,8 +103,8 @@ class LoopOrder:
     _scheduled: dict[int, tuple[int, Ids]] = field(default_factory=dict)
     _since: dict[int, int] = field(default_factory=dict)
     _used: TensorTable[_Use] = field(default_factory=lambda: TensorTable(MAX_USED))
-    _latest: int = -1
     _last_clip: tuple[int, int] = (-1, -1)
+    _shared: set[int] = field(default_factory=set)
     _meanwhile: set[int] = field(default_factory=set)
     _events: int = 0
 
@@ -140,7 +141,7 @@ class LoopOrder:
         self._meanwhile = set()
         for step in self._steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
-                self._note("stale graph", step.place, place, len(changed))
+                self.note("stale graph", step.place, place, len(changed))
 
     def last_steps(self) -> Collection[MadeStep]:
         """The last step of each optimizer."""
@@ -149,7 +150,7 @@ class LoopOrder:
     def note_stale_part(self, carried: int, place: int, changed: int) -> None:
         """``backward`` is about to go through a part that is older than such a step, and leads to
         so many parameters that this has changed."""
-        self._note("stale part", carried, place, changed)
+        self.note("stale part", carried, place, changed)
 
     def casts(self, root: int, kept: Iterable[Cast], region: int, place: int) -> None:
         """The graph of this root holds casts of parameters, made in a region of autocast."""
@@ -165,7 +166,7 @@ class LoopOrder:
         # Where a part is cast anew, the rest may be of a network that only this region trains.
         if after and all(after):
             latest = max(after[0], key=lambda step: step.sequence)
-            self._note("stale cast", region if region >= 0 else place, latest.place, len(after))
+            self.note("stale cast", region if region >= 0 else place, latest.place, len(after))
 
     def clip(self, parameters: Sequence[torch.Tensor], place: int) -> None:
         """Gradients are clipped."""
@@ -177,9 +178,9 @@ class LoopOrder:
         if waiting:
             self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
-            self._fine("clip unused", place)
+            self.fine("clip unused", place)
         elif not again and all(map(self._is_used, parameters[:MAX_ASKED])):
-            self._note("clip unused", place, self._latest, len(ids))
+            self.note("clip unused", place, self.latest, len(ids))
 
     def clipped_of(self, ids: Ids) -> int:
         """The place that clipped the gradients of these, which wait for a step; -1 for none."""
@@ -187,7 +188,7 @@ class LoopOrder:
 
     def scaled(self, clipped: int, place: int) -> None:
         """Gradients that were clipped at the one place are divided by their scale at the other."""
-        self._note("clip scaled", clipped, place, 0)
+        self.note("clip scaled", clipped, place, 0)
 
     def zero(self, ids: Ids, place: int, owner: int) -> None:
         """These gradients are zeroed by an optimizer, or (0) a module."""
@@ -206,21 +207,22 @@ class LoopOrder:
         if ids & self.fresh:
             self._scheduled[optimizer] = (place, ids)
         elif optimizer in self._steps:
-            self._fine("scheduler first", place)
-            self._fine("scheduler early", place)
+            self.fine("scheduler first", place)
+            self.fine("scheduler early", place)
         else:
-            self._note("scheduler early", place, -1, 0)
+            self.note("scheduler early", place, -1, 0)
 
     def step(self, optimizer: int, parameters: Sequence[torch.Tensor], place: int) -> None:
         """An optimizer is about to step."""
         ids = {id(one) for one in parameters}
         self._note_lost(parameters, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
-            self._note("step alone", place, -1, len(ids))
+            self.note("step alone", place, -1, len(ids))
         self._note_window(ids, place)
         self._note_again(optimizer, parameters, ids, place)
+        self._note_shared(optimizer, parameters, ids, place)
         if optimizer in self._scheduled:
-            self._note("scheduler first", self._scheduled.pop(optimizer)[0], place, 0)
+            self.note("scheduler first", self._scheduled.pop(optimizer)[0], place, 0)
 
     def stepped(
         self, optimizer: int, parameters: Sequence[torch.Tensor], place: int, changed: Ids
@@ -234,7 +236,8 @@ class LoopOrder:
         self.bad.stepped(ids)
         self._meanwhile |= ids
         self._drop(ids)
-        for one, gradient in _asked(parameters):
+        shared = (one for one in parameters if id(one) in self._shared)
+        for one, gradient in itertools.chain(_asked(parameters), _asked(shared)):
             self._used[gradient] = _Use(optimizer, _version(gradient), _version(one))
         for known in ids & self._zeroed.keys():
             del self._zeroed[known]
@@ -242,7 +245,7 @@ class LoopOrder:
             self._name_step(place)
         if changed or optimizer not in self._steps:
             self._steps[optimizer] = MadeStep(place, _sequence(), changed)
-        self._latest = place
+        self.latest = place
         if used:
             self._since.clear()
 
@@ -258,10 +261,10 @@ class LoopOrder:
         is_part = bool(ids & self.fresh)
         # A module's own zero_grad may keep a part as it is, on purpose; and who gathers gradients
         # puts them back by hand.
-        if (is_part and not owner) or not all(map(_is_gone, asked)):
+        if (is_part and not owner) or not all(map(is_gone, asked)):
             return
         kind: OrderKind = "part dropped" if is_part else "dropped"
-        self._note(kind, place, at, len(lost))
+        self.note(kind, place, at, len(lost))
 
     def _note_window(self, ids: Ids, place: int) -> None:
         if not ids & self.fresh or not self._since or len(self.windows) >= MAX_PLACES:
@@ -285,7 +288,24 @@ class LoopOrder:
             for one, gradient in _asked(parameters)
         ]
         if uses and all(uses):
-            self._note("step again", place, known.place, len(ids))
+            self.note("step again", place, known.place, len(ids))
+
+    def _note_shared(
+        self, optimizer: int, parameters: Sequence[torch.Tensor], ids: Ids, place: int
+    ) -> None:
+        """Has another optimizer used some of these gradients, and has nothing changed since?"""
+        for other, made in self._steps.items():
+            common = (ids & made.changed) - self.fresh if other != optimizer else set()
+            if not common:
+                continue
+            # Asked from the second time on, when it is known which to remember.
+            self._shared |= common if len(self._shared) < MAX_PLACES else set()
+            uses = [
+                self._used.get(gradient) == (other, _version(gradient), _version(one))
+                for one, gradient in _asked(one for one in parameters if id(one) in common)
+            ]
+            if uses and all(uses):
+                self.note("step shared", place, made.place, len(common))
 
     def _name_step(self, place: int) -> None:
         """The first step of an optimizer is what an early scheduler should have waited for."""
@@ -297,7 +317,7 @@ class LoopOrder:
         """Whether what a parameter holds is none, or what a step has used already."""
         gradient = parameter.grad
         used = self._used.get(gradient)
-        return (used is not None and used.gradient == _version(gradient)) or _is_gone(parameter)
+        return (used is not None and used.gradient == _version(gradient)) or is_gone(parameter)
 
     def _drop(self, ids: Ids) -> None:
         self.fresh -= ids
@@ -313,17 +333,19 @@ class LoopOrder:
             return KnownDisorder()
         return self.known.setdefault((kind, place), KnownDisorder())
 
-    def _fine(self, kind: OrderKind, place: int) -> None:
+    def fine(self, kind: OrderKind, place: int) -> None:
+        """The call at this place was in order."""
         self._of(kind, place).fine += 1
 
-    def _note(self, kind: OrderKind, place: int, beside: int, amount: int) -> None:
+    def note(self, kind: OrderKind, place: int, beside: int, amount: int) -> None:
+        """The call at this place was not, with the one at the other."""
         known = self._of(kind, place)
         known.beside = beside if beside >= 0 else known.beside
         known.times += 1
         known.amount = max(known.amount, amount)
 
 
-def _is_gone(parameter: torch.Tensor) -> bool:
+def is_gone(parameter: torch.Tensor) -> bool:
     """Whether a parameter holds no gradient that a step could use."""
     gradient = parameter.grad
     # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.

@@ -10,7 +10,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from types import FrameType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -19,12 +19,14 @@ from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.analyses.training.data_writers import DataWriters
 from gradscope.analyses.training.data_writers import Sample as DataSample
+from gradscope.analyses.training.hand_drops import HandDrops
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.masked_gradients import MaskedGradients, MaskedSample
 from gradscope.analyses.training.members import Members
 from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.rates import Rates
+from gradscope.analyses.training.renewed import Renewed, keeps_state
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.training.step_effect import Sample, StepEffects
 from gradscope.analyses.training.stores import setting
@@ -70,7 +72,8 @@ class Optimizers:
         on_step: told of the tensors of each step.
 
     ``on_changed`` are told of the tensors that a step has changed, and of its place; ``on_idle`` of
-    the place of a step that finds no gradient it has not used, while others wait.
+    the place of a step that finds no gradient it has not used, while others wait.  ``codes`` are
+    the functions that step, and those that call them.
     """
 
     def __init__(
@@ -89,13 +92,18 @@ class Optimizers:
         self.on_changed: list[Callable[[Iterable[torch.Tensor], int], None]] = []
         self.on_idle: Callable[[int], None] | None = None
         self.members, self._numbers = Members(), Numbers()
-        self.calls = LoopCalls(recorder, self.order, self.rates, self._numbers, self._note_made)
+        self.renewed, self.drops = Renewed(self.order), HandDrops(self.order)
+        self.codes: set[CodeType] = set()
+        self.calls = LoopCalls(
+            recorder, self.order, self.rates, self.renewed, self._numbers, self._note_made
+        )
         self._on_made = on_made
         self._on_given = on_given
         self._recorder = recorder
         self._members: TensorTable[int] = TensorTable(MAX_MEMBERS)
         self._sizes: dict[int, int] = {}
         self._stepped: set[int] = set()
+        self._places: set[int] = set()
         self._running: list[_Step] = []
         self._handles: list[Any] = []
 
@@ -122,8 +130,17 @@ class Optimizers:
 
     def _note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
         self._numbers.of(optimizer)
-        self.members.note_made(optimizer, place, caller, parameters_of(optimizer))
+        tensors = parameters_of(optimizer)
+        self.members.note_made(optimizer, place, caller, tensors)
+        rates = [group.get("lr") for group in optimizer.param_groups]
+        rates = [rate for rate in rates if type(rate) in (int, float)]
+        self.renewed.made("optimizer anew", optimizer, place, tensors, rates)
         self._on_made()
+
+    @property
+    def starts(self) -> int:
+        """How often the program has made an optimizer, or loaded the state of one."""
+        return self.members.made + self.renewed.loads
 
     @property
     def in_closure(self) -> bool:
@@ -180,15 +197,15 @@ class Optimizers:
             self._stepped.add(number)
         tensors = self._meet(optimizer)
         self._note_given(tensors)
-        self.rates.step(
-            optimizer, number, self._place(frame), functools.partial(self._setters, frame)
-        )
+        made, setters = self.members.place_of(optimizer), functools.partial(self._setters, frame)
+        self.rates.step(optimizer, number, self._place(frame), made, setters)
         for told in self.on_step:
             told(tensors)
         # A closure brings the gradients during the step.
         if not given:
             if self.on_idle is not None and self.order.is_idle(tensors):
                 self.on_idle(self._place(frame))
+            self.drops.begin(tensors, self._place(frame), self.compares)
             self.order.step(number, tensors, self._place(frame))
         versions = _versions_of(tensors)
         samples = self.effects.begin(optimizer) if self.compares and not given else []
@@ -249,7 +266,12 @@ class Optimizers:
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             number = self._numbers.of(step.optimizer)
             self.order.stepped(number, tensors, place, step.changed)
-            self.effects.end(step.samples, place)
+            self.renewed.used(step.optimizer, place, keeps_state(step.optimizer))
+            if place not in self._places:
+                self._places.add(place)
+                frames = frames_from(step.frame, self._recorder.places)
+                self.codes.update(frame.f_code for frame in frames)
+            self.effects.end(step.samples, place, self.members.place_of(step.optimizer))
             self.masked.end(step.masked, place)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, self.members.place_of(step.optimizer), place)

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from gradscope.analyses.training.restored import Restored
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.tensors import TensorRef, TensorTable, storage_of
+from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
 MAX_KNOWN = 10_000
@@ -37,13 +39,15 @@ class Overwritten:
     """Such places.
 
     Args:
+        recorder: knows the places.
         learners: know what forward has taken, and what is stepped.
     """
 
-    def __init__(self, learners: TrackedParameters) -> None:
+    def __init__(self, recorder: Recorder, learners: TrackedParameters) -> None:
         self.known: dict[int, KnownOverwrite] = {}
         self._learners = learners
         self._derived: TensorTable[TensorRef] = TensorTable(MAX_KNOWN)
+        self.restored = Restored(recorder, learners.optimizers)
         self._changed: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._memory: dict[int, TensorRef] = {}
         self._leaves = -1
@@ -68,6 +72,7 @@ class Overwritten:
         if not self._is_held(drawn):
             self._changed[drawn] = True
             return
+        self.restored.note(drawn, call)
         sources = [one for tensor in others if (one := self._source(tensor)) is not None]
         place = _caller(call)
         if not sources or (place not in self.known and len(self.known) >= MAX_PLACES):

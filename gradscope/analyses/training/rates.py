@@ -24,19 +24,20 @@ MAX_GROUPS = 100
 @dataclass
 class GroupRate:
     """The highest rate of a group, the one of the last step, and how many of the last steps were
-    made with next to none.  ``fallen``: they came right after the highest."""
+    made with next to none.  ``fallen``: they came right after the highest, or before all others."""
 
     highest: float = 0.0
-    last: float = 0.0
+    last: float | None = None
     low: int = 0
     fallen: bool = False
 
-    def note(self, rate: float, initial: float) -> None:
-        """A step is made with this rate; the schedule multiplies this initial one."""
+    def note(self, rate: float, initial: float, is_zero: bool) -> None:
+        """A step is made with this rate; the schedule multiplies this initial one.  ``is_zero``:
+        the rates of all groups are 0."""
         self.highest = max(self.highest, rate, initial)
-        is_low = rate < NEGLIGIBLE * self.highest
+        is_low = is_zero or rate < NEGLIGIBLE * self.highest
         if is_low and not self.low:
-            self.fallen = self.last == self.highest
+            self.fallen = self.last in (None, self.highest)
         self.low = self.low + 1 if is_low else 0
         self.last = rate
 
@@ -45,7 +46,8 @@ class GroupRate:
 class KnownRates:
     """The steps of one place, the rates of the groups, and the places that called their scheduler
     and made it.  Where there is none, ``set_by`` are the lines that may have set the rates.
-    ``loaded`` is the place that loaded a state, since which all were next to nothing."""
+    ``loaded`` is the place that loaded a state, since which all were next to nothing, and
+    ``optimizer`` the one that made the optimizer."""
 
     groups: list[GroupRate]
     steps: int = 0
@@ -53,6 +55,7 @@ class KnownRates:
     made: int = -1
     set_by: Sequence[int] | None = None
     loaded: int = -1
+    optimizer: int = -1
 
 
 class Rates:
@@ -64,10 +67,12 @@ class Rates:
         self._made: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._loaded: dict[int, int] = {}
 
-    def note_made(self, scheduler: Any, place: int) -> None:
-        """The program has made a scheduler."""
+    def note_made(self, scheduler: Any, optimizer: int, place: int) -> None:
+        """The program has made a scheduler for an optimizer."""
         if len(self._made) < MAX_PLACES:
             self._made[id(scheduler)] = (weakref.ref(scheduler), place)
+            if self._schedulers.get(optimizer, (-1, -1))[0] < 0:
+                self._schedulers[optimizer] = (-1, place)
 
     def schedule(self, scheduler: Any, optimizer: int, place: int) -> None:
         """A scheduler changes the rates of an optimizer."""
@@ -83,9 +88,10 @@ class Rates:
             self._loaded[optimizer] = place
 
     def step(
-        self, optimizer: Any, number: int, place: int, find: Callable[[], Sequence[int]]
+        self, optimizer: Any, number: int, place: int, made: int, find: Callable[[], Sequence[int]]
     ) -> None:
-        """An optimizer, known by this number, steps; ``find`` looks for lines that set rates."""
+        """An optimizer, known by this number and the place that made it, steps; ``find`` looks for
+        lines that set rates."""
         rates = [group.get("lr") for group in optimizer.param_groups[:MAX_GROUPS]]
         if not all(type(rate) in (int, float) for rate in rates):
             return
@@ -96,15 +102,17 @@ class Rates:
             # One more group is another schedule.
             known = self.known[place] = KnownRates([GroupRate() for _ in rates])
         known.steps += 1
+        known.optimizer = made
         here = known.scheduler, known.made
         known.scheduler, known.made = self._schedulers.get(number, here)
+        is_zero = bool(rates) and not any(rates)
         for group, rate, of in zip(known.groups, rates, optimizer.param_groups, strict=False):
-            initial = of.get("initial_lr")
-            group.note(rate, initial if type(initial) in (int, float) else 0.0)
+            initial = of.get("initial_lr", optimizer.defaults.get("lr") if is_zero else 0.0)
+            group.note(rate, initial if type(initial) in (int, float) else 0.0, is_zero)
         is_low = any(group.low for group in known.groups)
         known.loaded = self._loaded.get(number, -1) if is_low else -1
         if not is_low:
             self._loaded.pop(number, None)
         # Once, and only where there is something to tell: to search takes a while.
-        if is_low and known.scheduler < 0 and known.set_by is None:
+        if is_low and known.scheduler < 0 and known.made < 0 and known.set_by is None:
             known.set_by = find()
