@@ -38,21 +38,22 @@ def shortest(value: float, single: bool) -> Number:
 
 # Rounds to float32 without a tensor, which would cost more than all the rest of it.
 _as_single = ctypes.c_float
-_POWERS = array("d", [10**power for power in range(23)])
-"""The powers of ten that a float64 holds exactly."""
+_TENS = [10**power for power in range(56)]
+_POWERS = array("d", map(float, _TENS))
+"""Powers of ten; up to the 22nd a float64 holds them exactly."""
 
 
 def _all_shortest(values: Sequence[float]) -> list[Number]:
     """:func:`shortest` for many float32 values at once, at a tenth of the cost."""
     exact = torch.frombuffer(array("d", values), dtype=torch.float64)
-    size = exact.abs()
-    # Within these bounds all powers of ten are exact, so that the quotient is the nearest float64.
-    ordinary = (size == 0) | ((size > 1e-13) & (size < 1e22))
-    # Any number does in the places of the others: they are done one by one at the end.
-    exact = torch.where(ordinary, exact, 1.0)
+    finite = exact.isfinite()
+    # Any number does in the places of the others: they are written at the end.
+    exact = torch.where(finite, exact, 1.0)
     single, found = exact.float(), exact
     # Zero has no logarithm, and its digits are 0 in any place.
-    place = torch.where(exact == 0, 1.0, exact.abs()).log10().floor().long()
+    size = torch.where(exact == 0, 1.0, exact.abs())
+    place = size.log10().floor().long()
+    digits_of, powers_of = torch.zeros_like(place), torch.zeros_like(place)
     powers = torch.frombuffer(_POWERS, dtype=torch.float64)
     # From many digits to few, so that the shortest that still fits is the one that is left.
     for digits in (9, 8, 7):
@@ -60,10 +61,19 @@ def _all_shortest(values: Sequence[float]) -> list[Number]:
         scale, up = powers[power.abs()], power >= 0
         whole = torch.where(up, exact * scale, exact / scale).round()
         short = torch.where(up, whole / scale, whole * scale)
-        found = torch.where(short.float() == single, short, found)
+        fits = short.float() == single
+        found = torch.where(fits, short, found)
+        digits_of = torch.where(fits, whole.long(), digits_of)
+        powers_of = torch.where(fits, power, powers_of)
     numbers: list[Number] = found.tolist()
-    for position in (~ordinary).nonzero().flatten().tolist():
-        numbers[position] = shortest(values[position], True)
+    # Within these bounds all powers of ten are exact, so that the quotient is the nearest float64.
+    # Elsewhere only the digits are right; python divides whole numbers of any size exactly.
+    far = (~((size > 1e-13) & (size < 1e22))).nonzero().flatten()
+    rows = torch.stack((far, digits_of[far], powers_of[far]), 1).tolist()
+    for position, digits, power in rows:
+        numbers[position] = digits / _TENS[power] if power >= 0 else float(digits * _TENS[-power])
+    for position in (~finite).nonzero().flatten().tolist():
+        numbers[position] = number(values[position])
     return numbers
 
 

@@ -64,10 +64,13 @@ def _has_no_code(tensor: torch.Tensor) -> bool:
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
     """Whether a gradient is what nearly all are: dense, with data, of no class but torch's own."""
+    return is_usual(tensor) and arrives_with_memory(tensor)
+
+
+def is_usual(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is dense and of no class but torch's own, whether it has data or not."""
     # Asked of every result and every gradient: what is asked of nearly all stands here itself.
-    if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor.is_nested:
-        return False
-    return arrives_with_memory(tensor)
+    return type(tensor) is torch.Tensor and tensor.layout is torch.strided and not tensor.is_nested
 
 
 def has_data(still: torch.Tensor) -> bool:
@@ -95,10 +98,8 @@ def has_memory(tensor: torch.Tensor) -> bool:
             # Meta tensors, wrappers and the zeros of autograd have a storage of the right size,
             # and nothing in it.
             return not (tensor.numel() or tensor._is_zerotensor())
-        # As below; what asks a storage for its size is slow.
-        if storage_number and _use_count and _use_count(storage_number(tensor)) == 1:
-            return True
-        return not _is_short(tensor)
+        # What asks a storage for its size is slow.
+        return is_sole(tensor) or not _is_short(tensor)
     except RuntimeError:  # no storage at all: a shell of some kind
         return False
 
@@ -121,10 +122,31 @@ def arrives_with_memory(gradient: torch.Tensor) -> bool:
             return not (gradient.numel() or gradient._is_zerotensor())
     except RuntimeError:
         return False
-    # To resize a storage to a part of itself, python needs that object.
-    if storage_number and _use_count and _use_count(storage_number(gradient)) == 1:
-        return True
-    return _fits(gradient)
+    return is_sole(gradient) or _fits(gradient)
+
+
+def is_sole(tensor: torch.Tensor) -> bool:
+    """Whether a dense tensor is the only holder of its memory: then that is as large as it was
+    made, since to resize it to a part of itself python needs an object that holds it."""
+    try:
+        if not (address_of(tensor) and storage_number and _use_count):
+            return False
+    except RuntimeError:  # no memory at all
+        return False
+    return _use_count(storage_number(tensor)) == 1
+
+
+def are_the_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two dense tensors show the same elements of one memory, in whatever shape."""
+    try:
+        if not address_of(one) == address_of(other) != 0 or one.dtype is not other.dtype:
+            return False
+    except RuntimeError:
+        return False
+    if one.is_contiguous() and other.is_contiguous():
+        return one.numel() == other.numel()
+    steps = zip(one.stride(), one.shape, strict=True)
+    return sorted(steps) == sorted(zip(other.stride(), other.shape, strict=True))
 
 
 def _fits(tensor: torch.Tensor) -> bool:

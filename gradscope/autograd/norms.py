@@ -21,9 +21,9 @@ PART = 262_144
 FEWER = 65_536
 """The same where they do not lie side by side: then there is one running sum only."""
 
-_norm: Callable[..., torch.Tensor] = torch.linalg.vector_norm
+vector_norm: Callable[..., torch.Tensor] = torch.linalg.vector_norm
 
-_SURE = 1e-11
+SURE = 1e-11
 """A norm above it has lost nothing that shows in four digits, however many elements there are."""
 
 _LEAST = {
@@ -40,7 +40,7 @@ def is_exact(norm: float, tensor: torch.Tensor) -> bool:
     that counts has underflowed, and their sum has not overflowed."""
     if not 0 < norm < math.inf:
         return False
-    return norm > _SURE or norm > _LEAST[tensor.dtype] * math.sqrt(2 * tensor.numel())
+    return norm > SURE or norm > _LEAST[tensor.dtype] * math.sqrt(2 * tensor.numel())
 
 
 def norm(tensor: torch.Tensor) -> float:
@@ -49,7 +49,7 @@ def norm(tensor: torch.Tensor) -> float:
     Squares underflow and overflow in the tensor's own dtype: see :func:`is_exact`.
     """
     if tensor.numel() < MANY:
-        return _norm(tensor).item()
+        return vector_norm(tensor).item()
     times = 1
     if 0 in tensor.stride():  # expanded: the same elements again and again
         for dimension, stride in enumerate(tensor.stride()):
@@ -74,7 +74,7 @@ def _square(tensor: torch.Tensor) -> float:
         # It cannot be laid out as one row without a copy.  Norms along the longest dimension are
         # the fewest, and these are added up in float64.
         longest = max(range(tensor.dim()), key=tensor.shape.__getitem__)
-        return float(_norm(_norm(tensor, dim=longest), dtype=torch.float64) ** 2)
+        return float(vector_norm(vector_norm(tensor, dim=longest), dtype=torch.float64) ** 2)
     size = PART if tensor.is_contiguous() else FEWER
     if tensor.numel() <= size:
         return torch.dot(tensor, tensor).item()

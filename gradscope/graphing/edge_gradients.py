@@ -8,7 +8,7 @@ changed, and they are removed whatever happens.  Knows nothing of names or of th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -20,26 +20,9 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf, outputs_of
 from gradscope.autograd.walk import Walked
-from gradscope.graphing.gradient_table import NONE, NOT_REACHED, GradientTable
+from gradscope.graphing.gradient_table import NONE, NOT_REACHED, GradientTable, MeasuredTensor
 
 Gradients = tuple[torch.Tensor | None, ...]
-
-
-class MeasuredTensor(msgspec.Struct, frozen=True, gc=False):
-    """A gradient tensor that was measured: weakly, at which version, and its entry in the table.
-
-    ``version`` is -1 where torch counts none.
-    """
-
-    # Weakly: of a gradient that somebody holds an AccumulateGrad has to make a copy for `.grad`.
-    tensor: weakref.ref[torch.Tensor]
-    version: int
-    entry: int
-
-    def is_still(self, gradient: torch.Tensor) -> bool:
-        """Whether this is that very tensor, unchanged since."""
-        is_it = self.tensor() is gradient
-        return is_it and (self.version == -1 or self.version == gradient._version)
 
 
 class NodeEdges(msgspec.Struct, gc=False):
@@ -187,7 +170,7 @@ class EdgeGradients:
                 if seen.is_still(gradient):
                     break  # passed through unchanged: it was measured when it arrived
             else:
-                seen = self._measure(gradient)
+                seen = self._measure(gradient, place.arrived)
             self._sent[edge], self.edges[edge] = seen, seen.entry
         place.arrived.clear()
 
@@ -212,12 +195,15 @@ class EdgeGradients:
         place.arrived.append(seen)
         return seen.entry
 
-    def _measure(self, gradient: torch.Tensor) -> MeasuredTensor:
+    def _measure(
+        self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor] = ()
+    ) -> MeasuredTensor:
         try:
             version = gradient._version
         except RuntimeError:  # an inference tensor has none
             version = -1
-        return MeasuredTensor(weakref.ref(gradient), version, self.table.add_unseen(gradient))
+        entry = self.table.add_unseen(gradient, arrived)
+        return MeasuredTensor(weakref.ref(gradient), version, entry)
 
 
 def _order(node: LiveNode) -> int:

@@ -7,9 +7,11 @@ Knows nothing of nodes or edges.
 
 from __future__ import annotations
 
+import math
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,9 +19,21 @@ import torch
 
 from gradscope.autograd import histogram
 from gradscope.autograd.decimals import SMALL, all_plain
-from gradscope.autograd.elements import has_data, has_memory, is_ordinary, is_plain
+from gradscope.autograd.elements import (
+    are_the_same,
+    arrives_with_memory,
+    has_data,
+    has_memory,
+    is_ordinary,
+    is_plain,
+    is_sole,
+    is_usual,
+)
 from gradscope.autograd.isolation import fault_of, functions_off
+from gradscope.autograd.norms import MANY, SURE, vector_norm
 from gradscope.autograd.summary import (
+    WIDE,
+    WIDER,
     dense,
     flat_values,
     half_counts,
@@ -84,6 +98,30 @@ class _Known:
         return self.latest() is not None or self._first() is not None
 
 
+class MeasuredTensor(msgspec.Struct, frozen=True, gc=False):
+    """A gradient tensor that was measured: weakly, at which version, and its entry in the table.
+
+    ``version`` is -1 where torch counts none.
+    """
+
+    # Weakly: of a gradient that somebody holds an AccumulateGrad has to make a copy for `.grad`.
+    tensor: weakref.ref[torch.Tensor]
+    version: int
+    entry: int
+
+    def is_still(self, gradient: torch.Tensor) -> bool:
+        """Whether this is that very tensor, unchanged since."""
+        is_it = self.tensor() is gradient
+        return is_it and (self.version == -1 or self.version == gradient._version)
+
+    def shows(self, gradient: torch.Tensor) -> bool:
+        """Whether a gradient is that tensor in another shape, unchanged since."""
+        one = self.tensor()
+        if one is None or self.version == -1 or gradient.is_inference() or not is_usual(one):
+            return False
+        return self.version == gradient._version and are_the_same(one, gradient)
+
+
 class GradientTable:
     """Measures gradients into a table.
 
@@ -103,7 +141,11 @@ class GradientTable:
         histograms: bool = False,
         halves: bool = False,
     ) -> None:
-        self._table: list[GradientInfo] = [GradientInfo("not reached"), GradientInfo("none")]
+        # By entry: each device has its own backward thread, and they call hooks at the same time.
+        self._table = {NOT_REACHED: GradientInfo("not reached"), NONE: GradientInfo("none")}
+        self._entries = count(len(self._table))
+        self._is_quick: frozenset[torch.dtype] = frozenset() if histograms else WIDE
+        self._is_tiny = False
         self._keep = keep
         self._left = limit
         self._histograms = histograms
@@ -112,7 +154,6 @@ class GradientTable:
         self._known: dict[Hashable, _Known] = {}
         self._values: dict[int, Sequence[float]] = {}
         self._pending: list[_Queued] = []
-        # Each device has its own backward thread, and they call hooks at the same time.
         self._lock = threading.Lock()
 
     def note_fault(self, error: Exception) -> None:
@@ -139,28 +180,52 @@ class GradientTable:
                     return self._append(unreadable(still))
             return self.add_unseen(still)
 
-    def add_unseen(self, gradient: torch.Tensor) -> int:
-        """As :meth:`add`, inside of :func:`functions_off`."""
-        with self._lock:
-            try:
-                if is_ordinary(gradient):
-                    return self._add_ordinary(gradient)
-                return self._read(gradient, read)
-            except Exception as error:
-                # This runs inside the program's backward, which must not fail because of us.
-                self.note_fault(error)
-                return self._append(unreadable(gradient))
+    def add_unseen(self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor] = ()) -> int:
+        """As :meth:`add`, inside of :func:`functions_off`; ``arrived`` are gradients that may be
+        this one in another shape."""
+        try:
+            if not is_usual(gradient):
+                with self._lock:
+                    return self._read(gradient, read)
+            return self._add_usual(gradient, arrived)
+        except Exception as error:
+            # This runs inside the program's backward, which must not fail because of us.
+            self.note_fault(error)
+            return self._append(unreadable(gradient))
 
-    def _add_ordinary(self, gradient: torch.Tensor) -> int:
+    def _add_usual(self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor]) -> int:
+        # Nearly all go by here, without a step that can be spared.
         size = gradient.numel()
-        if size <= self._keep:
+        if not is_sole(gradient):
+            # Large ones are known by their memory, the values of few elements stand in the order of
+            # their shape.
+            for seen in arrived if self._keep < size < MANY else ():
+                if seen.shows(gradient):
+                    return seen.entry
+            if not arrives_with_memory(gradient):
+                with self._lock:
+                    return self._read(gradient, read)
+        is_quick = self._keep < size < MANY and gradient.dtype in self._is_quick
+        if is_quick and gradient.is_cpu and not gradient.requires_grad:
+            return self._append(self._size(gradient, name_of(gradient.dtype)))
+        with self._lock:
+            if size >= WORTH_KNOWING and size > self._keep and not gradient.is_inference():
+                return self._add_once(gradient)
             return self._read(gradient, read_ordinary)
-        if size >= WORTH_KNOWING and not gradient.is_inference():
-            return self._add_once(gradient)
-        is_read = self._histograms or self._is_half(gradient) or gradient.requires_grad
-        if is_read or not gradient.is_cpu:
-            return self._read(gradient, read_ordinary)
-        return self._append(size_of_many(gradient, name_of(gradient.dtype)))
+
+    def _size(self, still: torch.Tensor, dtype: str) -> GradientInfo:
+        # Where gradients vanish one after the other needs float64, and is read in that at once.
+        wider = WIDER.get(still.dtype) if self._is_tiny else None
+        norm = (vector_norm(still, dtype=wider) if wider else vector_norm(still)).item()
+        if SURE < norm < math.inf:
+            self._is_tiny = False
+            return GradientInfo("finite", norm=norm, dtype=dtype)
+        if wider is None:
+            self._is_tiny = norm < SURE
+            return size_of_many(still, dtype, norm=norm)
+        if math.isfinite(norm):
+            return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype)
+        return size_of_many(still, dtype)
 
     def _add_once(self, gradient: torch.Tensor) -> int:
         """One whose values are not kept; those are in the order of the shape, so that every shape
@@ -183,8 +248,9 @@ class GradientTable:
             del self._known[next(iter(self._known))]
 
     def _append(self, info: GradientInfo) -> int:
-        self._table.append(info)
-        return len(self._table) - 1
+        entry = next(self._entries)
+        self._table[entry] = info
+        return entry
 
     def _read(self, gradient: torch.Tensor, reader: Reader) -> int:
         size = gradient.numel()
@@ -216,7 +282,7 @@ class GradientTable:
             for entry, values in zip(entries, rows, strict=True):
                 self._table[entry] = msgspec.structs.replace(self._table[entry], values=values)
         self._values.clear()
-        return tuple(self._table)
+        return tuple(self._table[entry] for entry in range(len(self._table)))
 
     def _read_back(self) -> None:
         by_device: dict[torch.device, list[_Queued]] = {}

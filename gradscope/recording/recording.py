@@ -154,12 +154,13 @@ class Recording:
             events.note_change(call.func, call.args, call.kwargs, site)
 
     def _made(self, call: TorchCall) -> None:
-        self.spans.add(*call.sequence_range, call.place)
-        if call.user is not None:
-            self.leaf_names.note(call.place, self.places, call.user, call.args)
+        (first, end), place, user = call.sequence_range, call.place, call.user
+        self.spans.add(first, end, place)
+        if user is not None:
+            self.leaf_names.note(place, self.places, user, call.args)
         if call.out is not None:
             # The last node of a call made its result; those before it are inner steps.
-            self.values.note(call.sequence_range[1] - 1, call.out)
+            self.values.note(end - 1, call.out)
 
     @contextmanager
     def deriving(
