@@ -23,7 +23,7 @@ from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.elements import is_ordinary
 from gradscope.autograd.nodes import LEAF
 from gradscope.autograd.nonfinite import count, read_counts
-from gradscope.autograd.norms import FEWER, is_exact
+from gradscope.autograd.norms import PART, is_exact
 from gradscope.autograd.summary import name_of
 from gradscope.autograd.walk import CUT, make_release_safe, nearest, walk
 from gradscope.graphing.edge_gradients import Gradients
@@ -272,5 +272,5 @@ def _is_read_together(gradient: torch.Tensor) -> bool:
     """Whether one reduction reads many such gradients at once, and none of them wrongly."""
     wide = gradient.dtype in (torch.float32, torch.float64)
     # On the CPU a large one is read by parts: beyond that, torch's own norm has not four digits.
-    is_large = gradient.is_cpu and gradient.numel() > FEWER
+    is_large = gradient.is_cpu and gradient.numel() > PART
     return wide and not is_large and is_ordinary(gradient)
