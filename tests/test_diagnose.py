@@ -345,23 +345,46 @@ def taken_from_itself(sums: int = 1, factor: float = 1.0) -> Report:
     return program.report((program.op("MseLossBackward0", [(rest, 1.0)], (1.0,)), (1.0,)))
 
 
-def summed(op: str, **known: Any) -> Report:
-    """Two backward calls at line 7 for each step at line 8; the loss is made by this op."""
-    program = Program()
-    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
-    report = placed(program.report((program.op(op, [(w, 0.5)], (1.5,), "loss"), (1.0,))), 7, 8, 9)
+def summed(**known: Any) -> Report:
+    """Two backward calls at line 7 for each step at line 8, and their losses are means."""
+    report = plain()
     last = len(report.graph.origins)
-    entry = SummedGradients(last - 3, last - 2, 2, 2, 2)
+    entry = SummedGradients(last - 3, last - 2, 2, 2, 2, means=True)
     if known.pop("clips", False):
         known["clipped"] = last - 1
     return observed(report, accumulations=(msgspec.structs.replace(entry, **known),))
 
 
+def summed_beside(shape: tuple[int, ...]) -> Report:
+    """A term of such a shape, summed at line 4, is added to another for each of two samples."""
+    program = Program()
+    h = program.op("TanhBackward0", [(program.leaf("w", data=(1.0, 2.0), shape=(2,)), 1.0)], (1, 2))
+    program.line = 4
+    total = program.op("SumBackward0", [(h, 1.0)], (3.0, 3.0), "h.sum()")
+    program.line = 5
+    terms = program.op("PowBackward0", [(h, 2.0)], (1, 4), "h ** 2")
+    both = program.op("AddBackward0", [(terms, 1.0), (total, 1.0)], (4, 7), "h ** 2 + h.sum()")
+    report = program.report((program.op("MeanBackward0", [(both, 0.5)], (5.5, 5.5)), (1.0, 1.0)))
+    nodes = [
+        msgspec.structs.replace(node, outputs=(TensorInfo(shape, "float32"),))
+        if "Sum" in node.op
+        else node
+        for node in report.graph.nodes
+    ]
+    graph = msgspec.structs.replace(report.graph, nodes=tuple(nodes))
+    return msgspec.structs.replace(report, graph=graph)
+
+
+def test_a_sum_over_the_batch_is_added_to_each_sample() -> None:
+    assert ("GS530", "warning", 4) in told(summed_beside(()))
+    assert "GS530" not in {rule for rule, _, _ in told(summed_beside((2,)))}
+
+
 def test_sums_of_means_that_nothing_divides() -> None:
-    assert told(summed("MeanBackward0")) == [("GS510", "information", 7)]
-    assert told(summed("MeanBackward0", clips=True)) == [("GS510", "information", 7)]
-    assert told(summed("NllLossBackward0", clips=True, same_loop=True)) == [("GS510", "warning", 7)]
-    assert told(summed("DivBackward0", clips=True, same_loop=True)) == []
+    assert told(summed()) == [("GS510", "information", 7)]
+    assert told(summed(clips=True)) == [("GS510", "information", 7)]
+    assert told(summed(clips=True, same_loop=True)) == [("GS510", "warning", 7)]
+    assert told(summed(clips=True, same_loop=True, means=False)) == []
 
 
 def test_infinity_that_the_program_wrote_is_a_mask() -> None:
@@ -1017,6 +1040,14 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "a target that is the network": (
         {"shared": (SharedObject(("target", "online"), B, given=A),)},
         [("GS315", "warning", 7)],
+    ),
+    "a list that was multiplied": (
+        {"oddities": (Oddity("layer repeated", A, 1, (3, 20, 60), "blocks"),)},
+        [("GS330", "warning", 7)],
+    ),
+    "a cast that leaves nothing": (
+        {"oddities": (Oddity("fraction lost", A, 1, (100,), other=B),)},
+        [("GS536", "warning", 7)],
     ),
     "a state that is no copy": (
         {"shared": (SharedObject(("model", "best"), B, is_state=True),)},

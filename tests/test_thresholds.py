@@ -773,9 +773,15 @@ EDGES = (
     ),
     Edge(
         "order.FEWEST_WINDOWS",
-        summed("MeanBackward0"),
+        summed(),
         ("GS510",),
-        summed("MeanBackward0", steps=1),
+        summed(steps=1),
+    ),
+    Edge(
+        "_oddities.LOST",
+        observed(plain(), oddities=(Oddity("fraction lost", A, 1, (90,)),)),
+        ("GS536",),
+        observed(plain(), oddities=(Oddity("fraction lost", A, 1, (89,)),)),
     ),
     Edge(
         "_oddities.FEWEST_MIXED",

@@ -13,6 +13,9 @@ from gradscope.words import listed
 PADDED = 0.5
 """A position that is padding for more of the samples than this is not the one that was meant."""
 
+LOST = 90
+"""A cast that loses so many hundredths of the numbers leaves next to nothing of them."""
+
 FEWEST_ZERO = 2
 """Uses of a factor of zeros, before anything is said of it."""
 
@@ -70,6 +73,22 @@ _WORDS: dict[OddityKind, _Words] = {
         "The score is one number a sample, and its gradient one vector, which is to have the norm "
         "that the penalty asks for. Where each part has it, the whole has more.",
         "Flatten first: `gradient.flatten(1).norm(dim=1)`.",
+    ),
+    "layer repeated": _Words(
+        "{0} entries of {name} are one and the same layer.",
+        "{1:,} parameters, where {0} layers would have {2:,}",
+        "Multiplying a list repeats the object in it and makes no copies: all entries share their "
+        "weights, and the gradients of all add up in them.",
+        "Make one for each entry: `[Layer(...) for _ in range(n)]`. Where it is meant to be "
+        "shared, give the one layer a name and call it several times.",
+    ),
+    "fraction lost": _Words(
+        "{this} makes whole numbers of fractions, and next to nothing is left of them.",
+        "{0} % of the sum of their sizes is lost, and the result is used{other}",
+        "A cast to a dtype of integers cuts off what stands behind the point: all between -1 and 1 "
+        "becomes 0, and so does the term of the loss that it weighs.",
+        "Keep the numbers in floating point: `.float()`, or `.to(prediction.dtype)`; give only the "
+        "indices a dtype of integers.",
     ),
     "weight learns": _Words(
         "{this} multiplies the log-probability of a sample by what has a gradient itself.",
@@ -178,7 +197,7 @@ _WORDS: dict[OddityKind, _Words] = {
     ),
 }
 _ATTRIBUTES = ("weight drawn", "zero factor")
-_NAMED = (*_ATTRIBUTES, "backward uncalled")
+_NAMED = (*_ATTRIBUTES, "backward uncalled", "layer repeated")
 
 
 def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]:
@@ -201,6 +220,8 @@ def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]
 def _counts(entry: Oddity) -> bool:
     if entry.kind == "padding taken":
         return entry.figures[0] > PADDED * entry.figures[1]
+    if entry.kind == "fraction lost":
+        return entry.figures[0] >= LOST
     fewest = {"zero factor": FEWEST_ZERO, "mixed derivatives": FEWEST_MIXED}
     return entry.times >= fewest.get(entry.kind, 1)
 

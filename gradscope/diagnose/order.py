@@ -31,8 +31,6 @@ FEWEST_SCHEDULED = 2
 FEWEST_WINDOWS = 2
 """Steps after several backward calls each, before these are called an accumulation."""
 
-_MEANS = ("Mean", "NllLoss", "MseLoss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntropy")
-
 
 def clip_unused(facts: Facts) -> Iterable[FindingDraft]:
     """GS506: clipping that is not between backward and step."""
@@ -184,11 +182,8 @@ def step_repeated(facts: Facts) -> Iterable[FindingDraft]:
 
 def accumulation_not_divided(facts: Facts) -> Iterable[FindingDraft]:
     """GS510: several mean losses are added up, and not divided by their number."""
-    root = facts.graph.roots[0].node if facts.graph.roots else None
-    if root is None or not facts.op(root).startswith(_MEANS) or "sum" in facts.words(root):
-        return
     for entry in facts.seen.accumulations:
-        if entry.steps >= FEWEST_WINDOWS and entry.fewest > 1:
+        if entry.means and entry.steps >= FEWEST_WINDOWS and entry.fewest > 1:
             yield _accumulated(facts, entry)
 
 

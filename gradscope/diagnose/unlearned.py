@@ -305,12 +305,14 @@ def _twins(facts: Facts, entry: SharedObject) -> FindingDraft:
 
 def _state(facts: Facts, entry: SharedObject) -> FindingDraft:
     name, state = entry.names
+    used = facts.location(entry.origin)
+    where = f" at {used.file}:{used.line}" if used else ""
     return facts.finding(
         "warning",
         f"{state} is no copy of the state of {name}: what is loaded is what is there.",
-        location=facts.location(entry.given) or facts.location(entry.origin),
+        location=facts.location(entry.given) or used,
         subject=state,
-        evidence=(f"{facts.expression(entry.origin)} copies tensors onto themselves",),
+        evidence=(f"{facts.expression(entry.origin)}{where} copies tensors onto themselves",),
         why="state_dict() gives the parameters themselves, not copies: they have changed with "
         "every step since.",
         remedy="Keep a copy: `copy.deepcopy(model.state_dict())`.",

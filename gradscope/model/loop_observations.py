@@ -107,7 +107,8 @@ class SummedGradients(Struct, frozen=True):
     and most, in how many steps.
 
     ``clipped`` is where their sum was.  ``same_loop``: backward and step stand in one loop, so that
-    each call is a part of a batch, rather than a task of its own.
+    each call is a part of a batch, rather than a task of its own.  ``means``: each of their losses
+    was the mean of what it was computed of.
     """
 
     origin: int | None
@@ -117,6 +118,7 @@ class SummedGradients(Struct, frozen=True):
     steps: int
     clipped: int | None = None
     same_loop: bool = False
+    means: bool = False
 
 
 class RemadeParameters(Struct, frozen=True):
@@ -180,7 +182,7 @@ class MovingStatistics(Struct, frozen=True):
 class SharedObject(Struct, frozen=True):
     """Two ``names`` of one thing of which the program makes the one from the other at ``origin``;
     ``given`` is where it got its second name.  ``is_state``: the state that is loaded is the
-    module's own."""
+    module's own, and was taken at ``given``."""
 
     names: tuple[str, str]
     origin: int | None

@@ -487,7 +487,7 @@ OddityKind = (
     | Literal["padding taken", "padding row", "weight drawn", "zero factor"]
     | Literal["index repeated", "mixed derivatives", "backward uncalled"]
     | Literal["gradient dropped", "parameter dropped", "history dropped"]
-    | Literal["input no log", "target no log", "target log"]
+    | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
 )
 
 
@@ -503,7 +503,9 @@ class Oddity(Struct, frozen=True):
     sums were lost of so many written.  "mixed derivatives" of so many columns at once.  "backward
     uncalled" of a class of modules, ``name``.  "gradient dropped": a function, ``name``, computes
     something of it, and nothing takes the result.  "input no log": an operand of `kl_div` whose
-    probabilities, or their exponentials, add up to 1 along a dimension.
+    probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so many
+    times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so many
+    hundredths of numbers that were cast to whole ones, and used at ``other``.
     """
 
     kind: OddityKind

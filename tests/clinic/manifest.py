@@ -2605,6 +2605,20 @@ CASES: tuple[Case, ...] = (
         "https://github.com/openai/guided-diffusion/issues/167",
     ),
     Case(
+        "draft_heads",
+        "GS330",
+        "blocks",
+        "[ResBlock()] * n puts one block under all heads, and their gradients add up in it",
+        "https://github.com/linkedin/Liger-Kernel/pull/269",
+    ),
+    Case(
+        "planar_vae",
+        "GS530",
+        "Sum",
+        "the log-determinant of each sample is summed over the batch, and weighs 50 times as much",
+        "https://github.com/wohlert/semi-supervised-pytorch/issues/21",
+    ),
+    Case(
         "byol_signals",
         "GS521",
         "overwritten",

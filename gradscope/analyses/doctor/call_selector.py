@@ -63,7 +63,8 @@ class Before:
 
 def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -> CapturedCall:
     """Everything about one call and its graph, as plain data."""
-    scopes = Scopes.of_frames(frames_from(watch.call.frame, listener.recorder.places))
+    frames = list(frames_from(watch.call.frame, listener.recorder.places))
+    scopes = Scopes.of_frames(frames)
     assembler, graph = watch.described(scopes)
     modules = assembler.module_names
     origins = Origins(assembler.origins(), listener.recorder.sources, listener.recorder.places)
@@ -82,6 +83,7 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
         alterations.extend(observed.module_hooks(listener, origins))
     met = [(module, modules.path(place)) for module, place in listener.recorder.modules.met()]
     listener.uncalled.look(module for module, _ in met)
+    listener.repeats.look(modules, frames)
     members = listener.learners.optimizers.members
     graph = with_zeros(graph, passed, watch)
     return CapturedCall(

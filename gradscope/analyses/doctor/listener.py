@@ -25,6 +25,7 @@ from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
+from gradscope.analyses.doctor.lost_fractions import LostFractions
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.paddings import Paddings
@@ -46,6 +47,7 @@ from gradscope.analyses.training.dropped_results import DroppedResults
 from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
 from gradscope.analyses.training.overwritten import Overwritten
+from gradscope.analyses.training.repeated_modules import Repeats
 from gradscope.analyses.training.statistics import FrozenStatistics
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.isolation import functions_off
@@ -111,6 +113,7 @@ class DoctorListener(Listener):
             Paddings(found, lambda leaf: self.learners.place_of(leaf)),
             FixedWeights(found, recorder),
         )
+        self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
@@ -130,6 +133,7 @@ class DoctorListener(Listener):
         self.alterations = Alterations()
         self.learners.optimizers.calls.on_clipped = self.alterations.note_clipping
         self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
+        self.repeats = Repeats(recorder.places, recorder.sources)
         self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
         self.limits = Limits(recorder)
         self.changes = Changes(recorder)
@@ -333,6 +337,8 @@ class DoctorListener(Listener):
                 one.note(call)
         self.broadcasts.note(call)
         self.logarithms.note(call)
+        if not in_place:
+            self.lost_fractions.note(call)
         if not is_function:
             self.cuts.note(call)
             self.constant_losses.note(call)

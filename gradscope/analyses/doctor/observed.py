@@ -43,6 +43,7 @@ from gradscope.model.observations import (
 from gradscope.model.plain import number
 from gradscope.model.report import BackwardPass, Graph
 from gradscope.recording.places import frames_from
+from gradscope.recording.source import Site
 
 
 def observations(
@@ -125,11 +126,19 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
         yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))
     for place, dropped in listener.dropped.known.items():
         yield Oddity(dropped.kind, origins.of_place(place), name=dropped.function)
+    for place, cast in listener.lost_fractions.known.items():
+        if cast.used >= 0:
+            used, share = origins.of_place(cast.used), round(100 * cast.lost)
+            yield Oddity("fraction lost", origins.of_place(place), 1, (share,), other=used)
+    for held in listener.repeats.known.values():
+        sizes = (held.times, held.parameters, held.times * held.parameters)
+        yield Oddity("layer repeated", origins.of_site(held.site), 1, sizes, held.name)
     recorder = listener.recorder
     for known in listener.uncalled.known():
         line = recorder.sources.lines_of(known.code)[0]
-        place = recorder.places.number_of_line(known.code, line)
-        yield Oddity("backward uncalled", origins.of_place(place), name=known.name)
+        # Not a place of its own: one in this code would say that it has run.
+        origin = origins.of_site(Site(known.code, -line))
+        yield Oddity("backward uncalled", origin, name=known.name)
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

@@ -145,7 +145,8 @@ def replaced_models(listener: DoctorListener, origins: Origins) -> Iterator[Repl
 def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[SummedGradients]:
     """Gradients of several backward calls of one place that a step used together."""
     recorder = listener.recorder
-    for (backward, step), window in listener.learners.optimizers.order.windows.items():
+    order = listener.learners.optimizers.order
+    for (backward, step), window in order.windows.items():
         if window.fewest < 2:
             continue
         here, there = recorder.places.site(backward), recorder.places.site(step)
@@ -157,6 +158,7 @@ def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[Summed
             window.steps,
             origins.of_place(window.clipped),
             here is not None and there is not None and recorder.sources.in_one_loop(here, there),
+            order.means.get(backward, False),
         )
 
 

@@ -19,6 +19,7 @@ from gradscope.analyses.doctor.stale_parts import StaleParts
 from gradscope.analyses.doctor.unreached_parts import parts_of_used
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.analyses.training.loop_order import ids_of
+from gradscope.analyses.training.mean_losses import is_mean
 from gradscope.analyses.training.stale_casts import kept_casts, region
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
@@ -122,6 +123,7 @@ class StepTracker:
             place = self._listener.recorder.places.number(made.call.frame)
             order = self._listener.learners.optimizers.order
             order.starts(made_by._sequence_nr(), place, made.leaves)
+            order.note_loss(place, is_mean(made_by))
             if isinstance(made, FullCapture):
                 self._stale_parts.look(made)
                 self._dropped_losses.look(made, self._last_sequence)

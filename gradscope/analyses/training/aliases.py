@@ -34,7 +34,8 @@ EDITS = frozenset(["copy_", "lerp_", "mul_", "add_", "sub_", "data"])
 
 @dataclass
 class KnownAlias:
-    """Two names of one thing, where that was noticed, and where the one was given to the other.
+    """Two names of one thing, where that was noticed, and where the one was given to the other, or
+    the state taken.
 
     ``is_state``: what is loaded into a module is that module's own ``state_dict()``."""
 
@@ -108,8 +109,17 @@ class Aliases:
         frames = list(frames_from(call.user, self._recorder.places))
         owner = _owners(frames, call.operands[0]) if not is_state else None
         names = owner or names
-        site = next(self._given(names, frames), None)
+        site = self._taken(call) if is_state else None
+        site = site or next(self._given(names, frames), None)
         self.known[call.place] = KnownAlias(names, call.place, site, is_state)
+
+    def _taken(self, call: TorchCall) -> Site | None:
+        """The line that took the state which is loaded: torch detaches each tensor of it."""
+        made = self._recorder.events.made(call.operands[1])
+        if made is None or made.site is None or made.function != "detach":
+            return None
+        expression = self._recorder.sources.origin(made.site).expression
+        return made.site if "state_dict()" in expression else None
 
     def _given(self, names: tuple[str, str], frames: list[FrameType]) -> Iterator[Site]:
         """Lines that give the one name to the other."""

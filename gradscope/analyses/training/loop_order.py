@@ -86,7 +86,8 @@ class LoopOrder:
     """What was seen of the order so far.
 
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
-    parameters whose gradient waits for one; ``latest`` is the place of the last.
+    parameters whose gradient waits for one; ``latest`` is the place of the last.  ``means``:
+    whether each loss from a place was a mean.
     """
 
     steps: int = 0
@@ -95,6 +96,7 @@ class LoopOrder:
     ever: set[int] = field(default_factory=set)
     known: dict[tuple[OrderKind, int], KnownDisorder] = field(default_factory=dict)
     windows: dict[tuple[int, int], Window] = field(default_factory=dict)
+    means: dict[int, bool] = field(default_factory=dict)
     wasted: WasteTracker = field(default_factory=WasteTracker)
     bad: BadGradients = field(default_factory=BadGradients)
     _clipped: dict[int, int] = field(default_factory=dict)
@@ -142,6 +144,11 @@ class LoopOrder:
         for step in self._steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
                 self.note("stale graph", step.place, place, len(changed))
+
+    def note_loss(self, place: int, is_mean: bool) -> None:
+        """``backward`` is about to start from a loss, which is a mean or not."""
+        if len(self.means) < MAX_PLACES or place in self.means:
+            self.means[place] = self.means.get(place, True) and is_mean
 
     def last_steps(self) -> Collection[MadeStep]:
         """The last step of each optimizer."""

@@ -29,6 +29,11 @@ def codes_of(frames: Iterable[FrameType]) -> Iterator[CodeType]:
                 yield code
 
 
+def methods(kind: type) -> Iterator[CodeType]:
+    """The code of the functions that a class defines."""
+    return _codes(list(vars(kind).values()))
+
+
 def _codes(members: Iterable[object]) -> Iterator[CodeType]:
     """The code of those that are functions."""
     for member in members:
@@ -39,7 +44,7 @@ def _codes(members: Iterable[object]) -> Iterator[CodeType]:
             yield function.__code__
 
 
-def _in_sight(frames: Iterable[FrameType]) -> set[CodeType]:
+def in_sight(frames: Iterable[FrameType]) -> set[CodeType]:
     """The code of the frames, and of all functions and methods in their modules, and in those that
     these have imported."""
     frames = list(frames)
@@ -49,7 +54,7 @@ def _in_sight(frames: Iterable[FrameType]) -> set[CodeType]:
     for scope in [*outer, *inner]:
         for value in list(scope.values()):
             is_class = issubclass(type(value), type)
-            found.update(_codes(list(vars(value).values()) if is_class else [value]))
+            found.update(methods(value) if is_class else _codes([value]))
     return found
 
 
@@ -96,7 +101,7 @@ def setting(
     key: str, frames: Iterable[FrameType], sources: Sources, places: Places
 ) -> Iterator[tuple[CodeType, int]]:
     """The lines that give this key of an optimizer's groups a value, each once."""
-    known = [code for code in _in_sight(frames) if "param_groups" in code.co_names]
+    known = [code for code in in_sight(frames) if "param_groups" in code.co_names]
     codes = [code for code in known if places.is_own(code)]
     lines: set[tuple[CodeType, int]] = set()
     for site in sites_of(codes):

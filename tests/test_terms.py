@@ -1,0 +1,150 @@
+"""Terms of a loss that do not go together, layers that a list repeats, and losses that are means:
+each beside those that only look like it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.looking import Session
+
+HEAD = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+x, y, net, head = torch.randn(8, 4), torch.randn(8), nn.Linear(4, 4), nn.Linear(4, 1)
+gate = nn.Parameter(torch.ones(8))
+optimizer = torch.optim.SGD([*net.parameters(), *head.parameters(), gate], lr=0.01)
+for _ in range(2):
+    h = torch.tanh(net(x))
+    value = head(h).squeeze(-1)
+    policy = torch.distributions.Categorical(logits=net(x))
+    log_prob = policy.log_prob(torch.arange(8) % 4)
+    {lines}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+TERMS: dict[str, str] = {
+    # One number for the batch, beside one for each sample.
+    "det = h.sum(1).abs(); loss = ((value - y) ** 2 - det.sum()).mean()": "GS530",
+    "kl = h.square().sum(); loss = (0.1 * kl + F.mse_loss(value, y, reduction='none')).mean()": (
+        "GS530"
+    ),
+    # All of it is summed; or one for each sample is left; or it is the mean.
+    "kl = h.square().sum(); loss = kl + F.mse_loss(value, y, reduction='sum')": "",
+    "kl = h.square().sum(1); loss = (kl + (value - y) ** 2).mean()": "",
+    "kl = h.square().mean(); loss = (kl + (value - y) ** 2).mean()": "",
+    # Parameters, as many as samples; a baseline of the others; what goes into another function.
+    "loss = ((value - y) ** 2 + gate.square().sum()).mean()": "",
+    "loss = ((value.sum() - value) / 7 * y).mean()": "",
+    "loss = torch.tanh(value + h.square().sum()).mean() + gate.sum()": "",
+}
+
+
+REDUCED: dict[str, str] = {
+    # Whole numbers of what lies between -1 and 1, as a weight and as a target.
+    "r = (0.9 * torch.rand(8)).long(); loss = -(log_prob * r).mean() + value.mean()": "GS536",
+    "r = torch.sin(y).to(torch.int64)[:, None]; loss = (head(h) - r).square().mean()": "GS536",
+    "r = y.tanh().int().float(); loss = F.mse_loss(value, r)": "GS536",
+    # What is whole already, or large, or a mask of 0 and 1; an index; what is not used in a loss.
+    "r = torch.tensor([0., 1.] * 4).long(); loss = (value * r).mean()": "",
+    "r = (20 * y).long(); loss = (value * r).mean()": "",
+    "r = (torch.rand(8) + 0.5).long(); loss = (value * r).mean()": "",
+    "r = (0.9 * torch.rand(8)).long(); loss = h[r].mean()": "",
+    "r = (0.9 * torch.rand(8)).long(); loss = (h[r].mean(1) * y).mean(); z = r * y": "",
+}
+
+
+@pytest.mark.parametrize("lines", REDUCED)
+def test_which_numbers_have_lost_too_much(lines: str, session: Session) -> None:
+    text = HEAD.format(lines=lines)
+    report = session.look(text, "-q", command="doctor")
+    found = {one.rule for one in report.findings if one.rule == "GS536"}
+    assert found == ({REDUCED[lines]} if REDUCED[lines] else set())
+
+
+@pytest.mark.parametrize("lines", TERMS)
+def test_which_terms_do_not_go_together(lines: str, session: Session) -> None:
+    report = session.look(HEAD.format(lines=lines), "-q", command="doctor")
+    found = {one.rule for one in report.findings if one.rule == "GS530"}
+    assert found == ({TERMS[lines]} if TERMS[lines] else set())
+
+
+REPEATED = """
+import torch
+from torch import nn
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+    def forward(self, x):
+        return x + self.layer(x)
+class Scale(nn.Module):
+    def forward(self, x):
+        return x * 0.5
+block = Block()
+model = {model}
+for _ in range(2):
+    y = torch.randn(8, 4)
+    for layer in model:
+        y = layer(y)
+    y.square().mean().backward()
+"""
+
+MODELS = {
+    "nn.ModuleList([Block()] * 3)": True,
+    "nn.Sequential(*(2 * (nn.Linear(4, 4), nn.ReLU())))": True,
+    "nn.ModuleList([Block() for _ in range(3)])": False,
+    "nn.ModuleList([block] * 3)": False,
+    "nn.ModuleList(shared := [Block()] * 3)": False,
+    "nn.ModuleList([Scale()] * 3 + [Block()])": False,
+    "nn.ModuleList([Block()] * 1)": False,
+}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_which_lists_repeat_a_layer(model: str, session: Session) -> None:
+    report = session.look(REPEATED.format(model=model), "-q", command="doctor")
+    found = [one for one in report.findings if one.rule == "GS330"]
+    assert len(found) == MODELS[model]
+    for one in found:
+        assert one.location is not None and " * " in one.location.expression
+
+
+MEANS = {
+    "F.cross_entropy(net(x), c)": True,
+    "F.cross_entropy(net(x), c, reduction='sum') / len(x)": True,
+    "F.cross_entropy(net(x), c, reduction='sum') / (2 * len(x))": False,
+    "F.cross_entropy(net(x), c, reduction='sum')": False,
+    "net(x).square().sum() / 24": True,
+    "net(x).square().sum() / 8": True,
+    "net(x).square().sum() * 0.125": True,
+    "net(x).square().sum() / 9": False,
+    "net(x).square().mean()": True,
+    "net(x).square().mean() / 1": True,
+    "net(x).square().mean() / 2": False,
+    "net(x).square().mean() * (8 / 16)": False,
+    "net(x).square().sum() / torch.tensor(16.0)": False,
+    "F.mse_loss(net(x), x[:, :3], reduction='sum') / 24": True,
+    "F.mse_loss(net(x), x[:, :3], reduction='sum') / 48": False,
+}
+
+
+def test_which_losses_are_means(session: Session) -> None:
+    loops = (
+        f"for _ in range(4):\n    ({loss}).backward()\n    if _ % 2:\n"
+        "        nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n"
+        "        optimizer.step(); optimizer.zero_grad()\n"
+        for loss in MEANS
+    )
+    head = (
+        "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
+        "x, c, net = torch.randn(8, 4), torch.arange(8) % 3, nn.Linear(4, 3)\n"
+        "optimizer = torch.optim.SGD(net.parameters(), lr=0.01)\n"
+    )
+    report = session.look(head + "".join(loops), "-q", "--steps", "all", command="doctor")
+    found = [one.location for one in report.findings if one.rule == "GS510"]
+    told = {place.expression.removesuffix(".backward()").strip("()") for place in found if place}
+    assert told == {loss.strip("()") for loss, is_mean in MEANS.items() if is_mean}
