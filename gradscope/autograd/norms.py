@@ -16,8 +16,8 @@ MANY = 16_384
 """Elements from which on a norm is taken by parts."""
 
 PART = 65_536
-"""Elements of one product: in larger ones some processors, which add in fewer running sums, lose the
-fourth digit."""
+"""Elements of one product: in larger ones some processors, which add in fewer running sums, lose
+the fourth digit."""
 
 vector_norm: Callable[..., torch.Tensor] = torch.linalg.vector_norm
 
