@@ -358,6 +358,7 @@ ONLY_TYPED = (
     "holding.py",
     *("model/history.py", "render/answers/training_page.py"),  # of gradscope show run.jsonl
     "analyses/doctor/chosen_root.py",
+    "watching/troubles.py",  # a command to type in a second run
 )
 """What only the command line reaches."""
 

@@ -421,7 +421,13 @@ class Examiner:
             raise no_such_call(self._examination.call, self._log.calls)
         if self._chosen is not None:
             return self._chosen.at_end(scopes, error)
-        case = final_case(self._listener, scopes, value, error)
+        try:
+            case = final_case(self._listener, scopes, value, error)
+        except NoGraph as nothing:
+            # Where there were calls that we could not look at, that is what has to be told.
+            raise (self.fault or nothing) from None
+        if self.fault is not None:
+            case.notes.clear()  # that no call was made
         case.unfinished = error is not None and not self._builder.has_failure
         if self._builder.has_failure:
             # The graph shown is not the one that the refused call should have had.

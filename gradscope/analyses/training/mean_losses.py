@@ -23,23 +23,30 @@ _REDUCED = ("NllLoss", "MseLoss", "SmoothL1Loss", "HuberLoss", "BinaryCrossEntro
 _MEAN, _SUM = 1, 2
 """How torch counts reductions."""
 
+MOST_FACTORS = 100
+"""Factors of 1 that are gone past."""
+
 NEAR = 1e-6
 """A divisor that is a float is a number of elements up to this."""
 
 
 def is_mean(root: LiveNode) -> bool:
     """Whether a loss is a mean, and nothing has divided or weighed it since."""
-    name = torch_name(root)
-    if name.startswith(("Div", "Mul")):
-        factor = _number(saved.value(root, "other"))
-        below = root.next_functions[0][0]
-        if factor is None or not factor or below is None:
+    node: LiveNode | None = root
+    for _ in range(MOST_FACTORS):
+        if node is None or not torch_name(node).startswith(("Div", "Mul")):
+            break
+        factor = _number(saved.value(node, "other"))
+        if factor is None or not factor:
             return False
-        divisor = factor if name.startswith("Div") else 1.0 / factor
-        if abs(divisor - 1.0) <= NEAR:
-            return is_mean(below)
-        return any(abs(divisor / count - 1.0) <= NEAR for count in _summed(below) if count > 1)
-    return name.startswith("Mean") or getattr(root, "_saved_reduction", 0) == _MEAN
+        divisor = factor if torch_name(node).startswith("Div") else 1.0 / factor
+        node = node.next_functions[0][0]
+        if abs(divisor - 1.0) > NEAR:
+            counts = () if node is None else _summed(node)
+            return any(abs(divisor / count - 1.0) <= NEAR for count in counts if count > 1)
+    if node is None:
+        return False
+    return torch_name(node).startswith("Mean") or getattr(node, "_saved_reduction", 0) == _MEAN
 
 
 def _number(factor: torch.Tensor | None) -> float | None:
