@@ -648,9 +648,11 @@ def test_ctrl_c_ends_as_python_ends_and_tells_what_was_seen(tmp_path: Path, sign
     status, out, err = _interrupted(tmp_path, ENDLESS, [signal.SIGINT] * signals)
     assert status == -signal.SIGINT
     assert err.startswith("Traceback (most recent call last):\n")
-    assert err.endswith("KeyboardInterrupt\n")
+    assert "KeyboardInterrupt" in err
     assert "gradscope" not in err
+    # A second one may come while python ends, which then has other words for it.
     if signals == 1:
+        assert err.endswith("KeyboardInterrupt\n")
         assert re.search(
             r"interrupted after \d+ backward calls\nno findings · [\d,]+ backward", out
         )
