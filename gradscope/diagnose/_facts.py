@@ -144,6 +144,11 @@ class Facts:
         record = self.graph.origins[origin]
         return Location(record.file, record.line, record.expression)
 
+    def at(self, origin: int | None) -> str:
+        """`` at train.py:7``, to go on with in a sentence; "" where nothing is known."""
+        place = self.location(origin)
+        return f" at {place}" if place else ""
+
     def reference(self, node: int) -> NodeReference:
         """A node as findings name it."""
         return NodeReference(node, self.graph.nodes[node].op)

@@ -179,8 +179,7 @@ def _thawed(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     late = [item for item in left if item.thawed]
     if not late:
         return None
-    place = facts.location(late[0].thawed_at)
-    where = f" at {place}" if place else ""
+    where = facts.at(late[0].thawed_at)
     words = f"frozen when the optimizer was made; requires_grad was switched on later{where}"
     return Evidence(words, _first_optimizer(facts), _LATER)
 

@@ -20,8 +20,7 @@ def wasted_graphs(facts: Facts, explained: Iterable[int]) -> Iterable[FindingDra
         if any(same_line(facts, entry.origin, one) for one in told):
             continue
         told.append(entry.origin)
-        asked = facts.location(entry.asked)
-        where = f" at {asked}" if asked else ""
+        where = facts.at(entry.asked)
         place = facts.expression(entry.origin) or entry.function
         yield facts.finding(
             "warning",

@@ -153,11 +153,10 @@ def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
 
 
 def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
-    step = facts.location(entry.origin)
-    where = f" at {step}" if step else ""
+    where = facts.at(entry.origin)
     return _unused(
         facts,
-        facts.location(entry.zeroed) or step,
+        facts.location(entry.zeroed) or facts.location(entry.origin),
         f"{facts.expression(entry.zeroed) or 'Something'} drops the gradients between backward and "
         "the step that needs them.",
         [
@@ -170,11 +169,10 @@ def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
 
 
 def _part_dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
-    step = facts.location(entry.origin)
-    where = f" at {step}" if step else ""
+    where = facts.at(entry.origin)
     return _unused(
         facts,
-        facts.location(entry.zeroed) or step,
+        facts.location(entry.zeroed) or facts.location(entry.origin),
         "zero_grad drops gradients that a later step needs: the step goes on with the others.",
         [
             f"{count(entry.parameters, 'parameter')} had a gradient before, and none at the step"
@@ -186,8 +184,7 @@ def _part_dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
 
 
 def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
-    step = facts.location(entry.stepped)
-    where = f" at {step}" if step else ""
+    where = facts.at(entry.stepped)
     return _unused(
         facts,
         facts.location(entry.origin),

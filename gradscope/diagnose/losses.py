@@ -72,8 +72,7 @@ def _source(facts: Facts, node: int) -> int | None:
 
 
 def _finding(facts: Facts, source: int, node: int, loss: str) -> FindingDraft | None:
-    op, place = facts.op(source), facts.location(facts.graph.nodes[node].origin)
-    where = f" at {place}" if place else ""
+    op, where = facts.op(source), facts.at(facts.graph.nodes[node].origin)
     words = facts.words(node)
     if loss == "log-probabilities":
         if op.startswith("Log"):

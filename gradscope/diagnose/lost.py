@@ -149,8 +149,7 @@ def _replaced(facts: Facts) -> Iterable[FindingDraft]:
     for entry in facts.seen.replaced_models:
         if entry.times < FEWEST_VAIN:
             continue
-        step = facts.location(entry.stepped)
-        where = f" at {step}" if step else ""
+        where = facts.at(entry.stepped)
         words = facts.expression(entry.origin) or "A new model"
         yield facts.finding(
             "warning",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.diagnose._disorders import disorders, warning
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._left_out import twin_optimizers
-from gradscope.model.loop_observations import Disorder, OrderKind, SummedGradients
+from gradscope.model.loop_observations import Disorder, SummedGradients
 from gradscope.model.observations import Severity
 from gradscope.words import count
 
@@ -34,10 +35,10 @@ FEWEST_WINDOWS = 2
 
 def clip_unused(facts: Facts) -> Iterable[FindingDraft]:
     """GS506: clipping that is not between backward and step."""
-    for entry in _of(facts, "clip unused"):
+    for entry in disorders(facts, "clip unused"):
         if entry.fine or entry.times < FEWEST_CLIPS:
             continue
-        yield _finding(
+        yield warning(
             facts,
             entry,
             f"{_words(facts, entry)} clips no gradient that a step will use.",
@@ -52,8 +53,8 @@ def clip_unused(facts: Facts) -> Iterable[FindingDraft]:
 
 def clip_before_unscale(facts: Facts) -> Iterable[FindingDraft]:
     """GS507: clipping of gradients that a GradScaler has still to divide."""
-    for entry in _of(facts, "clip scaled"):
-        yield _finding(
+    for entry in disorders(facts, "clip scaled"):
+        yield warning(
             facts,
             entry,
             f"{_words(facts, entry)} clips gradients that are still multiplied by the scale of the "
@@ -70,11 +71,11 @@ def stale_graph(facts: Facts) -> Iterable[FindingDraft]:
     """GS508: a step between a forward pass and its backward."""
     failure = facts.seen.failure
     yield from _stale_part(facts)
-    for entry in _of(facts, "stale graph"):
+    for entry in disorders(facts, "stale graph"):
         # Where torch has noticed it, the tensor that it needed is told.
         if entry.times < FEWEST_STALE or (failure is not None and failure.in_backward):
             continue
-        yield _finding(
+        yield warning(
             facts,
             entry,
             "The optimizer steps between a forward pass and its backward.",
@@ -90,9 +91,9 @@ def stale_graph(facts: Facts) -> Iterable[FindingDraft]:
 
 def _stale_part(facts: Facts) -> Iterable[FindingDraft]:
     """A part of the forward pass that is computed once, for several steps."""
-    for entry in _of(facts, "stale part"):
+    for entry in disorders(facts, "stale part"):
         if entry.times >= FEWEST_STALE:
-            yield _finding(
+            yield warning(
                 facts,
                 entry,
                 f"{_words(facts, entry)} is older than the steps whose backward goes through it.",
@@ -109,9 +110,9 @@ def _stale_part(facts: Facts) -> Iterable[FindingDraft]:
 
 def stale_cast(facts: Facts) -> Iterable[FindingDraft]:
     """GS516: a region of autocast around several steps."""
-    for entry in _of(facts, "stale cast"):
+    for entry in disorders(facts, "stale cast"):
         if entry.times >= FEWEST_CAST:
-            yield _finding(
+            yield warning(
                 facts,
                 entry,
                 "Autocast is on around several steps, so that forward does not see what they "
@@ -131,9 +132,9 @@ def step_without_backward(facts: Facts) -> Iterable[FindingDraft]:
     """GS509: an optimizer that steps, and backward is never called."""
     if facts.seen.calls:
         return
-    for entry in _of(facts, "step alone"):
+    for entry in disorders(facts, "step alone"):
         if entry.times >= FEWEST_ALONE:
-            yield _finding(
+            yield warning(
                 facts,
                 entry,
                 "The optimizer steps, and nothing has computed a gradient: backward is never "
@@ -149,9 +150,9 @@ def step_repeated(facts: Facts) -> Iterable[FindingDraft]:
     """GS513: a step with the gradients that the step before it has used."""
     # An optimizer that a copy has left behind still holds the last gradients it was for.
     left = [one.stepped for one in facts.seen.replaced_models]
-    for entry in _of(facts, "step again"):
+    for entry in disorders(facts, "step again"):
         if entry.times >= FEWEST_AGAIN and entry.origin not in left:
-            yield _finding(
+            yield warning(
                 facts,
                 entry,
                 "The optimizer steps a second time with the same gradients.",
@@ -165,9 +166,9 @@ def step_repeated(facts: Facts) -> Iterable[FindingDraft]:
     # Where what learns is in no optimizer, the second of two that hold the same was meant for that.
     out = any(one.reached and one.in_optimizer is False for one in facts.seen.learners)
     is_told = out and facts.once(twin_optimizers) is not None
-    for entry in _of(facts, "step shared"):
+    for entry in disorders(facts, "step shared"):
         if entry.times >= FEWEST_AGAIN and not is_told:
-            yield _finding(
+            yield warning(
                 facts,
                 entry,
                 "Two optimizers step the same parameters with the same gradients.",
@@ -208,12 +209,12 @@ def _accumulated(facts: Facts, entry: SummedGradients) -> FindingDraft:
 
 def scheduler_before_step(facts: Facts) -> Iterable[FindingDraft]:
     """GS511: a scheduler that is called before the step it belongs to."""
-    for entry in [*_of(facts, "scheduler first"), *_of(facts, "scheduler early")]:
+    for entry in [*disorders(facts, "scheduler first"), *disorders(facts, "scheduler early")]:
         early = entry.kind == "scheduler early"
         # A training that is resumed calls it early, and never again from that line.
         if not entry.fine if early else entry.fine or entry.times < FEWEST_SCHEDULED:
             continue
-        yield _finding(
+        yield warning(
             facts,
             entry,
             f"{_words(facts, entry)} comes before the step of its optimizer.",
@@ -222,10 +223,6 @@ def scheduler_before_step(facts: Facts) -> Iterable[FindingDraft]:
             "rate of the next one.",
             "Call `optimizer.step()` first, and `scheduler.step()` after it.",
         )
-
-
-def _of(facts: Facts, kind: OrderKind) -> list[Disorder]:
-    return [entry for entry in facts.seen.disorders if entry.kind == kind]
 
 
 def _words(facts: Facts, entry: Disorder) -> str:
@@ -238,16 +235,3 @@ def _place(facts: Facts, origin: int | None, otherwise: str) -> str:
     if place is None:
         return otherwise
     return f"{facts.expression(origin)} at {place}".strip()
-
-
-def _finding(
-    facts: Facts, entry: Disorder, message: str, evidence: str, why: str, remedy: str
-) -> FindingDraft:
-    return facts.finding(
-        "warning",
-        message,
-        location=facts.location(entry.origin),
-        evidence=(evidence,),
-        why=why,
-        remedy=remedy,
-    )

@@ -64,8 +64,7 @@ def _is_averaged(facts: Facts, node: int) -> bool:
 
 def _summed(facts: Facts, total: int, meeting: int, size: int) -> FindingDraft:
     words = facts.words(total)
-    place = facts.location(facts.graph.nodes[meeting].origin)
-    where = f" at {place.file}:{place.line}" if place else ""
+    where = facts.at(facts.graph.nodes[meeting].origin)
     return facts.finding(
         "warning",
         f"{words} adds up the whole batch, and is then added to each sample of it.",

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.diagnose._disorders import disorders, warning
 from gradscope.diagnose._facts import Facts, FindingDraft
-from gradscope.model.loop_observations import Disorder, OrderKind
+from gradscope.model.loop_observations import OrderKind
 from gradscope.words import count
 
 FEWEST_ANEW = 3
@@ -43,7 +44,7 @@ def state_lost(facts: Facts) -> Iterable[FindingDraft]:
             continue
         used = facts.location(entry.beside)
         where = f", at {used}" if used else ""
-        yield _finding(
+        yield warning(
             facts,
             entry,
             f"The {name} is made anew after every {'few ' * (entry.parameters > 1)}"
@@ -54,15 +55,15 @@ def state_lost(facts: Facts) -> Iterable[FindingDraft]:
             "GradScaler, and the place in a schedule in the scheduler: each new one begins with "
             "none.",
             f"Make the {name} once, before the loop.",
+            facts.variable(entry.origin),
         )
 
 
 def losses_dropped(facts: Facts) -> Iterable[FindingDraft]:
     """GS523: backward of the last loss of a loop only."""
-    for entry in _of(facts, "losses dropped", FEWEST_LEFT):
-        made = facts.location(entry.beside)
-        where = f" at {made}" if made else ""
-        yield _finding(
+    for entry in disorders(facts, "losses dropped", FEWEST_LEFT):
+        where = facts.at(entry.beside)
+        yield warning(
             facts,
             entry,
             "backward is called for the last loss of a loop only; the others are dropped.",
@@ -71,17 +72,17 @@ def losses_dropped(facts: Facts) -> Iterable[FindingDraft]:
             "Each round gives the variable another loss; what is left behind the loop is the last. "
             "The forward passes of all others are made in vain: nothing is learned from them.",
             "Call backward (and zero_grad and step) inside of the loop; or add the losses up.",
+            facts.variable(entry.origin),
         )
 
 
 def training_undone(facts: Facts) -> Iterable[FindingDraft]:
     """GS524: parameters that are put back between the steps of one optimizer."""
-    for entry in _of(facts, "put back", FEWEST_BACK):
+    for entry in disorders(facts, "put back", FEWEST_BACK):
         if entry.parameters > MOST_BETWEEN or entry.fine:
             continue
-        step = facts.location(entry.beside)
-        where = f" at {step}" if step else ""
-        yield _finding(
+        where = facts.at(entry.beside)
+        yield warning(
             facts,
             entry,
             "What the steps have learned is overwritten here, again and again.",
@@ -89,22 +90,5 @@ def training_undone(facts: Facts) -> Iterable[FindingDraft]:
             "in between; by random numbers, or by the same as the time before",
             "The optimizer goes on from the same start each time, so nothing is left of its steps.",
             "Initialise or load the model once, before the loop.",
+            facts.variable(entry.origin),
         )
-
-
-def _of(facts: Facts, kind: OrderKind, fewest: int) -> Iterable[Disorder]:
-    return (one for one in facts.seen.disorders if one.kind == kind and one.times >= fewest)
-
-
-def _finding(
-    facts: Facts, entry: Disorder, message: str, evidence: str, why: str, remedy: str
-) -> FindingDraft:
-    return facts.finding(
-        "warning",
-        message,
-        location=facts.location(entry.origin),
-        subject=facts.variable(entry.origin),
-        evidence=(evidence,),
-        why=why,
-        remedy=remedy,
-    )
