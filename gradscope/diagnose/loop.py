@@ -175,7 +175,7 @@ def _part_dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
         facts.location(entry.zeroed) or facts.location(entry.origin),
         "zero_grad drops gradients that a later step needs: the step goes on with the others.",
         [
-            f"{count(entry.parameters, 'parameter')} had a gradient before, and none at the step"
+            f"what backward had brought {count(entry.parameters, 'parameter')} was gone at the step"
             f"{where}; {count(entry.times, 'time')}",
         ],
         "Zero the gradients of all optimizers before the first backward call, or after the last "

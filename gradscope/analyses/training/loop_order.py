@@ -81,6 +81,15 @@ class MadeStep:
     changed: Ids
 
 
+class _PartZeroed(NamedTuple):
+    """An optimizer has zeroed gradients while others waited for a step: where, whose were dropped,
+    and who still waits."""
+
+    place: int
+    dropped: Ids
+    left: set[int]
+
+
 @dataclass
 class LoopOrder:
     """What was seen of the order so far.
@@ -101,6 +110,7 @@ class LoopOrder:
     bad: BadGradients = field(default_factory=BadGradients)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _in_part: dict[int, _PartZeroed] = field(default_factory=dict)
     _steps: dict[int, MadeStep] = field(default_factory=dict)
     _scheduled: dict[int, tuple[int, Ids]] = field(default_factory=dict)
     _since: dict[int, int] = field(default_factory=dict)
@@ -207,6 +217,9 @@ class LoopOrder:
             # What was added up is gone, as after the backward calls of an attack on the input.
             self._since.clear()
         self._drop(ids)
+        self._in_part.pop(owner, None)
+        if owner and waiting and self.fresh:
+            self._in_part[owner] = _PartZeroed(place, waiting, set(self.fresh))
         self.wasted.zero(ids, place, owner)
 
     def schedule(self, optimizer: int, ids: Ids, place: int) -> None:
@@ -223,6 +236,7 @@ class LoopOrder:
         """An optimizer is about to step."""
         ids = {id(one) for one in parameters}
         self._note_lost(parameters, ids, place)
+        self._note_replaced(optimizer, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
             self.note("step alone", place, -1, len(ids))
         self._note_window(ids, place)
@@ -272,6 +286,14 @@ class LoopOrder:
             return
         kind: OrderKind = "part dropped" if is_part else "dropped"
         self.note(kind, place, at, len(lost))
+
+    def _note_replaced(self, optimizer: int, ids: Ids, place: int) -> None:
+        """Did another optimizer drop a part of what this one needs, which a later backward call
+        has replaced?"""
+        for owner, zeroed in self._in_part.items():
+            replaced = (ids & zeroed.dropped) - self._zeroed.keys()
+            if owner != optimizer and replaced and not zeroed.left.isdisjoint(ids):
+                self.note("part dropped", place, zeroed.place, len(replaced))
 
     def _note_window(self, ids: Ids, place: int) -> None:
         if not ids & self.fresh or not self._since or len(self.windows) >= MAX_PLACES:
@@ -327,6 +349,8 @@ class LoopOrder:
         return (used is not None and used.gradient == _version(gradient)) or is_gone(parameter)
 
     def _drop(self, ids: Ids) -> None:
+        for zeroed in self._in_part.values():
+            zeroed.left.difference_update(ids)
         self.fresh -= ids
         for one in ids & self._clipped.keys():
             del self._clipped[one]
