@@ -81,6 +81,15 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_table_is_whole(page: Path) -> None:
+    text = re.sub(r"(?s)```.*?```|`[^`\n]*`|\\\|", "", page.read_text("utf-8"))
+    for table in re.findall(r"(?m)(?:^\|.*\n)+", text):
+        head, rule, *rows = table.splitlines()
+        assert re.fullmatch(r"[|: -]+", rule), head
+        assert {row.count("|") for row in (rule, *rows)} == {head.count("|")}, head
+
+
 def test_the_site_has_every_page_and_no_broken_link(tmp_path: Path) -> None:
     site.write(tmp_path)
     listed = set(re.findall(r'"([\w./-]+\.md)"', (ROOT / "zensical.toml").read_text("utf-8")))
