@@ -360,3 +360,46 @@ def test_the_terms_that_what_was_cut_off_is_in(
     assert report.observations is not None
     (cut,) = (one for one in report.observations.cuts if one.function == "detach")
     assert len(cut.terms) == len(terms)
+
+
+# What a call fails on that calls before have reached; the program says it in the last line.
+REFUSED = """
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        return 2 * ctx.saved_tensors[0] * gradient
+u = x.clone().requires_grad_()
+seen = u.detach().mean()
+net(u).square().mean().backward()
+{body}
+"""
+
+CAUSES: dict[str, str] = {
+    "g, = torch.autograd.grad(net(u).square().mean(), u); torch.autograd.grad(g[:, 0].sum(), u)": (
+        "torch.autograd.grad(net(u).square().mean(), u)"
+    ),
+    "g, = torch.autograd.grad(net(u).square().mean(), u); (g * 2).sum().backward()": (
+        "torch.autograd.grad(net(u).square().mean(), u)"
+    ),
+    "h = Square.apply(u).sum(); g, = torch.autograd.grad(h, u, create_graph=True); "
+    "g.sum().backward()": "torch.autograd.grad(h, u, create_graph=True)",
+    "h = net(u).detach(); k = h.argmax(); h.square().sum().backward()": "net(u).detach()",
+    "with torch.no_grad(): h = net(u); h.square().sum().backward()": "with torch.no_grad()",
+}
+
+
+@pytest.mark.parametrize("body", CAUSES)
+def test_what_cut_the_root_of_a_refused_call_off(body: str, session: Session) -> None:
+    head = HEAD.partition("for _")[0]
+    text = head + REFUSED.format(body="\n".join(body.replace("): h", "):\n    h").split("; ")))
+    report = session.look(text, "-q", "--steps", "all", command="doctor")
+    found = [one for one in report.findings if one.severity == "error"]
+    told = [one.location.expression if one.location else "" for one in found]
+    assert told == [CAUSES[body]]
+    is_marked = "create_graph" in body
+    assert ("once_differentiable" in found[0].remedy) is is_marked

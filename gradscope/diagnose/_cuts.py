@@ -44,6 +44,12 @@ _BY_FUNCTION: dict[str, tuple[str, str]] = {
         "Without create_graph=True the gradients that torch.autograd.grad returns have no history.",
         "Pass `create_graph=True` where a loss is computed from the gradients.",
     ),
+    "create_graph": (
+        "create_graph=True records no history where the derivative is a constant, nor for a custom "
+        "Function whose backward is marked once_differentiable.",
+        "Take once_differentiable off and write that backward with torch operations; a constant "
+        "has no gradient to go on with.",
+    ),
     **dict.fromkeys(
         ("detach", "detach_", "data"),
         (
@@ -147,7 +153,9 @@ def name_of(cut: Cut) -> str:
         return "a reentrant checkpoint"
     if cut.reason != "function":
         return cut.within or cut.reason
-    return f"{cut.function} (for {cut.then})" if cut.then else cut.function
+    # What the same line made of it, unless that is how it was called.
+    told = cut.then and cut.then != "create_graph"
+    return f"{cut.function} (for {cut.then})" if told else cut.function
 
 
 def place_of(cut: Cut) -> int | None:

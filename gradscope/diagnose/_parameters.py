@@ -61,7 +61,7 @@ def find_missing(facts: Facts) -> Missing:
             missing.unused.append(learner)
         else:
             missing.idle.append(learner)
-    if failed_without_history(facts) and not missing.by_cut:
+    if failed_without_history(facts):
         _blame_latest(facts, missing)
     if facts.seen.failure is not None and not any(step.stepped for step in facts.seen.steps):
         # The program failed in its first step: what it did not use yet it might have used later.
@@ -182,10 +182,13 @@ def _weight(cut: Cut) -> int:
 
 
 def _blame_latest(facts: Facts, missing: Missing) -> None:
-    """After a failure, a region without gradients is to blame even for leaves reached before."""
+    """After a failure, what cut its root off is to blame even for leaves reached before; where that
+    was not followed, a region without gradients."""
     cuts = facts.seen.cuts
-    regions = [i for i, cut in enumerate(cuts) if cut.reason in ("no_grad", "inference_mode")]
-    if not regions:
+    regions = [i for i, cut in enumerate(cuts) if cut.refused]
+    if not missing.by_cut and not regions:
+        regions = [i for i, cut in enumerate(cuts) if cut.reason in ("no_grad", "inference_mode")]
+    if not regions or not missing.by_cut.keys().isdisjoint(regions):
         return
     latest = max(regions, key=lambda index: (cuts[index].feeds_graph, index))
     left = {learner.name: learner for learner in facts.seen.learners}

@@ -85,14 +85,16 @@ class Cuts:
         self._entered: dict[int, list[CutCall]] = {}
 
     def note_gradients(
-        self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any]
+        self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any], keeps: bool
     ) -> None:
-        """``torch.autograd.grad`` has returned: without create_graph its results are a cut."""
+        """``torch.autograd.grad`` has returned: without create_graph (``keeps``) its results are a
+        cut, and so is with it what they do not depend on by differentiable operations."""
         tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
         if tensors and not any(map(requires_grad, tensors)):
             cut = self._know((place, "grad", "function", -1), tensors, leaves)
             if cut is not None:
                 cut.itself = False  # a gradient is computed by all that lies between
+                cut.then = "create_graph" if keeps else ""
 
     def note_data_set(self, call: TorchCall) -> None:
         """The program has given a tensor new numbers through ``.data``."""
@@ -158,6 +160,12 @@ class Cuts:
         for tensor in tensors:
             for call in self._calls_of(tensor):
                 call.cut.fed = True
+
+    def note_refused(self, roots: Iterable[torch.Tensor]) -> None:
+        """Torch has refused to start a backward call from these."""
+        for root in roots:
+            for call in self._calls_of(root):
+                call.cut.fed = call.cut.refused = True
 
     def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks from its roots."""

@@ -34,7 +34,8 @@ class KnownPart(NamedTuple):
 @dataclass(eq=False)
 class KnownCut:
     """A place that cut: which function there, why, which leaves lay behind its operands (those of
-    the first call, and ``more``), and whether its result went into a watched graph (``fed``).
+    the first call, and ``more``), and whether its result went into a watched graph (``fed``) or
+    to a backward call that torch ``refused``.
 
     ``within`` and ``twin``: the function of torch that had switched history off by itself, and its
     method that does not.  ``itself``: it was given leaves, and nothing computed of them.
@@ -63,6 +64,7 @@ class KnownCut:
     scalar: bool = False
     cast: bool = False
     fed: bool = False
+    refused: bool = False
     summand: bool = False
     joined: bool = False
     within: str = ""

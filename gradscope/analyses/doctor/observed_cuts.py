@@ -24,6 +24,7 @@ def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
             reason=cut.reason,
             leaves=_names(listener, case, cut.behind()),
             feeds_graph=cut.fed,
+            refused=cut.refused,
             itself=cut.itself,
             switched=case.origins.of_place(cut.switched_at),
             then=cut.then,

@@ -21,6 +21,7 @@ from gradscope.graphing.probe import checked, hidden, meta
 from gradscope.graphing.raised import failed_call
 from gradscope.model.observations import Failure, Step, Stopped
 from gradscope.model.report import Report
+from gradscope.recording.events import tensors_in
 from gradscope.recording.source import Site
 
 HALF = 500
@@ -141,7 +142,7 @@ class ReportBuilder:
 
     def refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call raised; torch may not even have begun."""
-        self._listener.cuts.feeds(args)
+        self._listener.cuts.note_refused(tensors_in(args[:1]))
         if not self._is_known(error):
             self.failed(error, frame)
 
