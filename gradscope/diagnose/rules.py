@@ -73,7 +73,7 @@ class Rule:
         return False
 
 
-_RAISED: dict[str, Agreement] = {"GS410": "failure"}
+_RAISED: dict[str, Agreement] = {"GS410": "failure", "GS413": "failure"}
 # What cuts more than one of several ways off is told as that.
 _WAY: dict[str, Agreement] = {"GS317": "place"}
 _CUT: dict[str, Agreement] = {
@@ -156,6 +156,12 @@ _ALL = (
     Rule("GS410", "backward-raises", raised.backward_raises),
     Rule("GS411", "backward-not-called", looking_for("backward uncalled")),
     Rule("GS412", "forward-raises", raised.forward_raises),
+    Rule(
+        "GS413",
+        "gradient-is-none",
+        looking_for("none yet", "none left", "none brought"),
+        {"GS412": "failure"},
+    ),
     Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
     Rule("GS502", "growing-graph", loop.growing_graph),
     Rule("GS503", "loss-broadcasts", meant.loss_broadcasts),

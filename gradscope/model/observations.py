@@ -489,6 +489,7 @@ OddityKind = (
     | Literal["index repeated", "mixed derivatives", "backward uncalled"]
     | Literal["gradient dropped", "parameter dropped", "history dropped"]
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
+    | Literal["none yet", "none left", "none brought"]
 )
 
 
@@ -506,7 +507,9 @@ class Oddity(Struct, frozen=True):
     something of it, and nothing takes the result.  "input no log": an operand of `kl_div` whose
     probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so many
     times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so many
-    hundredths of numbers that were cast to whole ones, and used at ``other``.
+    hundredths of numbers that were cast to whole ones, and used at ``other``.  "none yet", "none
+    left" and "none brought": the program ended over the `.grad` of the leaf ``name``, which was
+    None; "left" where what it held had been zeroed at ``other``.
     """
 
     kind: OddityKind
