@@ -1765,6 +1765,35 @@ RAISED: dict[str, Report] = {
 """For every rule that can say why backward raised, a report on which it does."""
 
 
+def layers(*gains: float, head: float = 1.0) -> Report:
+    """Layers with a weight each that multiply the gradient by these, from the root down; a leaf at
+    the root gets ``head``."""
+    program = Program()
+    x = program.leaf("start")
+    for number, gain in enumerate(reversed(gains)):
+        program.line = number + 2
+        program.function = f"f{number}"
+        x = program.op("SinBackward0", [(x, 1.0)], (1.0,), "sin(x)")
+        weight = program.leaf(f"{number}.weight")
+        x = program.op("MmBackward0", [(x, gain), (weight, 1.0)], (1.0,), "x @ w")
+    top = program.op("AddBackward0", [(x, 1.0), (program.leaf("head"), head)], (1.0,), "x + head")
+    return program.report((top, (1.0,)))
+
+
+def diverging(report: Report, *losses: float) -> Report:
+    """The same where each of the steps before has made the loss larger, up to no number now."""
+    number = report.passes[0].number if report.passes else 0
+    seen = report.observations or Observations()
+    ended = Step(number, norm="Infinity", stepped=True)
+    before = (
+        Step(number - back, loss=loss, stepped=True)
+        for back, loss in zip(range(len(losses), 0, -1), losses, strict=True)
+    )
+    return msgspec.structs.replace(
+        report, observations=msgspec.structs.replace(seen, steps=(*before, ended))
+    )
+
+
 def ended_over_none(report: Report) -> Report:
     """The same of a program that read a gradient last, and got none."""
     seen = report.observations or Observations()
@@ -1840,6 +1869,13 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS413", "GS412"): ended_over_none(
         observed(plain(), failure=Failure("TypeError", "NoneType", A, ended=True, got="got None"))
     ),
+    **{
+        ("GS107", code): diverging(found, 1.0, 100.0, 1e4)
+        for code, found in {
+            **{code: RAISED[code] for code in ("GS101", "GS102")},
+            "GS206": layers(1, 1, 1, 1e3),
+        }.items()
+    },
     ("GS534", "GS303"): compared(),
     ("GS405", "GS412"): observed(
         plain(),

@@ -53,8 +53,10 @@ from tests.test_diagnose import (
     A,
     B,
     alike,
+    diverging,
     divided,
     in_half,
+    layers,
     learner,
     limited,
     observed,
@@ -475,21 +477,6 @@ def normalised(factor: float) -> Report:
     return observed(program.report((y, (1.0,))), activities=(Activity(0, scale=2.0),))
 
 
-def layers(*gains: float, head: float = 1.0) -> Report:
-    """Layers with a weight each that multiply the gradient by these, from the root down; a leaf at
-    the root gets ``head``."""
-    program = Program()
-    x = program.leaf("start")
-    for number, gain in enumerate(reversed(gains)):
-        program.line = number + 2
-        program.function = f"f{number}"
-        x = program.op("SinBackward0", [(x, 1.0)], (1.0,), "sin(x)")
-        weight = program.leaf(f"{number}.weight")
-        x = program.op("MmBackward0", [(x, gain), (weight, 1.0)], (1.0,), "x @ w")
-    top = program.op("AddBackward0", [(x, 1.0), (program.leaf("head"), head)], (1.0,), "x + head")
-    return program.report((top, (1.0,)))
-
-
 def pole(gain: float, after: float = 1.0) -> Report:
     """A division that multiplies the gradient by so much, and what lies between it and a leaf."""
     program = Program()
@@ -712,6 +699,24 @@ EDGES = (
         active("ReluBackward0", (8, 4, 2, 3), dead=1.0),
         ("GS204",),
         active("ReluBackward0", (8, 2, 3), dead=1.0),
+    ),
+    Edge(
+        "spoiling.FEWEST_GROWTHS",
+        diverging(plain(), 1.0, 200.0, 4e4),
+        ("GS107",),
+        diverging(plain(), 1.0, 4e4),
+    ),
+    Edge(
+        "spoiling.GROWTH",
+        diverging(plain(), 1.0, 3.0, 3e4),
+        ("GS107",),
+        diverging(plain(), 1.0, 2.9, 3e4),
+    ),
+    Edge(
+        "spoiling.ALTOGETHER",
+        diverging(plain(), 1.0, 100.0, 1e4),
+        ("GS107",),
+        diverging(plain(), 1.0, 100.0, 0.95e4),
     ),
     Edge("meant.CLIPPED", clipped(0.99), ("GS504",), clipped(1.0)),
     Edge(

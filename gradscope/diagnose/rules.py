@@ -89,6 +89,8 @@ _FOUND_NAN: dict[str, Agreement] = {"GS410": "call"}
 _NOT_FINITE: dict[str, Agreement] = {"GS204": "values", "GS205": "values", **_FOUND_NAN}
 # What a step has spoilt spoils all that is computed of it.
 _SPOILT: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "node")
+# What overflows then, and where it is large by then, is a consequence.
+_DIVERGED: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS206"), "call")
 _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
 
 # A rate is tiny for a reason.
@@ -106,6 +108,7 @@ _ALL = (
     Rule("GS104", "half-underflow", half.half_underflow, {"GS205": "node"}),
     Rule("GS105", "nonfinite-input", values.nonfinite_input, {"GS203": "values", **_NOT_FINITE}),
     Rule("GS106", "nonfinite-step", spoiling.nonfinite_step, _SPOILT),
+    Rule("GS107", "training-diverges", spoiling.training_diverges, _DIVERGED),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient, _RATE),
     Rule("GS202", "exploding-gradient", sizes.exploding_gradient, {**_OVERFLOW, **_RATE}),
     Rule("GS203", "saturated-activation", sizes.saturated_activation),
