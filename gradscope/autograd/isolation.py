@@ -216,8 +216,10 @@ def unseen() -> Iterator[None]:
     _pop(len(modes))
     try:
         # The program may call backward in inference mode, where tensors have no version and no
-        # history.
-        with torch.inference_mode(False), functions_off(), CompilerOff():
+        # history; or under `no_grad`, which this ends as well.
+        is_usual = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        recorded = nullcontext() if is_usual else torch.inference_mode(False)
+        with recorded, functions_off(), CompilerOff():
             yield
     finally:
         _push(modes)
