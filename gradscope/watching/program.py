@@ -35,7 +35,7 @@ class ProgramWatch(Watch):
     def _step_begins(self, optimizer: Any, _args: object, _kwargs: object) -> None:
         if not self._is_away():
             with Unseen(self._note_fault):
-                if self._call is None and not self._held(optimizer):
+                if self._call is None and not self._members.held_by(optimizer):
                     self._take([optimizer])
         super()._step_begins(optimizer, _args, _kwargs)
 
