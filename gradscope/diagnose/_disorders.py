@@ -19,7 +19,7 @@ MOST_BETWEEN = 20
 """Steps in between, beyond which it is a new start."""
 
 
-class _Words(NamedTuple):
+class _Said(NamedTuple):
     """What is said of one, with its expression, place and numbers filled in."""
 
     message: str
@@ -31,7 +31,7 @@ class _Words(NamedTuple):
     fewest: int = FEWEST
 
 
-_FIRST = _Words(
+_FIRST = _Said(
     "{this} comes before the step of its optimizer.",
     "{times} before {beside}",
     "The first value of the schedule is skipped, and every step is made with the learning rate of "
@@ -40,8 +40,8 @@ _FIRST = _Words(
     "any step",
 )
 
-_WORDS: dict[OrderKind, _Words] = {
-    "clip unused": _Words(
+_WORDS: dict[OrderKind, _Said] = {
+    "clip unused": _Said(
         "{this} clips no gradient that a step will use.",
         "{times}, and each time the gradients were none, or had been used by {beside} before",
         "It changes what is in .grad at that moment. Before backward that is empty, and after the "
@@ -49,7 +49,7 @@ _WORDS: dict[OrderKind, _Words] = {
         "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
     ),
-    "clip scaled": _Words(
+    "clip scaled": _Said(
         "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
         "{times}; they are divided only at {beside}",
         "The loss was multiplied by 65,536 or so, and the gradients with it, so the limit is "
@@ -58,7 +58,7 @@ _WORDS: dict[OrderKind, _Words] = {
         "scaler.step",
         fewest=1,
     ),
-    "stale graph": _Words(
+    "stale graph": _Said(
         "The optimizer steps between a forward pass and its backward.",
         "{parameters} changed here, and then {beside} went through a graph made with the values "
         "from before; {times}",
@@ -68,7 +68,7 @@ _WORDS: dict[OrderKind, _Words] = {
         "new loss for every step.",
         "backward",
     ),
-    "stale part": _Words(
+    "stale part": _Said(
         "{this} is older than the steps whose backward goes through it.",
         "{beside} went through it again {times} after {parameters} that it was computed from had "
         "changed",
@@ -79,7 +79,7 @@ _WORDS: dict[OrderKind, _Words] = {
         "torch.no_grad().",
         "backward",
     ),
-    "stale cast": _Words(
+    "stale cast": _Said(
         "Autocast is on around several steps, so that forward does not see what they change.",
         "{calls} went through casts of {parameters} that are older than the last step ({beside})",
         "Autocast casts each parameter once and keeps the result until its region ends. A step in "
@@ -89,13 +89,13 @@ _WORDS: dict[OrderKind, _Words] = {
         "the cache off, `torch.autocast(..., cache_enabled=False)`.",
         "of an optimizer",
     ),
-    "step alone": _Words(
+    "step alone": _Said(
         "The optimizer steps, and nothing has computed a gradient: backward is never called.",
         "{steps}, and .grad of all {parameters} was None",
         "A step skips parameters without a gradient, so nothing is learned.",
         "Call `loss.backward()` before `optimizer.step()`.",
     ),
-    "step again": _Words(
+    "step again": _Said(
         "The optimizer steps a second time with the same gradients.",
         "{times}; nothing has changed the gradients of {parameters} since {beside}",
         "The step is larger than the learning rate says: it goes along a gradient once more that "
@@ -103,7 +103,7 @@ _WORDS: dict[OrderKind, _Words] = {
         "Call `optimizer.step()` once for each gradient; delete the other call.",
         "the step before",
     ),
-    "step shared": _Words(
+    "step shared": _Said(
         "Two optimizers step the same parameters with the same gradients.",
         "{times}; nothing has changed the gradients of {parameters} since {beside}",
         "What two optimizers hold is changed twice for one backward call, and each keeps a "
@@ -114,7 +114,7 @@ _WORDS: dict[OrderKind, _Words] = {
     "scheduler first": _FIRST,
     # A training that is resumed calls it early, and never again from that line.
     "scheduler early": _FIRST._replace(fewest=1),
-    "losses dropped": _Words(
+    "losses dropped": _Said(
         "backward is called for the last loss of a loop only; the others are dropped.",
         "the loop around the loss{at} was run through {times}, and left up to {graphs} of forward "
         "without backward each time",
@@ -122,7 +122,7 @@ _WORDS: dict[OrderKind, _Words] = {
         "The forward passes of all others are made in vain: nothing is learned from them.",
         "Call backward (and zero_grad and step) inside of the loop; or add the losses up.",
     ),
-    "put back": _Words(
+    "put back": _Said(
         "What the steps have learned is overwritten here, again and again.",
         "{times}, with at most {between}{at} in between; by random numbers, or by the same as the "
         "time before",

@@ -12,7 +12,7 @@ import torch
 
 from gradscope.watching.norms import Norms
 from gradscope.watching.taps import Unseen
-from gradscope.watching.threads import Calls
+from gradscope.watching.threads import ThreadCalls
 
 
 class Arrivals:
@@ -24,7 +24,7 @@ class Arrivals:
         self,
         parameters: Sequence[Any],
         norms: Norms | None,
-        calls: Calls,
+        calls: ThreadCalls,
         note_fault: Callable[[Exception], None],
     ) -> None:
         self.order: list[torch.Tensor] = []

@@ -25,7 +25,7 @@ def _mark() -> frozenset[int]:
     return _C._get_obj_in_tls(_MARK) if _C._is_key_in_tls(_MARK) else frozenset()
 
 
-class Calls:
+class ThreadCalls:
     """The backward calls that the program makes; of several threads one is watched at a time.
 
     Args:

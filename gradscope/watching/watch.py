@@ -28,7 +28,7 @@ from gradscope.watching.scalers import Scalers, kinds_of
 from gradscope.watching.sinks import Sink
 from gradscope.watching.steps import Stepping, holders, note_step, sampled
 from gradscope.watching.taps import Tap, Unseen, untraced
-from gradscope.watching.threads import Calls, in_pass
+from gradscope.watching.threads import ThreadCalls, in_pass
 from gradscope.watching.turns import Turns
 
 _numbers = count()
@@ -74,7 +74,7 @@ class Watch:
         self._rows: list[Pending] = []
         self._ranks: Between | None = None
         self._number = next(_numbers)
-        self._calls = Calls(self._number)
+        self._calls = ThreadCalls(self._number)
         self._stepping = Stepping()
         self._is_known = self._is_over = False
         self._process = os.getpid()
