@@ -64,8 +64,12 @@ def functions_off() -> AbstractContextManager[Any]:
     """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user,
     nor a profiler that the program has started."""
     # Nearly always there is nobody else.
-    is_heard = profiler._is_profiler_enabled or _dispatch_modes()
-    return _Unnoticed() if is_heard else torch._C.DisableTorchFunction()
+    return _Unnoticed() if is_heard() else torch._C.DisableTorchFunction()
+
+
+def is_heard() -> bool:
+    """Whether a profiler or a dispatch mode would notice what we compute."""
+    return profiler._is_profiler_enabled or _dispatch_modes() > 0
 
 
 functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchFunction
