@@ -180,7 +180,9 @@ class Recording:
     def _made(self, call: TorchCall) -> None:
         (first, end), place, user = call.sequence_range, call.place, call.user
         self.spans.add(first, end, place)
-        if user is not None and not self.leaf_names.note(place, self.places, user, call.args):
+        is_known = user is None or not self.leaf_names.note(place, self.places, user, call.args)
+        # What changes a tensor has more to be remembered than its nodes.
+        if is_known and user is not None and not self.events.changes(call.func, {}):
             self._usual.setdefault(place, set()).add(call.func)
         if call.out is not None:
             # The last node of a call made its result; those before it are inner steps.
