@@ -21,7 +21,12 @@ import torch
 from torch import nn
 
 from gradscope.recording.modules import ModulePath, ModuleTracker, RootModule
-from gradscope.recording.wrappers import parameters_in, plain_path, sharded_parameters
+from gradscope.recording.wrappers import (
+    ShardedParameter,
+    parameters_in,
+    plain_path,
+    sharded_parameters,
+)
 
 MAX_DEPTH = 3
 """How many attributes or items deep a variable is searched for tensors."""
@@ -296,13 +301,17 @@ class ModuleNames:
         return [(name, module) for key, (name, module) in found.items() if key not in inner]
 
     def _add(self, module: nn.Module, prefix: str) -> None:
-        for path, child in nn.Module.named_modules(module, remove_duplicate=True):
-            self.paths.setdefault(id(child), _joined(prefix, plain_path(module, path)))
-        for path, tensor in nn.Module.named_parameters(module, remove_duplicate=False):
-            self._name(tensor, _joined(prefix, plain_path(module, path)))
-        for child in nn.Module.modules(module):
-            for one in sharded_parameters(child):
-                self._name(one.whole, _joined(self.paths.get(id(one.owner), prefix), one.name))
+        whole: list[ShardedParameter] = []
+        # A shared part, and what is in it, has all of its names.
+        for path, child in nn.Module.named_modules(module, remove_duplicate=False):
+            known = _joined(prefix, plain_path(module, path))
+            self.paths.setdefault(id(child), known)
+            for name, tensor in child._parameters.items():
+                if tensor is not None:
+                    self._name(tensor, f"{known}.{name}" if known else name)
+            whole.extend(sharded_parameters(child))
+        for one in whole:
+            self._name(one.whole, _joined(self.paths.get(id(one.owner), prefix), one.name))
 
     def _name(self, tensor: torch.Tensor, name: str) -> None:
         names = self.parameters.setdefault(id(tensor), [])

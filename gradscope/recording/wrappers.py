@@ -7,6 +7,7 @@ forward uses in place of the shards.
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -22,10 +23,12 @@ _WRAPPERS = {
 }
 """What torch's wrappers call what they wrap, and the classes that do."""
 
+_WRAPPED = re.compile("|".join(_WRAPPERS))
+
 
 def plain_path(module: nn.Module, path: str) -> str:
     """A path below a module, of a part or a parameter, as it would be without wrappers."""
-    if not any(inner in path for inner in _WRAPPERS):
+    if _WRAPPED.search(path) is None:  # nearly all
         return path
     owner: Any = module
     parts = []
