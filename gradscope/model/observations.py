@@ -444,7 +444,8 @@ class Raiser(Struct, frozen=True):
 
     ``name`` is that of the Function, the hook or the operation.  ``node`` is where, if its graph is
     the one shown; ``made`` is the forward line of that node.  ``registered`` is where the program
-    registered the hook, ``raised`` the innermost line of the program that was running.
+    registered the hook, or, of a Function without a backward, the ``def`` that comes nearest to
+    one; ``raised`` the innermost line of the program that was running.
     """
 
     kind: RaiserKind
@@ -527,7 +528,8 @@ class Observations(Struct, frozen=True):
     those of them that were looked at only briefly.  ``functions`` are the calls of custom Functions
     that were compared with finite differences, one a place.  ``never_stepped``: the program has
     ended by itself, and nothing has used a gradient or looked at one.  ``guard``, where no
-    optimizer has stepped, is the ``if`` around a step beside the last backward call.  ``zeroed`` is
+    optimizer has stepped, is the ``if`` around a step beside the last backward call, or that step
+    where it stands under an ``else``.  ``zeroed`` is
     where ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at
     for a fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
     a wrapper of torch's puts the gradients of several ranks together.  ``buffers`` are those of the

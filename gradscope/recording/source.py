@@ -57,6 +57,8 @@ class _File:
     guarded: list[tuple[int, int, int, int]] = field(default_factory=list)
     """The first and the last line of each ``if`` or ``else``, one in it that calls a ``step``, and
     the line that tells why that was not reached: of the ``if``, or the call in an ``else``."""
+    classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
+    """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
 
@@ -122,6 +124,14 @@ class Sources:
             first += 1
         text = textwrap.dedent("".join(lines[first - 1 : last]))
         return first, text.splitlines()
+
+    def defined_around(self, code: CodeType) -> dict[str, int]:
+        """The lines of all ``def`` in the innermost class around this code, by name."""
+        line = code.co_firstlineno
+        around = [
+            one for one in self._file(code).classes if one[0] <= line <= one[1]
+        ]
+        return max(around, key=lambda one: one[0])[2] if around else {}
 
     def decorators(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines above the ``def`` of a function, with their numbers."""
@@ -302,6 +312,10 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 end, line = node.end_lineno or node.lineno, node.lineno
                 file.guarded += [(line, end, step, line) for step in _steps(body)][:1]
                 file.guarded += [(line, end, step, step) for step in _steps(otherwise)][:1]
+            case ast.ClassDef():
+                inner = (one for one in ast.walk(node) if isinstance(one, ast.FunctionDef))
+                lines = {one.name: one.lineno for one in inner}
+                file.classes.append((node.lineno, node.end_lineno or node.lineno, lines))
             case ast.While():
                 file.loops.append((node.lineno, node.end_lineno or node.lineno))
             case ast.For(target=target, iter=iterated):
