@@ -146,8 +146,9 @@ def _evidence(facts: Facts, failure: Failure, raiser: Raiser | None) -> Iterator
         yield f"raised at {raised}" + (f" by {what}" if what else "")
     if raiser.kind == "Function" and raiser.registered is not None:
         used = facts.location(raiser.made)
-        yield f"no `backward` is in the class, and {facts.expression(raiser.registered)} is here" + (
-            f"; applied at {used}" if used else ""
+        yield (
+            f"no `backward` is in the class, and {facts.expression(raiser.registered)} is here"
+            + (f"; applied at {used}" if used else "")
         )
     if raiser.kind != "hook":
         return

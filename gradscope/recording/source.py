@@ -128,9 +128,7 @@ class Sources:
     def defined_around(self, code: CodeType) -> dict[str, int]:
         """The lines of all ``def`` in the innermost class around this code, by name."""
         line = code.co_firstlineno
-        around = [
-            one for one in self._file(code).classes if one[0] <= line <= one[1]
-        ]
+        around = [one for one in self._file(code).classes if one[0] <= line <= one[1]]
         return max(around, key=lambda one: one[0])[2] if around else {}
 
     def decorators(self, code: CodeType) -> list[tuple[int, str]]:
