@@ -90,6 +90,15 @@ _WORDS: dict[OddityKind, _Words] = {
         "Make one for each entry: `[Layer(...) for _ in range(n)]`. Where it is meant to be "
         "shared, give the one layer a name and call it several times.",
     ),
+    "eval undone": _Words(
+        "{this} puts the model in train mode for an evaluation.",
+        "put in eval mode{other}, and never run in it; {times} times it then ran in train mode, "
+        "without history",
+        "In train mode dropout drops, and a batch norm uses the statistics of the batch, and "
+        "changes its running ones by data that is there to evaluate.",
+        "Leave it out: `model.eval()` before the loop holds for all of it; call `model.train()` "
+        "where the next epoch of training begins.",
+    ),
     "flag ignored": _Words(
         "{name}.requires_grad = False freezes nothing: {name} is a Module.",
         "{0} of its parameters require grad, get gradients, and are in an optimizer",

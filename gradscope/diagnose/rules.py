@@ -197,6 +197,7 @@ _ALL = (
     Rule("GS534", "own-value-compared", looking_for("own value"), {"GS303": "place"}),
     Rule("GS535", "padding-used", looking_for("padding taken", "padding row")),
     Rule("GS536", "fractions-lost", looking_for("fraction lost")),
+    Rule("GS537", "eval-undone", looking_for("eval undone")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),

@@ -490,7 +490,7 @@ OddityKind = (
     | Literal["index repeated", "mixed derivatives", "backward uncalled"]
     | Literal["gradient dropped", "parameter dropped", "history dropped"]
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
-    | Literal["flag ignored", "fold"]
+    | Literal["flag ignored", "fold", "eval undone"]
 )
 
 
@@ -498,8 +498,8 @@ class Oddity(Struct, frozen=True):
     """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
 
     "view", "fold", "softmax" and "mean" put samples together: with the shape before, -1 and the
-    shape after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms of so
-    many elements.  "weight learns": the factor of a log-probability has so many leaves behind it.
+    shape after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms
+    of so many elements.  "weight learns": the factor of a log-probability has so many leaves behind it.
     "own value": what is compared with its own source was cut off at ``other``.  "padding taken" for
     so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and "zero
     factor": the module and the attribute ``name``, used at ``other``.  "index repeated": so many
@@ -509,7 +509,8 @@ class Oddity(Struct, frozen=True):
     probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so many
     times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so many
     hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored" of a
-    module, ``name``, of which so many parameters learn.
+    module, ``name``, of which so many parameters learn.  "eval undone": a module is put in train
+    mode, and runs so without history, since ``other`` had put it in eval mode.
     """
 
     kind: OddityKind

@@ -122,7 +122,9 @@ class DoctorListener(Listener):
         self.learners.optimizers.on_step.extend(one.note_step for one in told)
         self.overwritten = Overwritten(recorder, self.learners)
         self.reads = Reads(recorder)
-        self.statistics = FrozenStatistics(recorder)
+        self.statistics = FrozenStatistics(
+            recorder, lambda place, at: found.tell("eval undone", place, other=at)
+        )
         self.aliases = Aliases(recorder)
         self.copies = Copies()
         self.left_behind = LeftBehind(self.learners, self.copies)
