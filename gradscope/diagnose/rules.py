@@ -113,12 +113,7 @@ _ALL = (
     Rule("GS205", "zero-gradient", zero.zero_gradient, {"GS204": "node"}),
     Rule("GS206", "outlier-gain", gain.outlier_gain),
     Rule("GS207", "units-alike", alike.units_alike),
-    Rule(
-        "GS301",
-        "unused-parameter",
-        missing.unused_parameter,
-        {"GS307": "place", **_RAISED},
-    ),
+    Rule("GS301", "unused-parameter", missing.unused_parameter, _RAISED),
     Rule("GS302", "result-unused", missing.result_unused, _RAISED),
     Rule("GS303", "history-cut", missing.history_cut, _CUT),
     Rule("GS304", "no-grad-region", missing.no_grad_region, _CUT),

@@ -499,9 +499,9 @@ class Oddity(Struct, frozen=True):
 
     "view", "fold", "softmax" and "mean" put samples together: with the shape before, -1 and the
     shape after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms
-    of so many elements.  "weight learns": the factor of a log-probability has so many leaves behind it.
-    "own value": what is compared with its own source was cut off at ``other``.  "padding taken" for
-    so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and "zero
+    of so many elements.  "weight learns": the factor of a log-probability has so many leaves behind
+    it.  "own value": what is compared with its own source was cut off at ``other``.  "padding
+    taken" for so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and "zero
     factor": the module and the attribute ``name``, used at ``other``.  "index repeated": so many
     sums were lost of so many written.  "mixed derivatives" of so many columns at once.  "backward
     uncalled" of a class of modules, ``name``.  "gradient dropped": a function, ``name``, computes
