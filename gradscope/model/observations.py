@@ -501,16 +501,16 @@ class Oddity(Struct, frozen=True):
     shape after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms
     of so many elements.  "weight learns": the factor of a log-probability has so many leaves behind
     it.  "own value": what is compared with its own source was cut off at ``other``.  "padding
-    taken" for so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and "zero
-    factor": the module and the attribute ``name``, used at ``other``.  "index repeated": so many
-    sums were lost of so many written.  "mixed derivatives" of so many columns at once.  "backward
-    uncalled" of a class of modules, ``name``.  "gradient dropped": a function, ``name``, computes
-    something of it, and nothing takes the result.  "input no log": an operand of `kl_div` whose
-    probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so many
-    times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so many
-    hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored" of a
-    module, ``name``, of which so many parameters learn.  "eval undone": a module is put in train
-    mode, and runs so without history, since ``other`` had put it in eval mode.
+    taken" for so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and
+    "zero factor": the module and the attribute ``name``, used at ``other``.  "index repeated": so
+    many sums were lost of so many written.  "mixed derivatives" of so many columns at once.
+    "backward uncalled" of a class of modules, ``name``.  "gradient dropped": a function, ``name``,
+    computes something of it, and nothing takes the result.  "input no log": an operand of `kl_div`
+    whose probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so
+    many times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so
+    many hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored"
+    of a module, ``name``, of which so many parameters learn.  "eval undone": a module is put in
+    train mode, and runs so without history, since ``other`` had put it in eval mode.
     """
 
     kind: OddityKind

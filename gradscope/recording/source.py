@@ -312,8 +312,8 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.guarded += [(line, end, step, step) for step in _steps(otherwise)][:1]
             case ast.ClassDef():
                 inner = (one for one in ast.walk(node) if isinstance(one, ast.FunctionDef))
-                lines = {one.name: one.lineno for one in inner}
-                file.classes.append((node.lineno, node.end_lineno or node.lineno, lines))
+                defined = {one.name: one.lineno for one in inner}
+                file.classes.append((node.lineno, node.end_lineno or node.lineno, defined))
             case ast.While():
                 file.loops.append((node.lineno, node.end_lineno or node.lineno))
             case ast.For(target=target, iter=iterated):
