@@ -30,11 +30,11 @@ settings.load_profile("untimed")
 
 
 LONGEST = (
-    *("fuzz", "unharmed", "clinic", "unchanged", "deep", "hostile", "faults", "docs", "cli"),
-    *("doctor", "explain", "properties", "target_like_python", "render", "doctor_models"),
-    "released",
+    *("clinic", "page_in_browser", "fuzz", "ranks", "docs", "hostile", "unharmed", "unchanged"),
+    *("deep", "faults", "derivatives", "diff", "cli", "doctor", "explain", "properties"),
+    *("target_like_python", "render", "doctor_models", "released"),
 )
-"""The files of tests that take more than ten seconds."""
+"""The files of tests that take more than ten seconds, the longest first."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -14,7 +14,7 @@ import array
 import atexit
 import contextlib
 import io
-import json
+import marshal
 import os
 import selectors
 import shutil
@@ -32,22 +32,24 @@ from tests.fuzz.process import _end, _status_of, environment
 
 ROOT = Path(__file__).parent.parent
 
+# Only what is built into python: socket, signal and json cost more than all the rest of a client.
 _CLIENT = """#!{python} -ISE
-import array, json, os, signal, socket, sys
+import _signal, _socket, marshal, os, sys
 {choose}
-server = socket.socket(socket.AF_UNIX)
+server = _socket.socket(_socket.AF_UNIX)
 server.connect({address!r})
-message = json.dumps([code, words, os.getcwd(), dict(os.environ)]).encode()
-streams = array.array("i", [0, 1, 2])
-server.sendmsg([len(message).to_bytes(8, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+message = marshal.dumps([code, words, os.getcwd(), dict(os.environ)])
+streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+ancillary = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)
+server.sendmsg([len(message).to_bytes(8, "big")], [ancillary])
 server.sendall(message)
 child = int.from_bytes(server.recv(4), "big")
-for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, lambda number, _: os.kill(child, number))
+for number in (_signal.SIGINT, _signal.SIGTERM):
+    _signal.signal(number, lambda number, _: os.kill(child, number))
 status = int.from_bytes(server.recv(2), "big", signed=True)
 if status < 0:
-    if -status != signal.SIGKILL:
-        signal.signal(-status, signal.SIG_DFL)
+    if -status != _signal.SIGKILL:
+        _signal.signal(-status, _signal.SIG_DFL)
     os.kill(os.getpid(), -status)
 os._exit(status)
 """
@@ -93,6 +95,9 @@ def script() -> str:
     return str(Path(_address()).with_name("script"))
 
 
+# Huge pages, which only memory of malloc gets, make a fork cheaper: there is less to share.
+_IN_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "malloc"}
+
 _LIFELINE = socket.socket(socket.AF_UNIX)
 """While it is open, the server goes on."""
 
@@ -121,9 +126,14 @@ def _address() -> str:
 def _start(address: str) -> None:
     command = [sys.executable, "-m", "tests.forkserver", address]
     with Path(address).with_name("log").open("wb") as log:
-        # Not among those that Ctrl-C is for: it ends when they have ended.
         server = subprocess.Popen(
-            command, cwd=ROOT, env=environment(), stdout=log, stderr=log, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=environment() | _IN_HUGE_PAGES,
+            stdout=log,
+            stderr=log,
+            # Not among those that Ctrl-C is for: it ends when they have ended.
+            start_new_session=True,
         )
     server.returncode = 0  # it may outlive this process, which is no reason for a warning
 
@@ -203,7 +213,7 @@ def _become(message: bytes, streams: array.array[int]) -> None:
     """Become the command that a client asks for; never returns."""
     from tests.fuzz import runs
 
-    code, words, folder, environment = json.loads(message)
+    code, words, folder, environment = marshal.loads(message)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)

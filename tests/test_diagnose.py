@@ -1041,6 +1041,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"shared": (SharedObject(("target", "online"), B, given=A),)},
         [("GS315", "warning", 7)],
     ),
+    "a gradient that is none": (
+        {"oddities": (Oddity("none left", A, name="w", other=B), Oddity("none yet", C, name="v"))},
+        [("GS413", "error", 7), ("GS413", "error", 9)],
+    ),
     "a list that was multiplied": (
         {"oddities": (Oddity("layer repeated", A, 1, (3, 20, 60), "blocks"),)},
         [("GS330", "warning", 7)],
@@ -1773,6 +1777,42 @@ RAISED: dict[str, Report] = {
 """For every rule that can say why backward raised, a report on which it does."""
 
 
+def layers(*gains: float, head: float = 1.0) -> Report:
+    """Layers with a weight each that multiply the gradient by these, from the root down; a leaf at
+    the root gets ``head``."""
+    program = Program()
+    x = program.leaf("start")
+    for number, gain in enumerate(reversed(gains)):
+        program.line = number + 2
+        program.function = f"f{number}"
+        x = program.op("SinBackward0", [(x, 1.0)], (1.0,), "sin(x)")
+        weight = program.leaf(f"{number}.weight")
+        x = program.op("MmBackward0", [(x, gain), (weight, 1.0)], (1.0,), "x @ w")
+    top = program.op("AddBackward0", [(x, 1.0), (program.leaf("head"), head)], (1.0,), "x + head")
+    return program.report((top, (1.0,)))
+
+
+def diverging(report: Report, *losses: float) -> Report:
+    """The same where each of the steps before has made the loss larger, up to no number now."""
+    number = report.passes[0].number if report.passes else 0
+    seen = report.observations or Observations()
+    ended = Step(number, norm="Infinity", stepped=True)
+    before = (
+        Step(number - back, loss=loss, stepped=True)
+        for back, loss in zip(range(len(losses), 0, -1), losses, strict=True)
+    )
+    return msgspec.structs.replace(
+        report, observations=msgspec.structs.replace(seen, steps=(*before, ended))
+    )
+
+
+def ended_over_none(report: Report) -> Report:
+    """The same of a program that read a gradient last, and got none."""
+    seen = report.observations or Observations()
+    odd = (*seen.oddities, Oddity("none brought", C, name="w"))
+    return msgspec.structs.replace(report, observations=msgspec.structs.replace(seen, oddities=odd))
+
+
 def after_a_step(rule: str) -> Report:
     """A step of the optimizer has spoilt ``w``, and this rule finds what came of it."""
     report = {
@@ -1833,6 +1873,21 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         for code in ("GS306", "GS409")
     },
     **{(code, "GS410"): report for code, report in RAISED.items()},
+    **{
+        (code, "GS413"): ended_over_none(report)
+        for code, report in RAISED.items()
+        if "GS413" in RULES[code].subsumes
+    },
+    ("GS413", "GS412"): ended_over_none(
+        observed(plain(), failure=Failure("TypeError", "NoneType", A, ended=True, got="got None"))
+    ),
+    **{
+        ("GS107", code): diverging(found, 1.0, 100.0, 1e4)
+        for code, found in {
+            **{code: RAISED[code] for code in ("GS101", "GS102")},
+            "GS206": layers(1, 1, 1, 1e3),
+        }.items()
+    },
     ("GS534", "GS303"): compared(),
     ("GS405", "GS412"): observed(
         plain(),
@@ -1843,6 +1898,13 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ),
     ("GS703", "GS410"): with_ranks(
         observed(plain(), failure=LOST), each=(failed_rank(0, 4), OneRank(1, calls=3))
+    ),
+    ("GS701", "GS413"): with_ranks(
+        ended_over_none(observed(plain(), failure=LOST)), parameter(local={0: 1.0, 1: None})
+    ),
+    ("GS703", "GS413"): with_ranks(
+        ended_over_none(observed(plain(), failure=LOST)),
+        each=(failed_rank(0, 4), OneRank(1, calls=3)),
     ),
 }
 """For every pair of rules of which one takes precedence, a report on which both find something."""

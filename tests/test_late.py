@@ -36,6 +36,23 @@ for step in range(1, 61):
 """
 
 
+def wide(data: str = "pass", after: str = "pass") -> str:
+    """One of 20 steps, of whose large results a glance reads a part."""
+    return f"""{HEAD}
+net = nn.Sequential(nn.Linear(64, 64), nn.LayerNorm(64), nn.Linear(64, 64))
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+net[0].weight.data[9, 5] = 100
+for step in range(1, 21):
+    x = torch.rand(256, 64) + 1
+    {data}
+    loss = net(x).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {after}
+"""
+
+
 @dataclass(frozen=True)
 class Late:
     """A program, and what is to be found in it."""
@@ -158,6 +175,20 @@ for step in range(1, 50):
             after="net[2].bias.data.div_(torch.tensor(float(step != 12)))",
         ),
         *("GS105", 13, "", "AddmmBackward0"),
+    ),
+    "one number of many that is not finite": Late(
+        wide("x[77, 5] *= step != 17; x = x / x"), *("GS105", 17, "x / x", "AddmmBackward0")
+    ),
+    "one weight of many that is not finite": Late(
+        wide(after="net[2].weight.data[9, 3].div_(torch.tensor(float(step != 12)))"),
+        *("GS105", 13, "", "AddmmBackward0"),
+    ),
+    "one number of a layer norm that is not finite": Late(
+        wide(after="net[1].weight.data[9].div_(torch.tensor(float(step != 12)))"),
+        *("GS105", 13, "", "NativeLayerNormBackward0"),
+    ),
+    "one result of many that is too large": Late(
+        wide("x[77, 5] *= 1e38 if step == 17 else 1"), *("GS101", 17, "net(x)", "AddmmBackward0")
     ),
     "float16": Late(
         f"""{HEAD}

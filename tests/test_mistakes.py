@@ -249,6 +249,17 @@ class Product(torch.autograd.Function):
             "`y = Product.apply(p, q)` at",
             "`q.mul_(2)` at",
         ),
+        # The same line again and again.
+        (
+            "for _ in range(20):\n    y = x.exp()\n    y.mul_(2)\n",
+            "`x.exp()` at program.py:4",
+            "`y.mul_(2)` at program.py:5",
+        ),
+        (
+            "for _ in range(20):\n    y = x.exp()\n    torch.nn.functional.relu(y, inplace=True)\n",
+            "`x.exp()` at program.py:4",
+            "`torch.nn.functional.relu(y, inplace=True)` at program.py:5",
+        ),
     ],
 )
 def test_b6_changed_after_it_was_saved(

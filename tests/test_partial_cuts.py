@@ -390,6 +390,9 @@ CAUSES: dict[str, str] = {
     "g.sum().backward()": "torch.autograd.grad(h, u, create_graph=True)",
     "h = net(u).detach(); k = h.argmax(); h.square().sum().backward()": "net(u).detach()",
     "with torch.no_grad(): h = net(u); h.square().sum().backward()": "with torch.no_grad()",
+    "with torch.no_grad(): h = net(u); F.mse_loss(h, x.repeat(1, 3)).backward()": (
+        "with torch.no_grad()"
+    ),
 }
 
 

@@ -18,7 +18,7 @@ from gradscope.render.words.rule_pages import page
 from tests.looking import Session
 from tests.ranks.running import run
 from tests.terminals import open_terminal, read
-from tests.test_structure import imports
+from tests.test_structure import facts
 from tests.transcripts import ROOT
 
 CODES = list(RULES)
@@ -163,7 +163,7 @@ RULE_MODULES = sorted({Path(inspect.getfile(rule.check)) for rule in RULES.value
 
 @pytest.mark.parametrize("path", RULE_MODULES, ids=lambda path: path.stem)
 def test_rules_know_nothing_of_each_other(path: Path) -> None:
-    neighbours = {name for name in imports(path) if name.startswith("gradscope.diagnose")}
+    neighbours = {name for name in facts(path).imports if name.startswith("gradscope.diagnose")}
     assert {name for name in neighbours if not name.startswith("gradscope.diagnose._")} == set()
 
 

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -143,10 +145,27 @@ def room(path: Path) -> str:
     return f"{top}/{rest[0]}"
 
 
-def imports(path: Path) -> set[str]:
+@dataclass(frozen=True)
+class Facts:
+    """What the walls ask of a file."""
+
+    imports: set[str]
+    classes: list[str]
+    speaks: bool
+
+
+@cache
+def facts(path: Path) -> Facts:
+    """Those of one file, which is parsed once."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+    return Facts(_imports(nodes), classes, any(map(_speaks, nodes)))
+
+
+def _imports(nodes: list[ast.AST]) -> set[str]:
     """Every module imported anywhere in a file, also inside functions."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -168,7 +187,7 @@ def test_every_room_is_on_the_plan_in_order() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_rooms_import_only_what_the_plan_allows(path: Path) -> None:
     own = room(path)
-    for name in imports(path) & set(BY_NAME):
+    for name in facts(path).imports & set(BY_NAME):
         other = room(BY_NAME[name])
         assert other == own or other in ROOMS[own].split() or ROOMS[own] == "*", f"imports {name}"
 
@@ -209,12 +228,12 @@ def test_no_module_stands_where_a_public_function_does() -> None:
 def test_heavy_packages_stay_in_their_rooms(outsider: str) -> None:
     for path in MODULES:
         inside = str(path.relative_to(PACKAGE)).startswith(OUTSIDERS[outsider])
-        uses = any(name.split(".")[0] == outsider for name in imports(path))
+        uses = any(name.split(".")[0] == outsider for name in facts(path).imports)
         assert inside or not uses, f"{path} imports {outsider}"
 
 
 def test_no_import_cycles() -> None:
-    graph = {name: imports(path) for name, path in BY_NAME.items()}
+    graph = {name: facts(path).imports for name, path in BY_NAME.items()}
     done: set[str] = set()
     while True:
         free = {
@@ -282,9 +301,8 @@ def test_no_class_name_stands_twice() -> None:
     """One word, one meaning; but for what the API shows of a Report, and trainers of a watch."""
     where: dict[str, list[str]] = {}
     for name, path in BY_NAME.items():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                where.setdefault(node.name, []).append(name)
+        for one in facts(path).classes:
+            where.setdefault(one, []).append(name)
     twice = {name: rooms for name, rooms in where.items() if len(rooms) > 1}
     assert twice == {
         "Report": ["gradscope.api.report", "gradscope.model.report"],
@@ -313,15 +331,12 @@ PRINTERS = {"print", "echo", "secho", "echo_via_pager", "print_exc", "print_exce
 
 
 def test_only_the_doors_speak_to_a_person() -> None:
-    speaking = {str(path.relative_to(PACKAGE)) for path in MODULES if _speaks(path)}
+    speaking = {str(path.relative_to(PACKAGE)) for path in MODULES if facts(path).speaks}
     assert speaking == set(SPEAKERS)
 
 
-def _speaks(path: Path) -> bool:
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        owner = getattr(getattr(node, "value", None), "id", "")
-        is_writer = (owner, name) in {("os", "write"), ("warnings", "warn")}
-        if is_writer or name in PRINTERS or (name in STREAMS and owner == "sys"):
-            return True
-    return False
+def _speaks(node: ast.AST) -> bool:
+    name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    owner = getattr(getattr(node, "value", None), "id", "")
+    is_writer = (owner, name) in {("os", "write"), ("warnings", "warn")}
+    return is_writer or name in PRINTERS or (name in STREAMS and owner == "sys")

@@ -53,8 +53,10 @@ from tests.test_diagnose import (
     A,
     B,
     alike,
+    diverging,
     divided,
     in_half,
+    layers,
     learner,
     limited,
     observed,
@@ -488,21 +490,6 @@ def normalised(factor: float) -> Report:
     return observed(program.report((y, (1.0,))), activities=(Activity(0, scale=2.0),))
 
 
-def layers(*gains: float, head: float = 1.0) -> Report:
-    """Layers with a weight each that multiply the gradient by these, from the root down; a leaf at
-    the root gets ``head``."""
-    program = Program()
-    x = program.leaf("start")
-    for number, gain in enumerate(reversed(gains)):
-        program.line = number + 2
-        program.function = f"f{number}"
-        x = program.op("SinBackward0", [(x, 1.0)], (1.0,), "sin(x)")
-        weight = program.leaf(f"{number}.weight")
-        x = program.op("MmBackward0", [(x, gain), (weight, 1.0)], (1.0,), "x @ w")
-    top = program.op("AddBackward0", [(x, 1.0), (program.leaf("head"), head)], (1.0,), "x + head")
-    return program.report((top, (1.0,)))
-
-
 def pole(gain: float, after: float = 1.0) -> Report:
     """A division that multiplies the gradient by so much, and what lies between it and a leaf."""
     program = Program()
@@ -635,8 +622,8 @@ EDGES = (
     Edge("half.LOST", subnormal(0.101), ["warning"], subnormal(0.099), ["information"], severity),
     Edge("half.NOTICED", subnormal(0.0201), ("GS104",), subnormal(0.0199)),
     Edge("half.CLOSE", subnormal(0.001, 0.0, 0.5), ("GS103",), subnormal(0.001, 0.0, 0.49)),
-    Edge("_rounding.MOSTLY", subnormal(0.2, 0.5), ("GS104",), subnormal(0.2, 0.49)),
-    Edge("_rounding.MOSTLY", zeroed(0.5), ("GS104",), zeroed(0.49)),
+    Edge("half.MOSTLY", subnormal(0.2, 0.5), ("GS104",), subnormal(0.2, 0.49)),
+    Edge("half.MOSTLY", zeroed(0.5), ("GS104",), zeroed(0.49)),
     Edge("_zeros.ROUNDING", cancelled(0.99e-5), ("GS205",), cancelled(1.01e-5)),
     Edge("_zeros.ROUNDING", normalised(1.99e-5), ("GS205",), normalised(2.01e-5)),
     Edge("_zeros.FEWEST_CANCELLED", cancelled(1e-6, 8), ("GS205",), cancelled(1e-6, 7)),
@@ -726,6 +713,24 @@ EDGES = (
         ("GS204",),
         active("ReluBackward0", (8, 2, 3), dead=1.0),
     ),
+    Edge(
+        "spoiling.FEWEST_GROWTHS",
+        diverging(plain(), 1.0, 200.0, 4e4),
+        ("GS107",),
+        diverging(plain(), 1.0, 4e4),
+    ),
+    Edge(
+        "spoiling.GROWTH",
+        diverging(plain(), 1.0, 3.0, 3e4),
+        ("GS107",),
+        diverging(plain(), 1.0, 2.9, 3e4),
+    ),
+    Edge(
+        "spoiling.ALTOGETHER",
+        diverging(plain(), 1.0, 100.0, 1e4),
+        ("GS107",),
+        diverging(plain(), 1.0, 100.0, 0.95e4),
+    ),
     Edge("meant.CLIPPED", clipped(0.99), ("GS504",), clipped(1.0)),
     Edge(
         "loop.FEWEST_DROPPED",
@@ -749,37 +754,37 @@ EDGES = (
     Edge("unlearned.LOW_SHARE", falling(40, 8), ("GS514",), falling(40, 7)),
     Edge("loop.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
     Edge(
-        "order.FEWEST_CLIPS",
+        "_disorders.FEWEST",
         out_of_order("clip unused", 2),
         ("GS506",),
         out_of_order("clip unused", 1),
     ),
     Edge(
-        "order.FEWEST_STALE",
+        "_disorders.FEWEST",
         out_of_order("stale graph", 2),
         ("GS508",),
         out_of_order("stale graph", 1),
     ),
     Edge(
-        "order.FEWEST_CAST",
+        "_disorders.FEWEST",
         out_of_order("stale cast", 2),
         ("GS516",),
         out_of_order("stale cast", 1),
     ),
     Edge(
-        "order.FEWEST_ALONE",
+        "_disorders.FEWEST",
         out_of_order("step alone", 2),
         ("GS509",),
         out_of_order("step alone", 1),
     ),
     Edge(
-        "order.FEWEST_AGAIN",
+        "_disorders.FEWEST",
         out_of_order("step again", 2),
         ("GS513",),
         out_of_order("step again", 1),
     ),
     Edge(
-        "order.FEWEST_SCHEDULED",
+        "_disorders.FEWEST",
         out_of_order("scheduler first", 2),
         ("GS511",),
         out_of_order("scheduler first", 1),
@@ -832,21 +837,19 @@ EDGES = (
         ("GS521",),
         observed(plain(), overwrites=(Overwrite(A, 3, 61),)),
     ),
-    Edge("undone.FEWEST_ANEW", anew(3, 10), ("GS522",), anew(2, 10)),
-    Edge("undone.FEW_USES", anew(3, 10), ("GS522",), anew(3, 11)),
+    Edge("order.FEWEST_ANEW", anew(3, 10), ("GS522",), anew(2, 10)),
+    Edge("order.FEW_USES", anew(3, 10), ("GS522",), anew(3, 11)),
+    Edge("order.FEW_CALLS", anew(3, 2, "scheduler anew"), ("GS522",), anew(3, 3, "scheduler anew")),
     Edge(
-        "undone.FEW_CALLS", anew(3, 2, "scheduler anew"), ("GS522",), anew(3, 3, "scheduler anew")
-    ),
-    Edge(
-        *("undone.FEWEST_LEFT", out_of_order("losses dropped", 2), ("GS523",)),
+        *("_disorders.FEWEST", out_of_order("losses dropped", 2), ("GS523",)),
         out_of_order("losses dropped", 1),
     ),
     Edge(
-        *("undone.FEWEST_BACK", out_of_order("put back", 3), ("GS524",)),
+        *("_disorders.FEWEST_BACK", out_of_order("put back", 3), ("GS524",)),
         out_of_order("put back", 2),
     ),
     Edge(
-        "undone.MOST_BETWEEN",
+        "_disorders.MOST_BETWEEN",
         observed(plain(), disorders=(Disorder("put back", A, B, 3, 0, 20),)),
         ("GS524",),
         observed(plain(), disorders=(Disorder("put back", A, B, 3, 0, 21),)),
@@ -930,7 +933,7 @@ EDGES = (
     Edge("across.MOST", drifted(0.1, 5), 5, drifted(0.1, 4), 5, shown),
     Edge("across.MOST", on_ranks(5), True, on_ranks(4), False, is_cut_short),
     Edge("across.MOST_RANKS", batches(9), 8, batches(8), 8, shown),
-    Edge("_blame.BELOW", divided(6), 9, divided(5), 2, line),
+    Edge("values.BELOW", divided(6), 9, divided(5), 2, line),
     Edge("half: hidden", hidden(1), ("GS103",), hidden(2), ("GS103",)),
     Edge("grouping.FUNCTION_ENTRIES", functions(13), 3, functions(12), 0, boxes),
     Edge("grouping.FEWEST_IN_FUNCTION", functions(15), 4, functions(14), 3, boxes),

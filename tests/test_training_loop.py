@@ -513,3 +513,67 @@ def test_what_an_optimizer_drops_of_its_own_is_not(
 ) -> None:
     text = SHARED_PART.format(held=held, between=between, steps=steps)
     assert "GS505" not in {rule for rule, _ in told(session, text)}
+
+
+# ---------------------------------------------------------------- a gradient that is None
+
+NONE = """
+net, spare = nn.Linear(4, 3), nn.Linear(4, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range({steps}):
+    loss = F.cross_entropy(net(x), y)
+    {before}
+    loss.backward()
+    optimizer.step()
+    {after}
+"""
+ENDINGS: dict[tuple[str, str, int], tuple[str, str]] = {
+    ("net.weight.grad.mul_(0.5)", "pass", 1): ("weight.grad is None: no backward call has", ""),
+    ("print(torch.norm(net.bias.grad))", "pass", 1): (
+        "bias.grad is None: no backward call has",
+        "",
+    ),
+    ("pass", "optimizer.zero_grad(); g = net.weight.grad; print(g.norm())", 1): (
+        "weight.grad is None: what backward had brought was dropped",
+        "optimizer.zero_grad()",
+    ),
+    ("optimizer.zero_grad() if step < 8 else None", "print(1.0 * spare.bias.grad)", 1): (
+        "bias.grad is None: no backward call has brought",
+        "",
+    ),
+    # After steps that were only glanced at.
+    ("optimizer.zero_grad()", "net.zero_grad() if step == 8 else 0; 2 * net.bias.grad", 10): (
+        "bias.grad is None: what backward had brought was dropped",
+        "net.zero_grad()",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENDINGS)
+def test_the_end_over_a_gradient_that_is_none(case: tuple[str, str, int], session: Session) -> None:
+    before, after, steps = case
+    text = NONE.format(before=before, after=after, steps=steps)
+    report = session.look(HEAD + text, "-q", "--steps", "all", command="doctor")
+    errors = [one for one in report.findings if one.severity == "error"]
+    says, zeroed = ENDINGS[case]
+    assert [one.rule for one in errors] == ["GS413"]
+    assert says in errors[0].message
+    lines = (HEAD + text).splitlines()
+    line = next(i for i, one in enumerate(lines, 1) if zeroed and zeroed in one) if zeroed else 0
+    assert (f"program.py:{line}" in errors[0].evidence[0]) is bool(zeroed)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "print(net.weight.grad.norm(), spare.weight.grad)",
+        "print([p.grad for p in spare.parameters() if p.grad is not None])",
+        "spare.weight.grad; text = None; text.strip()",
+    ],
+)
+def test_a_gradient_that_may_be_none_is_not_told(after: str, session: Session) -> None:
+    text = NONE.format(before="optimizer.zero_grad()", after=after, steps=1)
+    if "strip" in after:
+        # Nobody can tell which None it was: the last that was read there counts.
+        text = text.replace("spare.weight.grad; ", "spare.weight.grad; net.weight.grad; ")
+    assert "GS413" not in {one.rule for one in found(session, text)}

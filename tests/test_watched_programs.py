@@ -218,6 +218,13 @@ sys.setswitchinterval(before)
     rows = rows_in(session.folder / "run.jsonl")
     assert not any("a" in one.modules for one in rows)
     assert rows[-1].modules
+    # A row has nothing of a step that another thread has made.
+    assert all(part.norm for one in rows for part in one.modules.values() if part.applied)
+    assert [one.call for one in rows] == sorted({one.call for one in rows})
+    calls = [
+        {name.rpartition("/")[0] for name, part in one.modules.items() if part.norm} for one in rows
+    ]
+    assert all(len(models) == 1 for models in calls)
 
 
 def test_a_page_leads_to_pages_of_the_reports_that_exist(session: Session) -> None:

@@ -64,12 +64,19 @@ def _has_no_code(tensor: torch.Tensor) -> bool:
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
     """Whether a gradient is what nearly all are: dense, with data, of no class but torch's own."""
-    return is_usual(tensor) and arrives_with_memory(tensor)
+    # Asked of every result and every gradient: what is asked of nearly all is written out.
+    if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor.is_nested:
+        return False
+    try:
+        if address_of(tensor) and storage_number and _use_count:
+            return _use_count(storage_number(tensor)) == 1 or _fits(tensor)
+    except RuntimeError:  # no memory at all
+        return False
+    return arrives_with_memory(tensor)
 
 
 def is_usual(tensor: torch.Tensor) -> bool:
     """Whether a tensor is dense and of no class but torch's own, whether it has data or not."""
-    # Asked of every result and every gradient: what is asked of nearly all stands here itself.
     return type(tensor) is torch.Tensor and tensor.layout is torch.strided and not tensor.is_nested
 
 

@@ -64,8 +64,12 @@ def functions_off() -> AbstractContextManager[Any]:
     """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user,
     nor a profiler that the program has started."""
     # Nearly always there is nobody else.
-    is_heard = profiler._is_profiler_enabled or _dispatch_modes()
-    return _Unnoticed() if is_heard else torch._C.DisableTorchFunction()
+    return _Unnoticed() if is_heard() else torch._C.DisableTorchFunction()
+
+
+def is_heard() -> bool:
+    """Whether a profiler or a dispatch mode would notice what we compute."""
+    return profiler._is_profiler_enabled or _dispatch_modes() > 0
 
 
 functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchFunction
@@ -216,8 +220,10 @@ def unseen() -> Iterator[None]:
     _pop(len(modes))
     try:
         # The program may call backward in inference mode, where tensors have no version and no
-        # history.
-        with torch.inference_mode(False), functions_off(), CompilerOff():
+        # history; or under `no_grad`, which this ends as well.
+        is_usual = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
+        recorded = nullcontext() if is_usual else torch.inference_mode(False)
+        with recorded, functions_off(), CompilerOff():
             yield
     finally:
         _push(modes)

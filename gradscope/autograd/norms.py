@@ -8,7 +8,7 @@ elements the later ones are lost in rounding: the norm of twenty million equal n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -39,6 +39,11 @@ def is_exact(norm: float, tensor: torch.Tensor) -> bool:
     if not 0 < norm < math.inf:
         return False
     return norm > SURE or norm > _LEAST[tensor.dtype] * math.sqrt(2 * tensor.numel())
+
+
+def are_exact(norms: Sequence[float]) -> bool:
+    """Whether all of these surely are, of whatever tensors: where one is NaN, the sum is."""
+    return min(norms, default=math.inf) > SURE and sum(norms) < math.inf
 
 
 def norm(tensor: torch.Tensor) -> float:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from functools import cache
+from itertools import chain
+from typing import Any
 
 import msgspec
 import torch
@@ -66,8 +68,10 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
     """All elements in row-major order as python floats; complex ones as real, imaginary."""
     if tensor._is_zerotensor():  # autograd's way to say 0 without the memory for it
         return [0.0] * tensor.numel() * (2 if tensor.is_complex() else 1)
-    if tensor.dtype in _FLOATS and tensor.dim() == 1:  # nearly all
-        return tensor.tolist()
+    depth = tensor.dim()
+    if tensor.dtype in FLOATS and (depth == 1 or tensor.numel() <= SMALL):  # nearly all
+        listed: list[float] = tensor.tolist()
+        return listed if depth == 1 else flattened(listed, depth)
     still = tensor.detach() if requires_grad(tensor) else tensor
     if still.is_complex():
         # A lazy conjugate cannot be shown as real numbers.
@@ -76,7 +80,15 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
     return flat if still.is_floating_point() else [float(value) for value in flat]
 
 
-_FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
+FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
+
+
+def flattened(listed: Any, depth: int) -> list[float]:
+    """The numbers in what torch lists of a tensor with so many dimensions."""
+    for _ in range(depth - 1):
+        listed = list(chain.from_iterable(listed))
+    flat: list[float] = listed if depth else [listed]
+    return flat
 
 
 def reducible(tensor: torch.Tensor) -> torch.Tensor:

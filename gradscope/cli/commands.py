@@ -33,6 +33,8 @@ from gradscope.cli.options import (
 )
 from gradscope.cli.output_options import (
     OutputOptions,
+    flag,
+    number,
     output_options,
     rank_option,
     saved_option,
@@ -120,7 +122,7 @@ EXAMPLES = {
     epilog=f"{EXIT_STATUSES}{ENVIRONMENT}",
 )
 @click.version_option(VERSION, prog_name="gradscope")
-@click.option("--no-pager", is_flag=True, help="Never show help and rules in a pager.")
+@flag("--no-pager", help="Never show help and rules in a pager.")
 @click.pass_context
 def gradscope(context: click.Context, no_pager: bool) -> None:
     """See where the gradients of a PyTorch program go.
@@ -210,11 +212,10 @@ def doctor(target: TargetOptions, options: DoctorOptions) -> Result:
 
 
 @gradscope.command(epilog=FINDING_STATUSES, context_settings={"allow_interspersed_args": False})
-@click.option(
+@number(
     "process",
     "--pid",
-    type=click.IntRange(min=1),
-    metavar="N",
+    least=1,
     help="Ask this process.  [default: the last that began to wait in this folder]",
 )
 @click.argument("question", metavar="[QUESTION]", default="status", type=click.Choice(QUESTIONS))
@@ -312,7 +313,7 @@ for _command in (trace, backward, explain):
 @click.argument("file", metavar="FILE.json", shell_complete=completion.reports)
 @values_option
 @saved_option
-@click.option("held", "--call", type=click.IntRange(min=0), metavar="N", help=CALL)
+@number("held", "--call", least=0, help=CALL)
 @rank_option
 @max_size_option
 @output_options

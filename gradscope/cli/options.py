@@ -15,8 +15,11 @@ from gradscope.cli.output_options import (
     TerminalOptions,
     all_of,
     all_option,
+    choice,
+    flag,
     folding_options,
     names_option,
+    number,
     open_option,
     saved_option,
     terminal_options,
@@ -80,9 +83,8 @@ target_options = all_of(
 )
 """The same, of which each rank of a job tells."""
 
-eager_option = click.option(
+eager_option = flag(
     "--eager",
-    is_flag=True,
     help="Run what torch.compile would compile as plain Python, so that its nodes have lines too "
     "(torch.compiler.set_stance('force_eager')).",
 )
@@ -96,8 +98,8 @@ start_options = all_of(
         help="Start from this tensor: a variable of the program or an expression, which is run as "
         "Python code.",
     ),
-    click.option("--call", type=click.IntRange(min=1), metavar="N", help=CALL),
-    click.option("--run-on", is_flag=True, help="Let the program go on after what is looked at."),
+    number("--call", least=1, help=CALL),
+    flag("--run-on", help="Let the program go on after what is looked at."),
     eager_option,
 )
 """Which backward call or tensor to look at."""
@@ -124,9 +126,8 @@ def _steps_option(default: str | None = None) -> Callable[[F], F]:
     )
 
 
-_hold_option = click.option(
+_hold_option = flag(
     "--hold",
-    is_flag=True,
     help="Wait in a backward call in which something is found, for gradscope ask in another "
     "terminal; ask next goes on to the next one.",
 )
@@ -143,9 +144,8 @@ look_options = all_of(start_options, derivative_option, values_option, saved_opt
 
 flow_options = all_of(
     _steps_option("1"),
-    click.option(
+    flag(
         "--histograms",
-        is_flag=True,
         help="Count the elements of large gradients by size, for -o FILE.html and .json; tables "
         "always have these counts.",
     ),
@@ -161,10 +161,9 @@ _node_option = click.option(
 
 check_options = all_of(
     _node_option,
-    click.option(
+    flag(
         "--every-call",
         "everything",
-        is_flag=True,
         help="Check every call, whatever its size, not only one at each line.",
     ),
     all_option,
@@ -173,11 +172,7 @@ check_options = all_of(
 
 memory_options = all_of(
     start_options,
-    click.option(
-        "--by",
-        type=click.Choice(["line", "module", "op", "dtype"]),
-        help="Show only this table.",
-    ),
+    choice("--by", of=["line", "module", "op", "dtype"], help="Show only this table."),
     top_option,
     all_option,
 )
@@ -220,9 +215,8 @@ explain_options = all_of(
         'held it, or "#ID".',
     ),
     _node_option,
-    click.option(
+    flag(
         "--jacobian",
-        is_flag=True,
         help="Print the whole Jacobian of the root by each leaf, or by --leaf, up to 24 × 24; "
         "with --create-graph the Hessian. Needs no --gradient.",
     ),
@@ -241,25 +235,22 @@ doctor_options = all_of(
         "--steps, whichever comes first.  [default: 60s, but not before five calls]",
     ),
     _steps_option(),
-    click.option("--keep-going", is_flag=True, help="Do not stop at the first serious finding."),
+    flag("--keep-going", help="Do not stop at the first serious finding."),
     _hold_option,
-    click.option(
+    flag(
         "--thorough",
-        is_flag=True,
         help="Examine every backward call in full. By default the first ones are, then fewer and "
         "fewer, and those where something is wrong.",
     ),
-    click.option(
+    flag(
         "--check",
-        is_flag=True,
         help="Compare every custom Function with finite differences, whatever its size and "
         "however long that takes.",
     ),
-    click.option(
+    choice(
         "--fail-on",
-        type=click.Choice(["information", "warning", "error"]),
+        of=["information", "warning", "error"],
         default="warning",
-        show_default=True,
         help="Exit with status 1 for findings of this severity or worse.",
     ),
     click.option(
@@ -269,12 +260,11 @@ doctor_options = all_of(
         shell_complete=rules,
         help="Do not apply this rule; may be repeated.",
     ),
-    click.option(
+    choice(
         "--format",
         "format_name",
-        type=click.Choice(DIAGNOSES),
+        of=DIAGNOSES,
         default="text",
-        show_default=True,
         help="Output format of the findings.",
     ),
     click.option(
@@ -291,20 +281,11 @@ doctor_options = all_of(
 
 
 watch_options = all_of(
-    click.option(
-        "--every",
-        type=click.IntRange(min=1),
-        default=10,
-        metavar="N",
-        show_default=True,
-        help="Look at one step of the optimizer in N.",
-    ),
-    click.option(
+    number("--every", least=1, default=10, help="Look at one step of the optimizer in N."),
+    number(
         "--keep",
-        type=click.IntRange(min=0),
+        least=0,
         default=5,
-        metavar="N",
-        show_default=True,
         help="Have the doctor look at N calls at most, each after one where something happened.",
     ),
     _hold_option,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -72,10 +72,28 @@ def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-open_option = click.option(
+def flag(*names: str, help: str) -> Callable[[F], F]:
+    """An option that is given or not."""
+    return click.option(*names, is_flag=True, help=help)
+
+
+def number(*names: str, least: int, help: str, default: int | None = None) -> Callable[[F], F]:
+    """An option that takes a whole number from ``least`` on."""
+    shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    return click.option(*names, type=click.IntRange(least), metavar="N", help=help, **shown)
+
+
+def choice(
+    *names: str, of: Iterable[str], help: str, default: str | None = None
+) -> Callable[[F], F]:
+    """An option that takes one of these words."""
+    shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    return click.option(*names, type=click.Choice([*of]), help=help, **shown)
+
+
+open_option = flag(
     "--open",
     "opened",
-    is_flag=True,
     help="Open the file in its viewer or browser; without -o a page in a temporary folder. "
     "Over SSH, or without a display: print its path.",
 )
@@ -92,25 +110,14 @@ _file_options = all_of(
 )
 
 terminal_options = all_of(
-    click.option(
-        "--width",
-        type=click.IntRange(min=20),
-        metavar="N",
-        help="Columns of the text; the terminal's own by default.",
-    ),
-    click.option(
+    number("--width", least=20, help="Columns of the text; the terminal's own by default."),
+    choice(
         "--color",
-        type=click.Choice(["auto", "always", "never"]),
+        of=["auto", "always", "never"],
         default="auto",
-        show_default=True,
         help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
     ),
-    click.option(
-        "-q",
-        "--quiet",
-        is_flag=True,
-        help="Hide progress and notes on stderr; errors are still shown.",
-    ),
+    flag("-q", "--quiet", help="Hide progress and notes on stderr; errors are still shown."),
 )
 
 _precision_option = click.option(
@@ -119,15 +126,10 @@ _precision_option = click.option(
     metavar="N",
     help="Significant digits of numbers.  [default: 4, or 5 where those are all]",
 )
-all_option = click.option("--all", is_flag=True, help="Show everything; fold nothing.")
+all_option = flag("--all", help="Show everything; fold nothing.")
 
 folding_options = all_of(
-    click.option(
-        "--depth",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Open modules down to this depth of calls.",
-    ),
+    number("--depth", least=1, help="Open modules down to this depth of calls."),
     all_option,
     click.option("--path", metavar="LEAF", help="Show only the ways from the root to this leaf."),
     click.option(
@@ -139,11 +141,10 @@ folding_options = all_of(
 )
 """How much of a graph is shown."""
 
-names_option = click.option(
+names_option = choice(
     "--names",
-    type=click.Choice(["short", "torch"]),
+    of=["short", "torch"],
     default="short",
-    show_default=True,
     help="What operations are called: Mul, or MulBackward0 as torch does, with AccumulateGrad at "
     "leaves, the numbers of next_functions, and _saved_ before what --saved shows.",
 )
@@ -156,26 +157,20 @@ top_option = click.option(
     "differences; -N: from the other end.",
 )
 
-values_option = click.option(
-    "--values", is_flag=True, help="Use the values of all tensors, not only of small ones."
-)
+values_option = flag("--values", help="Use the values of all tensors, not only of small ones.")
 
-saved_option = click.option("--saved", is_flag=True, help="Show what each node saved for backward.")
+saved_option = flag("--saved", help="Show what each node saved for backward.")
 
 _FORMAT = "Output format, where the suffix of FILE does not choose it."
 
 _list_options = all_of(
     top_option,
-    click.option(
-        "--sort",
-        type=click.Choice(SORTABLE),
-        help="Order the rows of --format table and csv by this column.",
-    ),
+    choice("--sort", of=SORTABLE, help="Order the rows of --format table and csv by this column."),
 )
 
 output_options = all_of(
     _file_options,
-    click.option("--format", "format_name", type=click.Choice(FORMATS), help=_FORMAT),
+    choice("--format", "format_name", of=FORMATS, help=_FORMAT),
     folding_options,
     _list_options,
     names_option,
@@ -193,7 +188,7 @@ rank_option = click.option(
 
 study_output_options = all_of(
     _file_options,
-    click.option("--format", "format_name", type=click.Choice(["text", *DRAWINGS]), help=_FORMAT),
+    choice("--format", "format_name", of=["text", *DRAWINGS], help=_FORMAT),
     _precision_option,
     terminal_options,
 )

@@ -27,8 +27,7 @@ def second_derivatives(facts: Facts) -> Iterable[FindingDraft]:
     for nodes in facts.by_place(found).values():
         one = found[nodes[0]]
         words = facts.words(one.node)
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"The second derivative in {words} is exactly zero.",
             one.node,
             evidence=_told(facts, one),

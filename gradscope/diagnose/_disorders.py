@@ -1,32 +1,190 @@
-"""What was out of order in a loop, and a warning of it."""
+"""What was out of order in a loop, and what is said of it: a table, by kind."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.model.loop_observations import Disorder, OrderKind
+from gradscope.words import count
+
+FEWEST = 2
+"""Times that a thing is seen out of order, before it is called a mistake."""
+
+FEWEST_BACK = 3
+"""Times that parameters are put back, before that is called a mistake."""
+
+MOST_BETWEEN = 20
+"""Steps in between, beyond which it is a new start."""
 
 
-def disorders(facts: Facts, kind: OrderKind, fewest: int = 0) -> list[Disorder]:
-    """Those of a kind that were met so many times at least."""
-    return [one for one in facts.seen.disorders if one.kind == kind and one.times >= fewest]
+class _Said(NamedTuple):
+    """What is said of one, with its expression, place and numbers filled in."""
+
+    message: str
+    evidence: str
+    why: str
+    remedy: str
+    otherwise: str = ""
+    """What ``{beside}`` is where its place is not known."""
+    fewest: int = FEWEST
 
 
-def warning(
-    facts: Facts,
-    entry: Disorder,
-    message: str,
-    evidence: str,
-    why: str,
-    remedy: str,
-    subject: str = "",
-) -> FindingDraft:
-    """A warning at the line of a disorder."""
-    return facts.finding(
-        "warning",
-        message,
+_FIRST = _Said(
+    "{this} comes before the step of its optimizer.",
+    "{times} before {beside}",
+    "The first value of the schedule is skipped, and every step is made with the learning rate of "
+    "the next one.",
+    "Call `optimizer.step()` first, and `scheduler.step()` after it.",
+    "any step",
+)
+
+_WORDS: dict[OrderKind, _Said] = {
+    "clip unused": _Said(
+        "{this} clips no gradient that a step will use.",
+        "{times}, and each time the gradients were none, or had been used by {beside} before",
+        "It changes what is in .grad at that moment. Before backward that is empty, and after the "
+        "step it is of no use any more: the step itself is made with gradients of any size.",
+        "Clip between `loss.backward()` and `optimizer.step()`.",
+        "a step",
+    ),
+    "clip scaled": _Said(
+        "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
+        "{times}; they are divided only at {beside}",
+        "The loss was multiplied by 65,536 or so, and the gradients with it, so the limit is "
+        "smaller by that factor than it says: next to nothing is left of every gradient.",
+        "Call `scaler.unscale_(optimizer)` after backward and before clipping.",
+        "scaler.step",
+        fewest=1,
+    ),
+    "stale graph": _Said(
+        "The optimizer steps between a forward pass and its backward.",
+        "{parameters} changed here, and then {beside} went through a graph made with the values "
+        "from before; {times}",
+        "The gradient belongs to the old values of the parameters, not to the present ones; the "
+        "step itself used the gradient of the iteration before, or none.",
+        "Call `loss.backward()` after the forward pass and before `optimizer.step()`; compute a "
+        "new loss for every step.",
+        "backward",
+    ),
+    "stale part": _Said(
+        "{this} is older than the steps whose backward goes through it.",
+        "{beside} went through it again {times} after {parameters} that it was computed from had "
+        "changed",
+        "What the steps change does not reach forward: the loss sees the values that were computed "
+        "before them, and the gradient belongs to parameters that are no more. `retain_graph=True` "
+        "keeps torch from saying so.",
+        "Compute it anew in every step, before the loss; or, where it is to stay as it is, under "
+        "torch.no_grad().",
+        "backward",
+    ),
+    "stale cast": _Said(
+        "Autocast is on around several steps, so that forward does not see what they change.",
+        "{calls} went through casts of {parameters} that are older than the last step ({beside})",
+        "Autocast casts each parameter once and keeps the result until its region ends. A step in "
+        "between changes the parameter, not the cast: all later losses and gradients in the region "
+        "are those of the old values.",
+        "Enter autocast for each forward pass, and leave it before backward and step; or switch "
+        "the cache off, `torch.autocast(..., cache_enabled=False)`.",
+        "of an optimizer",
+    ),
+    "step alone": _Said(
+        "The optimizer steps, and nothing has computed a gradient: backward is never called.",
+        "{steps}, and .grad of all {parameters} was None",
+        "A step skips parameters without a gradient, so nothing is learned.",
+        "Call `loss.backward()` before `optimizer.step()`.",
+    ),
+    "step again": _Said(
+        "The optimizer steps a second time with the same gradients.",
+        "{times}; nothing has changed the gradients of {parameters} since {beside}",
+        "The step is larger than the learning rate says: it goes along a gradient once more that "
+        "belongs to where the parameters were before.",
+        "Call `optimizer.step()` once for each gradient; delete the other call.",
+        "the step before",
+    ),
+    "step shared": _Said(
+        "Two optimizers step the same parameters with the same gradients.",
+        "{times}; nothing has changed the gradients of {parameters} since {beside}",
+        "What two optimizers hold is changed twice for one backward call, and each keeps a "
+        "momentum of its own, which knows nothing of the other's steps.",
+        "Give each optimizer other parameters; or call backward again before this step.",
+        "the other step",
+    ),
+    "scheduler first": _FIRST,
+    # A training that is resumed calls it early, and never again from that line.
+    "scheduler early": _FIRST._replace(fewest=1),
+    "losses dropped": _Said(
+        "backward is called for the last loss of a loop only; the others are dropped.",
+        "the loop around the loss{at} was run through {times}, and left up to {graphs} of forward "
+        "without backward each time",
+        "Each round gives the variable another loss; what is left behind the loop is the last. "
+        "The forward passes of all others are made in vain: nothing is learned from them.",
+        "Call backward (and zero_grad and step) inside of the loop; or add the losses up.",
+    ),
+    "put back": _Said(
+        "What the steps have learned is overwritten here, again and again.",
+        "{times}, with at most {between}{at} in between; by random numbers, or by the same as the "
+        "time before",
+        "The optimizer goes on from the same start each time, so nothing is left of its steps.",
+        "Initialise or load the model once, before the loop.",
+        fewest=FEWEST_BACK,
+    ),
+}
+
+
+def out_of_order(*kinds: OrderKind) -> Callable[[Facts], Iterable[FindingDraft]]:
+    """The rule about these."""
+
+    def check(facts: Facts) -> Iterable[FindingDraft]:
+        for kind in kinds:
+            for entry in facts.seen.disorders:
+                if entry.kind == kind and entry.times >= _WORDS[kind].fewest and _counts(entry):
+                    yield _finding(facts, entry)
+
+    return check
+
+
+def _counts(entry: Disorder) -> bool:
+    """Whether it is not, by how often it was in order, as it has to be."""
+    match entry.kind:
+        case "clip unused" | "scheduler first":
+            return not entry.fine
+        case "scheduler early":
+            return bool(entry.fine)
+        case "put back":
+            return not entry.fine and entry.parameters <= MOST_BETWEEN
+    return True
+
+
+def _finding(facts: Facts, entry: Disorder) -> FindingDraft:
+    words, beside = _WORDS[entry.kind], facts.location(entry.beside)
+    named = {
+        "this": facts.expression(entry.origin) or "this",
+        "beside": placed(facts, entry.beside, words.otherwise),
+        "at": f" at {beside}" if beside else "",
+        "times": count(entry.times, "time"),
+        "steps": count(entry.times, "step"),
+        "calls": count(entry.times, "backward call"),
+        "parameters": count(entry.parameters, "parameter"),
+        "graphs": count(entry.parameters, "graph"),
+        "between": count(entry.parameters, "step"),
+    }
+    return facts.warning(
+        words.message.format(**named),
         location=facts.location(entry.origin),
-        subject=subject,
-        evidence=(evidence,),
-        why=why,
-        remedy=remedy,
+        subject=facts.variable(entry.origin)
+        if entry.kind in ("losses dropped", "put back")
+        else "",
+        evidence=words.evidence.format(**named),
+        why=words.why,
+        remedy=words.remedy,
     )
+
+
+def placed(facts: Facts, origin: int | None, otherwise: str) -> str:
+    """``optimizer.step()`` at train.py:7."""
+    place = facts.location(origin)
+    if place is None:
+        return otherwise
+    return f"{facts.expression(origin)} at {place}".strip()

@@ -44,7 +44,7 @@ class Details(TypedDict, total=False):
 
     location: Location | None
     subject: str
-    evidence: Iterable[str]
+    evidence: str | Iterable[str]
     why: str
     remedy: str
     step: int
@@ -186,10 +186,17 @@ class Facts:
             fields["location"] = self.location(self.graph.nodes[node].origin)
             fields.update(node=self.reference(node), subject=self.subject(node), nodes=(node,))
         fields.update((key, value) for key, value in details.items() if value is not None)
-        fields["evidence"] = tuple(details.get("evidence", ()))
+        lines = details.get("evidence", ())
+        fields["evidence"] = (lines,) if isinstance(lines, str) else tuple(lines)
         if node is not None and self.graph.nodes[node].kind == "opaque":
             fields["remedy"] = f"{fields.get('remedy', '')} {self.way_inside(node)}".strip()
         return FindingDraft(severity=severity, message=message, **fields)
+
+    def warning(
+        self, message: str, node: int | None = None, **details: Unpack[Details]
+    ) -> FindingDraft:
+        """A finding that is a warning."""
+        return self.finding("warning", message, node, **details)
 
     def is_compiled(self, node: int) -> bool:
         """Whether torch.compile made a node."""

@@ -1,7 +1,8 @@
 """What speaks for it that a parameter outside of every optimizer was meant to be in one.
 
-Who trains a head only gives the optimizer the head only, so that alone says nothing.  Knows no
-rule.
+Who trains a head only gives the optimizer the head only, so that alone says nothing; nor does the
+last layer of what is trained, a head with weights of its own between the network and the loss.
+Knows no rule.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, elements
-from gradscope.diagnose._last_layer import is_forgotten_head
 from gradscope.diagnose._ops import MOVING, REDUCING, WEIGHING
 from gradscope.model.observations import TrackedParameter
 from gradscope.words import count
@@ -307,3 +307,45 @@ def line_of(facts: Facts, items: Iterable[TrackedParameter]) -> Iterable[str]:
     place = next((found for item in items if (found := facts.location(item.made))), None)
     if place is not None:
         yield f"made at {place}"
+
+
+_JOINING = WEIGHING | {"Cdist", "EuclideanDist"}
+"""A head weighs its input, or compares it with one row for each class."""
+
+
+def is_forgotten_head(
+    facts: Facts, left: Sequence[TrackedParameter], held: Sequence[TrackedParameter]
+) -> bool:
+    """Whether what is left out weighs what comes from all that an optimizer holds, and looks like
+    what should learn: made by the program at random, never given other values, not in eval mode.
+
+    A frozen network behind the one that learns (for a perceptual loss, a teacher) was loaded, or is
+    in eval mode, or is given data of its own as well.
+    """
+    rests = any(item.evaluated for item in left) and not any(item.evaluated for item in held)
+    if rests or any(item.made is None or item.loaded for item in left):
+        return False
+    return _is_last(facts, _nodes(facts, left), _nodes(facts, held))
+
+
+def _nodes(facts: Facts, items: Iterable[TrackedParameter]) -> set[int]:
+    return {facts.graph.leaves[item.leaf].node for item in items if item.leaf is not None}
+
+
+def _is_last(facts: Facts, own: set[int], held: set[int]) -> bool:
+    """Whether one of these leaves weighs what comes of the held ones, and none of the held ones
+    weighs what comes of these."""
+    over_own, over_held = facts.reaching(own), facts.reaching(held)
+    weighs = False
+    for node in over_own:
+        if facts.op(node) not in _JOINING:
+            continue
+        operands = set(facts.below(node))
+        behind_both = operands & over_own & over_held
+        if behind_both and operands & over_held - over_own:
+            return False  # a layer after it
+        if operands & over_own - over_held:
+            if not operands & over_held - over_own:
+                return False  # it is also given something else
+            weighs = True
+    return weighs

@@ -121,6 +121,25 @@ _WORDS: dict[OddityKind, _Words] = {
         "has history, what computes it is trained to weigh likely samples otherwise.",
         "Detach it: `advantage = (returns - values).detach()`.",
     ),
+    "none yet": _Words(
+        "{name}.grad is None: no backward call has been made yet.",
+        "read at {this}, where the program ended",
+        "backward fills .grad; before the first call it is None.",
+        "Use gradients after `loss.backward()`.",
+    ),
+    "none left": _Words(
+        "{name}.grad is None: what backward had brought was dropped before it was read.",
+        "read at {this}, where the program ended; zeroed before{other}",
+        "`zero_grad` sets .grad to None, unless it is told `set_to_none=False`.",
+        "Use gradients between `loss.backward()` and `optimizer.zero_grad()`.",
+    ),
+    "none brought": _Words(
+        "{name}.grad is None: no backward call has brought it a gradient.",
+        "read at {this}, where the program ended",
+        "Only leaves that the loss depends on get a gradient.",
+        "Use it in the forward pass, itself and not a copy; `gradscope backward` shows what the "
+        "loss depends on.",
+    ),
     "own value": _Words(
         "{this} compares a straight-through value with what it is made of.",
         "the value is `x + (q - x).detach()`, the other is x without its history{other}",
@@ -221,7 +240,8 @@ _WORDS: dict[OddityKind, _Words] = {
     ),
 }
 _ATTRIBUTES = ("weight drawn", "zero factor")
-_NAMED = (*_ATTRIBUTES, "backward uncalled", "layer repeated", "flag ignored")
+_ENDS = ("none yet", "none left", "none brought")
+_NAMED = (*_ATTRIBUTES, *_ENDS, "backward uncalled", "layer repeated", "flag ignored")
 
 
 def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]:
@@ -263,8 +283,9 @@ def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
         "other": f" at {beside}" if beside else "",
     }
     names = [one.name for one in others if entry.kind in _ATTRIBUTES]
+    is_end = entry.kind in _ENDS
     return facts.finding(
-        "warning",
+        "error" if is_end else "warning",
         words.message.format(*shown, **named),
         next((n.id for n in facts.graph.nodes if n.origin == entry.origin), None),
         location=facts.location(entry.origin),
@@ -276,4 +297,5 @@ def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
         why=words.why,
         remedy=words.remedy.format(**named),
         explains=beside if entry.kind == "own value" else None,
+        fails=is_end,
     )

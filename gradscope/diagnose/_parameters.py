@@ -185,7 +185,7 @@ def _blame_latest(facts: Facts, missing: Missing) -> None:
     """After a failure, what cut its root off is to blame even for leaves reached before; where that
     was not followed, a region without gradients."""
     cuts = facts.seen.cuts
-    regions = [i for i, cut in enumerate(cuts) if cut.refused]
+    regions = [i for i, cut in enumerate(cuts) if cut.refused and cut.leaves]
     if not missing.by_cut and not regions:
         regions = [i for i, cut in enumerate(cuts) if cut.reason in ("no_grad", "inference_mode")]
     if not regions or not missing.by_cut.keys().isdisjoint(regions):

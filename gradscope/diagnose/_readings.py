@@ -37,7 +37,7 @@ def explained(facts: Facts, failure: Failure, reading: ErrorReading) -> FindingD
         reading.message,
         location=facts.location(failure.origin),
         subject=facts.variable(failure.origin),
-        evidence=(f"{failure.type}: {first[:300]}",),
+        evidence=f"{failure.type}: {first[:300]}",
         why=reading.why,
         remedy=reading.remedy,
         fails=True,

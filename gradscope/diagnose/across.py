@@ -219,8 +219,7 @@ def unequal_batches(facts: Facts) -> Iterable[FindingDraft]:
     sizes = {one.averaged for one in told}
     if len(sizes) > 1 and ranks is not None and len(told) > 1:
         root = facts.graph.roots[0].node if facts.graph.roots else None
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             "The loss is a mean over a different number of elements on each rank.",
             root,
             evidence=[f"rank {one.rank}: {one.averaged:,} elements" for one in told[:MOST_RANKS]],

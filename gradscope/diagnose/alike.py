@@ -26,8 +26,7 @@ def _finding(facts: Facts, origin: int | None, found: list[AlikeUnits]) -> Findi
     lines = [f"{one.name}: {one.units:,} units, all equal" for one in found[:MOST]]
     if len(found) > MOST:
         lines.append(f"and {len(found) - MOST:,} more")
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"All {first.units:,} units of {first.name} have the same weights and get the same "
         "gradient.",
         node,

@@ -198,12 +198,11 @@ def _missing_gradients(facts: Facts) -> Iterable[FindingDraft]:
         lost = [t for t in lost if facts.received(t)[0].state in ("none", "not reached")]
         if lost:
             names = [facts.leaf_names[target] for target in lost]
-            yield facts.finding(
-                "warning",
+            yield facts.warning(
                 f"{facts.op(node.id)} returns None as the gradient of {listed(names)}.",
                 node.id,
                 subject=listed(names),
-                evidence=(f"{count(len(names), 'input')} that require grad got None",),
+                evidence=f"{count(len(names), 'input')} that require grad got None",
                 why="None says that this input has no influence on the result; torch believes it.",
                 remedy="Return its gradient from backward, in the place of that argument.",
             )

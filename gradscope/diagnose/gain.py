@@ -93,8 +93,7 @@ def _by_kind(facts: Facts) -> dict[str, list[_Layer]]:
 
 
 def _large_layer(facts: Facts, layer: _Layer, usual: float, others: int) -> FindingDraft:
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{_name(facts, layer.node)} multiplies the gradient by {short(layer.gain)}, far more than "
         "its siblings.",
         layer.node,
@@ -110,8 +109,7 @@ def _small_layer(facts: Facts, layer: _Layer, usual: float, others: int) -> Iter
     found = starved_leaf(facts, layer.node)
     if found is None:
         return  # a residual connection goes past it
-    yield facts.finding(
-        "warning",
+    yield facts.warning(
         f"{_name(facts, layer.node)} leaves {short(layer.gain)} of the gradient, far less than its "
         "siblings.",
         layer.node,
@@ -193,8 +191,7 @@ def _factor(facts: Facts, node: int) -> FindingDraft:
     received, sent = _gain(facts, node)
     name, size = _largest_below(facts, node)
     starved = starved_leaf(facts, node) if sent < received else None
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{facts.words(node)} multiplies the gradient by {short(sent / received)}, a constant.",
         node,
         evidence=(
@@ -227,8 +224,7 @@ def _largest_leaves(facts: Facts) -> list[tuple[float, str]]:
 def _pole(facts: Facts, node: int) -> FindingDraft:
     received, sent = _gain(facts, node)
     name, size = _largest_below(facts, node)
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"Backward of {facts.words(node)} multiplies the gradient by {short(sent / received)}.",
         node,
         evidence=(

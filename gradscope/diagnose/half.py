@@ -1,15 +1,22 @@
-"""Rules about numbers that are too large or too small for half precision."""
+"""Rules about numbers that are too large or too small for half precision, and an estimate of how
+far off each leaf's gradient is for it.
+
+Below 6.1e-5 the numbers of float16 lie 6e-8 apart, so that each such element is off by 1.7e-8 on
+average (a rectangular distribution of width w has the standard deviation w/√12), and what is below
+3e-8 becomes 0.  Errors of different tensors are taken as independent.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._nonfinite_evidence import aftermath, counts
 from gradscope.diagnose._nonfinite_sources import MOST, BackwardSources, ForwardSources
 from gradscope.diagnose._ops import ACCUMULATING, GROWING, MEETING, SCALING
-from gradscope.diagnose._rounding import HalfRounding, is_scaled
 from gradscope.diagnose._zeros import Zeros, all_zero, zeroing
+from gradscope.model.report import GradientInfo
 from gradscope.words import count, listed
 
 CLOSE = 0.5
@@ -80,8 +87,7 @@ def _hidden_overflows(facts: Facts, forward: ForwardSources) -> Iterable[int]:
 
 
 def _hidden_finding(facts: Facts, nodes: list[int]) -> FindingDraft:
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{facts.words(nodes[0])} overflows in float16, and nobody notices.",
         nodes[0],
         evidence=(
@@ -103,7 +109,7 @@ def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
         "information" if scaled else "error",
         f"The gradient overflows in half precision in backward of {facts.words(node)}.",
         node,
-        evidence=(f"received {short(facts.received(node)[0].norm)} (2-norm), sent infinity",),
+        evidence=f"received {short(facts.received(node)[0].norm)} (2-norm), sent infinity",
         why="With a gradient scaler this is expected in the first steps; it skips them and lowers "
         "its scale."
         if scaled
@@ -127,10 +133,8 @@ def _close_to_overflow(facts: Facts) -> Iterable[FindingDraft]:
                 "information",
                 f"The gradient is close to overflow in float16 in backward of {facts.words(node)}.",
                 node,
-                evidence=(
-                    f"{share:.0%} of what it sends is above 4,094, a sixteenth of the largest "
-                    "number",
-                ),
+                evidence=f"{share:.0%} of what it sends is above 4,094, a sixteenth of the largest "
+                "number",
                 why=f"The largest number of float16 is {LIMITS['float16']}; a batch with a larger "
                 "loss makes it infinite.",
                 remedy="Use torch.amp.GradScaler, which skips such steps, divide the loss, or use "
@@ -171,8 +175,7 @@ def half_underflow(facts: Facts) -> Iterable[FindingDraft]:
         names = facts.once(Zeros).silenced(node)
         if not names:
             continue
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"The gradient underflows to zero in float16 at {facts.words(node)}.",
             node,
             evidence=(
@@ -233,3 +236,114 @@ def _underflows(facts: Facts, node: int) -> bool:
 def _input_size(facts: Facts, node: int) -> int:
     output = facts.graph.nodes[node].outputs[0]
     return elements(output.shape) if output else 1
+
+
+SPACING = 2.0**-24
+"""The distance between two subnormal numbers of float16."""
+
+MOSTLY = 0.5
+"""Share of a gradient among the subnormal numbers from which on zeros are taken for rounded."""
+
+
+class HalfRounding:
+    """The relative error of the gradient that each leaf got.
+
+    ``leaves`` are these errors by node, 0 to 1; ``total`` is the error of all gradients together.
+    ``start`` is the first node in backward at which a gradient that becomes so small does so, and
+    ``small`` the share of it that is subnormal there.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.leaves: dict[int, float] = {}
+        self.total = 0.0
+        self.start: int | None = None
+        self.small = 0.0
+        backward = facts.backward
+        if backward is None or not any(info.half for info in backward.gradients):
+            return
+        self._edges = [0.0] * len(facts.graph.edges)
+        for node in range(len(facts.graph.nodes)):
+            error = self._arriving(node)
+            if facts.graph.nodes[node].kind == "leaf":
+                self.leaves[node] = error
+            else:
+                self._send(node, error)
+        self.total = self._of_all()
+        if self.total:
+            self._find_start()
+
+    def _find_start(self) -> None:
+        worst = max(self.leaves, key=self.leaves.__getitem__)
+        # Ids are in the order of backward: what leads to the worst leaf is found from below.
+        above, pending = {worst}, [worst]
+        while pending:
+            fresh = set(self.facts.above(pending.pop())) - above
+            above |= fresh
+            pending.extend(fresh)
+        for node in sorted(above):
+            shares = [_small(info) for target, info in self.facts.sent(node) if target in above]
+            if max(shares, default=0.0) >= MOSTLY:
+                self.start, self.small = node, max(shares)
+                return
+
+    def _arriving(self, node: int) -> float:
+        """The error of what a node received."""
+        facts, edges = self.facts, self._edges
+        norm = math.hypot(*map(_size, facts.received(node)))
+        if not norm:
+            # It got nothing but zeros, or nothing.
+            return max((edges[edge] for edge in facts.incoming[node]), default=0.0)
+        errors = [edges[edge] * _size(self._on(edge)) for edge in facts.incoming[node]]
+        return min(math.hypot(*errors) / norm, 1.0)
+
+    def _send(self, node: int, error: float) -> None:
+        mostly_small = any(_small(info) >= MOSTLY for info in self.facts.received(node))
+        for edge in self.facts.outgoing[node]:
+            info = self._on(edge)
+            own = _rounding(info)
+            if info.state == "zero" and info.dtype == "float16":
+                lost = mostly_small and self.facts.op(node) in SCALING
+                self._edges[edge] = 1.0 if lost or error == 1.0 else 0.0
+            elif info.state == "finite":
+                self._edges[edge] = min(math.hypot(error, own), 1.0)
+
+    def _on(self, edge: int) -> GradientInfo:
+        backward = self.facts.backward
+        assert backward is not None
+        return backward.on_edge(edge)
+
+    def _of_all(self) -> float:
+        """The error of all gradients as one vector; one that was lost counts as an average one."""
+        norms = {leaf: math.hypot(*map(_size, self.facts.received(leaf))) for leaf in self.leaves}
+        known = [norm for norm in norms.values() if norm]
+        if not known:
+            return 0.0
+        mean = math.hypot(*known) / math.sqrt(len(known))
+        lost = [leaf for leaf, norm in norms.items() if not norm and self.leaves[leaf] == 1.0]
+        sizes = {leaf: norms[leaf] or mean for leaf in norms if norms[leaf] or leaf in lost}
+        errors = (self.leaves[leaf] * size for leaf, size in sizes.items())
+        return math.hypot(*errors) / math.hypot(*sizes.values())
+
+
+def _size(info: GradientInfo) -> float:
+    norm = 0.0 if info.norm is None else float(info.norm)
+    return norm if math.isfinite(norm) else 0.0
+
+
+def _small(info: GradientInfo) -> float:
+    """The share of a gradient that is subnormal."""
+    return 0.0 if info.half is None else float(info.half.small)
+
+
+def _rounding(info: GradientInfo) -> float:
+    """By how much of its norm a gradient is off for being subnormal."""
+    size = _size(info)
+    if info.half is None or not size:
+        return 0.0
+    return SPACING * math.sqrt(info.half.subnormal / 12) / size
+
+
+def is_scaled(facts: Facts) -> bool:
+    """Whether the root is a loss that a gradient scaler has scaled."""
+    return facts.graph.scale is not None

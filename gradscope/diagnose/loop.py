@@ -41,8 +41,7 @@ def gradients_accumulate(facts: Facts) -> Iterable[FindingDraft]:
     # One step more, beside those that do zero, is the odd one.
     is_odd = not any(same_line(facts, one.reused_by, one.used_by) for one in piled)
     better = facts.seen.zeroed if step.in_closure else step.reused_by if is_odd else None
-    yield facts.finding(
-        "warning",
+    yield facts.warning(
         "Gradients pile up: the function that the step calls again and again does not zero them."
         if step.in_closure
         else "Gradients pile up: nothing zeroes them between two steps.",
@@ -92,12 +91,11 @@ def growing_graph(facts: Facts) -> Iterable[FindingDraft]:
     carried = [entry for entry in facts.seen.carried if entry.times >= FEWEST_GROWTHS]
     for entry in carried:
         name = entry.variable or facts.expression(entry.origin) or entry.function
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"{name} keeps the graph of every step alive: its history grows.",
             location=facts.location(entry.origin) or facts.location(facts.seen.steps[-1].origin),
             subject=entry.variable,
-            evidence=(_growth_of(facts, entry),),
+            evidence=_growth_of(facts, entry),
             why="It is a tensor with history, so every step it was made in stays in memory, and "
             "backward from it would go through all of them.",
             remedy="For a running value add `loss.item()` or `loss.detach()`; detach a state "
@@ -129,11 +127,10 @@ def _growth(steps: Sequence[Step]) -> Sequence[Step]:
 
 def _grows(facts: Facts, steps: Sequence[Step]) -> FindingDraft:
     sizes = ", ".join(f"{step.nodes:,}" for step in steps)
-    return facts.finding(
-        "warning",
+    return facts.warning(
         "The graph grows from step to step: each backward goes through all steps before.",
         location=facts.location(steps[-1].origin),
-        evidence=(f"nodes: {sizes}",),
+        evidence=f"nodes: {sizes}",
         why="Something made in one step, with its history, goes into the next: a hidden state, a "
         "running value. retain_graph=True lets that pass, and it gets slower and larger.",
         remedy="Detach what is carried over: `state = state.detach()`.",
@@ -239,8 +236,7 @@ def _never_used(facts: Facts) -> Iterable[FindingDraft]:
 def _unused(
     facts: Facts, location: Location | None, message: str, evidence: Iterable[str], remedy: str
 ) -> FindingDraft:
-    return facts.finding(
-        "warning",
+    return facts.warning(
         message,
         location=location,
         evidence=evidence,

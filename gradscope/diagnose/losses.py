@@ -77,11 +77,10 @@ def _finding(facts: Facts, source: int, node: int, loss: str) -> FindingDraft | 
     if loss == "log-probabilities":
         if op.startswith("Log"):
             return None
-        return facts.finding(
-            "warning",
+        return facts.warning(
             f"{words} takes log-probabilities, and is given those of {op.lower()} without the log.",
             source,
-            evidence=(f"{op} goes into the loss{where}",),
+            evidence=f"{op} goes into the loss{where}",
             why="nll_loss picks the element of the right class and changes its sign; the log is "
             "left to its input. Without it the gradient is largest where the answer is right "
             "already.",
@@ -94,7 +93,7 @@ def _finding(facts: Facts, source: int, node: int, loss: str) -> FindingDraft | 
         f"{words} begins with a {'softmax' if 'cross' in loss else 'sigmoid'}, and is given the "
         f"result of a {op.lower()}.",
         source,
-        evidence=(f"{op} goes into the loss{where}",),
+        evidence=f"{op} goes into the loss{where}",
         why="A log_softmax of log-probabilities gives them unchanged; it is computed for nothing."
         if harmless
         else "The scores are squeezed into 0 to 1 before they are made probabilities: the loss "

@@ -28,7 +28,7 @@ def frozen_parameter(facts: Facts) -> Iterable[FindingDraft]:
             f"{path} is frozen (requires_grad=False), and an optimizer holds it.",
             location=facts.location(learners[0].made),
             subject=path,
-            evidence=(_names(learners),),
+            evidence=_names(learners),
             why="It gets no gradient, so the optimizer skips it and it keeps its values.",
             remedy="Nothing, if it is meant to stay as it is; else set requires_grad back to True.",
         )
@@ -41,13 +41,12 @@ def non_leaf_parameter(facts: Facts) -> Iterable[FindingDraft]:
             continue
         if learner.wanted or learner.asked is not None:
             continue
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"{learner.name} is not a leaf: it is the result of {learner.history}, so its "
             ".grad stays None.",
             location=facts.location(learner.made),
             subject=learner.name,
-            evidence=(f"made by {learner.history} from a tensor that requires grad",),
+            evidence=f"made by {learner.history} from a tensor that requires grad",
             why="Gradients are kept in leaves only; here that is the tensor before the operation, "
             "which nothing refers to any more.",
             remedy="Do the operation first and then ask for gradients: "
@@ -70,16 +69,13 @@ def non_leaf_parameter(facts: Facts) -> Iterable[FindingDraft]:
 
 def _not_used(facts: Facts, learner: TrackedParameter) -> FindingDraft:
     call = facts.location(learner.asked)
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{facts.expression(learner.result) or 'A result'} was not computed from what its function "
         "is given, and the gradient by that is asked for.",
         location=facts.location(learner.result),
-        evidence=(
-            f"asked for by {facts.expression(learner.asked)} at {call}: zeros"
-            if call
-            else "the gradient is zeros",
-        ),
+        evidence=f"asked for by {facts.expression(learner.asked)} at {call}: zeros"
+        if call
+        else "the gradient is zeros",
         why="`jacobian` and its like hand new tensors to the function: only what is computed from "
         "these is differentiated. A module that is called inside uses its own parameters.",
         remedy="Compute the result from the arguments; of a module: "
@@ -155,15 +151,12 @@ def _replaced(facts: Facts) -> Iterable[FindingDraft]:
             continue
         where = facts.at(entry.stepped)
         words = facts.expression(entry.origin) or "A new model"
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"{words} gets gradients, but no optimizer holds it, so it never changes.",
             location=facts.location(entry.origin),
             subject=facts.variable(entry.origin),
-            evidence=(
-                f"{count(entry.times, 'step')}{where} without effect: the optimizer still holds "
-                "the parameters that were replaced, and these get no gradient any more",
-            ),
+            evidence=f"{count(entry.times, 'step')}{where} without effect: the optimizer still "
+            "holds the parameters that were replaced, and these get no gradient any more",
             why="An optimizer keeps the parameters it was made with; a copy or a new model has its "
             "own.",
             remedy="Load the state instead, `model.load_state_dict(best.state_dict())`, which "
@@ -287,8 +280,7 @@ def silent_inplace(facts: Facts) -> Iterable[FindingDraft]:
         changed = facts.expression(first.origin) or first.function
         nodes = [facts.words(facts.seen.changes[i].node) for i in indices]
         why, remedy = _BATCH_NORM if first.function == "batch_norm" else _BEHIND_TORCH
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"{changed} changes a tensor that backward still needs, without torch noticing.",
             first.node,
             location=facts.location(first.origin),

@@ -54,8 +54,7 @@ def _broadcast(facts: Facts, entry: Broadcast, others: Iterable[Broadcast]) -> F
     result = str(list(entry.result))
     words = facts.expression(entry.origin) or entry.function
     node = next((n.id for n in facts.graph.nodes if n.origin == entry.origin), None)
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{words} broadcasts its operands against each other.",
         node,
         location=facts.location(entry.origin),
@@ -88,7 +87,7 @@ def gradient_altered(facts: Facts) -> Iterable[FindingDraft]:
             "information",
             f"A hook changes the gradient of {facts.words(node)}.",
             node,
-            evidence=(f"{count(len(altered), 'node')} whose gradient a hook replaced",),
+            evidence=f"{count(len(altered), 'node')} whose gradient a hook replaced",
             why="What arrives there is not the sum of what was sent.",
             remedy="Nothing, if it is meant.",
         )

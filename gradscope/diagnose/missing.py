@@ -1,4 +1,5 @@
-"""Rules about parameters that no gradient reaches: unused, or cut off."""
+"""Rules about parameters that no gradient reaches: unused, or cut off; and about gradients whose
+own graph is asked for, and then thrown away."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from gradscope.diagnose._parameters import (
     has_sibling,
     is_spare_part,
     one_cause,
+    same_line,
 )
-from gradscope.diagnose._second_order import wasted_graphs
 from gradscope.model.observations import Cut, CutReason, Severity, TrackedParameter
 from gradscope.words import count, first_line, listed
 
@@ -97,7 +98,7 @@ def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
         "error",
         "A tensor that was made under inference_mode goes into a graph.",
         location=facts.location(origin),
-        evidence=(first_line(failure.message),),
+        evidence=first_line(failure.message),
         why="Such tensors can never take part in a gradient.",
         remedy="Make it under torch.no_grad instead, or clone it before it is used.",
         fails=True,
@@ -265,3 +266,29 @@ def _idle(
         remedy=remedy,
         fails=learners[0].wanted,
     )
+
+
+def wasted_graphs(facts: Facts, explained: Iterable[int]) -> Iterable[FindingDraft]:
+    """Inner steps (MAML) through ``.data`` or under ``no_grad``.
+
+    Args:
+        facts: the report.
+        explained: the cuts that other findings are about.
+    """
+    told = [facts.seen.cuts[index].origin for index in explained]
+    for entry in facts.seen.wasted_graphs:
+        if any(same_line(facts, entry.origin, one) for one in told):
+            continue
+        told.append(entry.origin)
+        where = facts.at(entry.asked)
+        place = facts.expression(entry.origin) or entry.function
+        yield facts.warning(
+            f"{place} cuts the gradient of a gradient off: the step is made outside of the graph.",
+            location=facts.location(entry.origin),
+            evidence=f"create_graph=True asks for that graph{where}, and nothing goes through it",
+            why="What is written through .data or under no_grad has no history, so a loss after it "
+            "knows nothing of the step: second-order terms are missing.",
+            remedy="Make the step out of place, `fast = p - lr * g`, and call the model with the "
+            "new tensors (torch.func.functional_call); or leave create_graph out, where "
+            "first-order gradients are meant.",
+        )

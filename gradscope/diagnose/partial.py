@@ -28,8 +28,7 @@ def lost_term(facts: Facts) -> Iterable[FindingDraft]:
     for place, found in places.items():
         lost, cut = found[0], facts.seen.cuts[found[0].cut]
         why, remedy = why_and_remedy(cut)
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"{at_place(facts, cut)}{name_of(cut)} takes {facts.expression(lost.origin)} out of "
             "the gradient: "
             + (
@@ -68,8 +67,7 @@ def _constant(facts: Facts, cut: Cut) -> FindingDraft:
         *(["prediction and target hold the same numbers"] if cut.equal else []),
         *_sources(facts, cut),
     ]
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{words} compares constants: it adds to the loss and nothing to the gradient.",
         location=place,
         subject=facts.variable(cut.origin),
@@ -131,8 +129,7 @@ def _finding(facts: Facts, place: int | None, cuts: list[Cut]) -> FindingDraft:
     leaves = list(parts) or [name for each in cuts for name in each.leaves]
     why, remedy = why_and_remedy(cut)
     modules = listed(_modules(facts, list(dict.fromkeys(leaves))), 3)
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{at_place(facts, cut)}{name_of(cut)} cuts a part of {modules} off: "
         + (
             "it reaches the loss only through here, and does not learn."
@@ -169,10 +166,8 @@ def way_cut_off(facts: Facts) -> Iterable[FindingDraft]:
             "through it.",
             location=facts.location(place),
             subject=listed(_modules(facts, leaves), 3),
-            evidence=(
-                f"its inputs depend on {listed(leaves)}, which the next step changes; its result "
-                "goes into what learns, and depends on nothing",
-            ),
+            evidence=f"its inputs depend on {listed(leaves)}, which the next step changes; its "
+            "result goes into what learns, and depends on nothing",
             why=why,
             remedy=f"If it is meant, nothing is wrong. {remedy}",
         )

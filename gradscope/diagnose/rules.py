@@ -26,11 +26,11 @@ from gradscope.diagnose import (
     sizes,
     spoiling,
     terms,
-    undone,
     unlearned,
     values,
     zero,
 )
+from gradscope.diagnose._disorders import out_of_order
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._oddities import looking_for
 from gradscope.errors import TargetError
@@ -73,7 +73,7 @@ class Rule:
         return False
 
 
-_RAISED: dict[str, Agreement] = {"GS410": "failure"}
+_RAISED: dict[str, Agreement] = {"GS410": "failure", "GS413": "failure"}
 # What cuts more than one of several ways off is told as that.
 _WAY: dict[str, Agreement] = {"GS317": "place"}
 _CUT: dict[str, Agreement] = {
@@ -89,6 +89,8 @@ _FOUND_NAN: dict[str, Agreement] = {"GS410": "call"}
 _NOT_FINITE: dict[str, Agreement] = {"GS204": "values", "GS205": "values", **_FOUND_NAN}
 # What a step has spoilt spoils all that is computed of it.
 _SPOILT: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "node")
+# What overflows then, and where it is large by then, is a consequence.
+_DIVERGED: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS206"), "call")
 _OVERFLOW: dict[str, Agreement] = dict.fromkeys(("GS101", "GS102", "GS103", "GS105"), "step before")
 
 # A rate is tiny for a reason.
@@ -106,6 +108,7 @@ _ALL = (
     Rule("GS104", "half-underflow", half.half_underflow, {"GS205": "node"}),
     Rule("GS105", "nonfinite-input", values.nonfinite_input, {"GS203": "values", **_NOT_FINITE}),
     Rule("GS106", "nonfinite-step", spoiling.nonfinite_step, _SPOILT),
+    Rule("GS107", "training-diverges", spoiling.training_diverges, _DIVERGED),
     Rule("GS201", "vanishing-gradient", sizes.vanishing_gradient, _RATE),
     Rule("GS202", "exploding-gradient", sizes.exploding_gradient, {**_OVERFLOW, **_RATE}),
     Rule("GS203", "saturated-activation", sizes.saturated_activation),
@@ -157,17 +160,23 @@ _ALL = (
     Rule("GS410", "backward-raises", raised.backward_raises),
     Rule("GS411", "backward-not-called", looking_for("backward uncalled")),
     Rule("GS412", "forward-raises", raised.forward_raises),
+    Rule(
+        "GS413",
+        "gradient-is-none",
+        looking_for("none yet", "none left", "none brought"),
+        {"GS412": "failure"},
+    ),
     Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
     Rule("GS502", "growing-graph", loop.growing_graph),
     Rule("GS503", "loss-broadcasts", meant.loss_broadcasts),
     Rule("GS504", "gradient-altered", meant.gradient_altered),
     Rule("GS505", "gradients-unused", loop.gradients_unused),
-    Rule("GS506", "clip-unused", order.clip_unused),
-    Rule("GS507", "clip-before-unscale", order.clip_before_unscale),
+    Rule("GS506", "clip-unused", out_of_order("clip unused")),
+    Rule("GS507", "clip-before-unscale", out_of_order("clip scaled")),
     Rule("GS508", "stale-graph", order.stale_graph),
     Rule("GS509", "step-without-backward", order.step_without_backward),
     Rule("GS510", "accumulation-not-divided", order.accumulation_not_divided),
-    Rule("GS511", "scheduler-before-step", order.scheduler_before_step),
+    Rule("GS511", "scheduler-before-step", out_of_order("scheduler first", "scheduler early")),
     Rule("GS512", "normalised-twice", losses.normalised_twice),
     Rule("GS513", "step-repeated", order.step_repeated),
     Rule("GS514", "rate-vanishes", unlearned.rate_vanishes),
@@ -176,15 +185,15 @@ _ALL = (
         "result-dropped",
         looking_for("gradient dropped", "parameter dropped", "history dropped"),
     ),
-    Rule("GS516", "stale-cast", order.stale_cast),
+    Rule("GS516", "stale-cast", out_of_order("stale cast")),
     Rule("GS517", "index-repeated", looking_for("index repeated")),
     Rule("GS518", "scaler-out-of-order", errors.scaler_out_of_order),
     Rule("GS519", "masked-elements-move", unlearned.masked_elements_move),
     Rule("GS520", "derivatives-mixed", looking_for("mixed derivatives")),
     Rule("GS521", "learner-overwritten", unlearned.learner_overwritten),
-    Rule("GS522", "state-lost", undone.state_lost),
-    Rule("GS523", "losses-dropped", undone.losses_dropped),
-    Rule("GS524", "training-undone", undone.training_undone, {"GS521": "place"}),
+    Rule("GS522", "state-lost", order.state_lost),
+    Rule("GS523", "losses-dropped", out_of_order("losses dropped")),
+    Rule("GS524", "training-undone", out_of_order("put back"), {"GS521": "place"}),
     Rule("GS530", "summed-over-batch", terms.summed_over_batch),
     Rule("GS531", "samples-mixed", looking_for("view", "fold", "softmax", "mean")),
     Rule("GS532", "norm-of-a-part", looking_for("norm of a part")),

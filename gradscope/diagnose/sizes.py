@@ -47,8 +47,7 @@ def vanishing_gradient(facts: Facts) -> Iterable[FindingDraft]:
     if starved is None:
         return  # a recurrence may forget: its weights still learn from the later steps
     node = worst.nodes[0]
-    yield facts.finding(
-        "warning",
+    yield facts.warning(
         f"The gradient vanishes along depth: {facts.words(node)} is passed "
         f"{len(worst.norms):,} times and leaves {short(worst.ratio)} of it.",
         node,
@@ -72,8 +71,7 @@ def exploding_gradient(facts: Facts) -> Iterable[FindingDraft]:
     worst = max(found, key=lambda trend: (trend.gain, trend.ratio))
     node = worst.nodes[0]
     name, largest = max(_leaf_norms(facts), key=lambda entry: entry[1])
-    yield facts.finding(
-        "warning",
+    yield facts.warning(
         f"The gradient explodes along depth: {facts.words(node)} is passed "
         f"{len(worst.norms):,} times and makes it {short(worst.ratio)} times as large.",
         node,
@@ -152,8 +150,7 @@ def dead_units(facts: Facts) -> Iterable[FindingDraft]:
         samples = elements(output.shape) // max(units, 1)
         if (units < FEWEST_UNITS or samples < FEWEST_SAMPLES) and not is_off:
             continue
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"The units of {facts.words(node)} are dead.",
             node,
             evidence=(

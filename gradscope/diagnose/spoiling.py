@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gradscope.diagnose._advice import Advice
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.loop_observations import SpoilingStep, SpoiltParameter
+from gradscope.model.observations import Step
 from gradscope.words import count, joined, listed
 
 _LARGEST = {"float16": "65,504", "bfloat16": "3.4e38", "float32": "3.4e38", "float64": "1.8e308"}
@@ -24,6 +25,58 @@ _OVERFLOWS = Advice(
     "Lower the learning rate, clip the gradients (`torch.nn.utils.clip_grad_norm_`), and keep the "
     "parameters in float32.",
 )
+
+
+FEWEST_GROWTHS = 2
+"""Steps in a row that make the loss larger, before what follows is called diverging."""
+
+GROWTH = 3.0
+"""What each of them multiplies it by, at least."""
+
+ALTOGETHER = 1e4
+"""What all of them do, at least."""
+
+
+def training_diverges(facts: Facts) -> Iterable[FindingDraft]:
+    """GS107: steps that make the loss larger and larger, until it is not finite."""
+    steps = [one for one in facts.seen.steps if one.accumulates]
+    steps = [one for one in steps if one.origin == steps[-1].origin]
+    # Where the step before explains it, as a graph through which gradients explode, that is shown.
+    if not steps or steps[-1].number != facts.step:
+        return
+    last, losses = steps[-1], _rising(steps)
+    if not any(isinstance(one, str) for one in (last.loss, last.norm)):
+        return
+    if len(losses) <= FEWEST_GROWTHS or losses[-1] < ALTOGETHER * losses[0]:
+        return
+    made = facts.seen.optimizers[0] if len(facts.seen.optimizers) == 1 else None
+    end = last.loss if isinstance(last.loss, str) else last.norm
+    told = [*map(short, losses[-5:]), str(end)]
+    yield facts.finding(
+        "error",
+        "The training diverges: each step makes the loss larger, until it is not finite.",
+        location=facts.location(made) or facts.location(last.origin),
+        evidence=(f"the loss of the last backward calls: {', '.join(told)}",),
+        why="The steps are so large that they jump over the minimum, farther each time. What is "
+        "not finite now was computed of parameters that have become too large.",
+        remedy="Lower the learning rate, by a factor of 10 at first; begin with a smaller one "
+        "(warm-up), or clip the gradients (`torch.nn.utils.clip_grad_norm_`).",
+        of_values=True,
+    )
+
+
+def _rising(steps: Sequence[Step]) -> list[float]:
+    """The losses before the end, from where on each step has made them so much larger."""
+    found: list[float] = []
+    after = steps[-1]
+    for one in reversed(steps[:-1]):
+        if not isinstance(one.loss, float) or not one.loss or not after.stepped:
+            break
+        if found and found[-1] < GROWTH * abs(one.loss):
+            break
+        found.append(abs(one.loss))
+        after = one
+    return found[::-1]
 
 
 def nonfinite_step(facts: Facts) -> Iterable[FindingDraft]:

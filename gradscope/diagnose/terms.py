@@ -65,11 +65,10 @@ def _is_averaged(facts: Facts, node: int) -> bool:
 def _summed(facts: Facts, total: int, meeting: int, size: int) -> FindingDraft:
     words = facts.words(total)
     where = facts.at(facts.graph.nodes[meeting].origin)
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{words} adds up the whole batch, and is then added to each sample of it.",
         total,
-        evidence=(f"one number meets {count(size, 'sample')} in {facts.words(meeting)}{where}",),
+        evidence=f"one number meets {count(size, 'sample')} in {facts.words(meeting)}{where}",
         why=f"Each sample is given the sum over all {size:,}: in their mean this term weighs "
         f"{size:,} times as much as it should.",
         remedy="Leave one number for each sample (`.sum(dim=-1)` over its own dimensions, or no "

@@ -70,8 +70,7 @@ def _remade(facts: Facts, entries: list[RemadeParameters]) -> FindingDraft:
     entry = entries[places.index(min(places, key=lambda place: place.line))]
     others = [facts.expression(one.origin) for one in entries if one is not entry]
     words = facts.expression(entry.origin) or "This line"
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{words} makes new parameters for every backward call, so none of them ever learns.",
         location=facts.location(entry.origin),
         subject=facts.variable(entry.origin),
@@ -97,8 +96,7 @@ def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
         is_half = entry.dtype in ("bfloat16", "float16")
         step, cast = facts.location(entry.origin), facts.location(entry.cast)
         where = f", at {step}" if step and cast else ""
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"{words} changes next to nothing: the steps are smaller than {entry.dtype} can tell.",
             location=cast or step,
             evidence=(
@@ -125,14 +123,11 @@ def masked_elements_move(facts: Facts) -> Iterable[FindingDraft]:
             continue
         step = facts.location(entry.stepped)
         where = f" at {step}" if step else ""
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             "Elements whose gradient is set to zero here are changed by the step all the same.",
             location=facts.location(entry.origin),
-            evidence=(
-                f"{entry.elements:,} of {count(entry.masked, 'element')} with a gradient of "
-                f"exactly 0 changed, in {count(entry.steps, 'step')}{where}",
-            ),
+            evidence=f"{entry.elements:,} of {count(entry.masked, 'element')} with a gradient of "
+            f"exactly 0 changed, in {count(entry.steps, 'step')}{where}",
             why="A gradient of 0 does not keep a parameter where it is: weight decay shrinks it, "
             "and a momentum, or Adam's running mean, from steps before goes on moving it.",
             remedy="Put the masked elements back after the step, under torch.no_grad() "
@@ -147,8 +142,7 @@ def learner_overwritten(facts: Facts) -> Iterable[FindingDraft]:
     for entry in facts.seen.overwrites:
         if entry.times < FEWEST_OVERWRITES or entry.times * RARELY < entry.steps:
             continue
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             "What the optimizer learns is overwritten here, towards parameters that never change.",
             location=facts.location(entry.origin),
             subject=entry.drawn[0] if entry.drawn else "",
@@ -204,15 +198,12 @@ def _seldom(facts: Facts) -> Iterable[FindingDraft]:
     for entry in facts.seen.disorders:
         is_over = facts.seen.stopped is None and facts.seen.failure is None
         if entry.kind == "scheduler seldom" and is_over and 2 * entry.times <= entry.parameters:
-            yield facts.finding(
-                "warning",
+            yield facts.warning(
                 f"{facts.expression(entry.origin)} is called {count(entry.times, 'time')}, and its "
                 f"schedule is made for {entry.parameters:,}.",
                 location=facts.location(entry.origin),
-                evidence=(
-                    f"{facts.expression(entry.beside)} counts the {entry.parameters:,} steps of "
-                    "the optimizer, one call for each",
-                ),
+                evidence=f"{facts.expression(entry.beside)} counts the {entry.parameters:,} steps "
+                "of the optimizer, one call for each",
                 why="All steps are made with the rates of the beginning of the schedule, which are "
                 "the small ones of a warm-up.",
                 remedy="Call the scheduler after each `optimizer.step()`, in the loop of batches.",
@@ -288,15 +279,12 @@ def _twins(facts: Facts, entry: SharedObject) -> FindingDraft:
     one, other = entry.names
     used = facts.location(entry.origin)
     where = f" at {used}" if used else ""
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{one} and {other} are the same object, so one is no copy of the other.",
         location=facts.location(entry.given) or used,
         subject=one,
-        evidence=(
-            f"{facts.expression(entry.origin) or 'an edit'}{where} writes the parameters "
-            "into themselves",
-        ),
+        evidence=f"{facts.expression(entry.origin) or 'an edit'}{where} writes the parameters "
+        "into themselves",
         why="An assignment gives a second name and copies nothing: every step of the one changes "
         "the other, too.",
         remedy="Make a copy, `copy.deepcopy(model)`, and keep it out of the optimizer.",
@@ -307,12 +295,11 @@ def _state(facts: Facts, entry: SharedObject) -> FindingDraft:
     name, state = entry.names
     used = facts.location(entry.origin)
     where = f" at {used.file}:{used.line}" if used else ""
-    return facts.finding(
-        "warning",
+    return facts.warning(
         f"{state} is no copy of the state of {name}: what is loaded is what is there.",
         location=facts.location(entry.given) or used,
         subject=state,
-        evidence=(f"{facts.expression(entry.origin)}{where} copies tensors onto themselves",),
+        evidence=f"{facts.expression(entry.origin)}{where} copies tensors onto themselves",
         why="state_dict() gives the parameters themselves, not copies: they have changed with "
         "every step since.",
         remedy="Keep a copy: `copy.deepcopy(model.state_dict())`.",
@@ -327,8 +314,7 @@ def held_at_limit(facts: Facts) -> Iterable[FindingDraft]:
     for origin, found in places.items():
         names = listed([one.name for one in found], 3)
         beyond = sum(one.beyond for one in found)
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"{count(beyond, 'element')} of {names} lie{'s' * (beyond == 1)} beyond the limits of "
             f"{facts.expression(origin) or 'a clamp'}, and get{'s' * (beyond == 1)} no gradient "
             "any more.",

@@ -1,8 +1,13 @@
-"""Rules about NaN and infinity: where the first ones are born, forward and backward."""
+"""Rules about NaN and infinity: where the first ones are born, forward and backward.
+
+A place may be to blame besides the node that made them: the line inside of a custom Function, or
+the eps that was to keep a divisor away from 0 and is 0 itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from gradscope.diagnose._advice import (
     BACKWARD,
@@ -15,11 +20,11 @@ from gradscope.diagnose._advice import (
     WRITTEN,
     Advice,
 )
-from gradscope.diagnose._blame import blame
 from gradscope.diagnose._facts import Facts, FindingDraft, elements, short
 from gradscope.diagnose._nonfinite_evidence import aftermath, counts, way_lines
 from gradscope.diagnose._nonfinite_sources import MOST, BackwardSources, ForwardSources
-from gradscope.model.observations import Intake, Saved
+from gradscope.diagnose._ops import POLES, WEIGHING
+from gradscope.model.observations import Birth, Intake, Location, Rounding, Saved
 from gradscope.words import count, listed, option
 
 _DIRECT = 6
@@ -89,7 +94,7 @@ def _bad_loss(facts: Facts) -> FindingDraft:
         "error",
         f"The loss {facts.words(root)} is {facts.loss}.",
         root,
-        evidence=(f"loss {facts.loss}",),
+        evidence=f"loss {facts.loss}",
         why="Where it became so was not seen; every gradient of it is NaN or meaningless.",
         remedy="Look at the operands of this expression, from here backward.",
         nodes=(),  # where it became so is not known
@@ -125,7 +130,7 @@ def _bad_leaf(facts: Facts, node: int) -> FindingDraft:
         node,
         location=facts.location(leaf.origin),
         subject=name,
-        evidence=(f"{leaf.tensor.nan:,} NaN, {leaf.tensor.inf:,} infinite of {size:,}",),
+        evidence=f"{leaf.tensor.nan:,} NaN, {leaf.tensor.inf:,} infinite of {size:,}",
         why=WRITTEN.why,
         remedy=WRITTEN.remedy,
     )
@@ -141,7 +146,7 @@ def _bad_operand(facts: Facts, intake: Intake) -> FindingDraft:
         intake.node,
         location=facts.location(intake.made),
         subject=intake.name,
-        evidence=(f"{intake.nan:,} NaN, {intake.inf:,} infinite of {intake.count:,} elements",),
+        evidence=f"{intake.nan:,} NaN, {intake.inf:,} infinite of {intake.count:,} elements",
         why=advice.why,
         remedy=advice.remedy,
     )
@@ -232,7 +237,7 @@ def _unseen_finding(facts: Facts, spoilt: list[str]) -> FindingDraft:
         "error",
         "Backward makes NaN or infinity; at which operation was not seen.",
         location=facts.location(facts.backward.origin if facts.backward else None),
-        evidence=(f"{many} with such a gradient: {listed(spoilt)}",),
+        evidence=f"{many} with such a gradient: {listed(spoilt)}",
         why="This call was looked at only briefly, and none of the operations that usually do it "
         "is to blame: a gradient grew too large for its dtype.",
         remedy=f"Run it again with `{option('thorough')}`, which looks at every operation.",
@@ -268,3 +273,82 @@ def _guard(facts: Facts, node: int) -> int | None:
 
 def _is_elementwise(facts: Facts, node: int) -> bool:
     return facts.op(node) not in ("Sum", "Mean", "Mm", "Addmm", "Bmm", "Norm", "MseLoss")
+
+
+BELOW = 6
+"""Operations between a division or a root and the eps that was added for it."""
+
+_OPS = {"truediv": "Div", "divide": "Div", "rtruediv": "Div", "rpow": "Pow", "float_power": "Pow"}
+
+_EPS = Advice(
+    "The number that was to keep the operand away from 0 is too small for {dtype}, and 0 itself.",
+    "Take one that {dtype} can hold beside the operand, such as 1e-4, or compute this part in "
+    "float32 (`.float()`).",
+)
+
+
+class Blame(NamedTuple):
+    """What a finding says instead of the words for its node; ``is_inside``: of a line inside of
+    it."""
+
+    words: str
+    location: Location | None
+    lines: tuple[str, ...]
+    advice: Advice
+    is_inside: bool = False
+
+
+def blame(facts: Facts, node: int, in_backward: bool) -> Blame | None:
+    """The place that is to blame for the NaN that this node makes, if it is not the node's own."""
+    found = (one for one in facts.seen.births if one.node == node)
+    birth = next((one for one in found if one.in_backward == in_backward), None)
+    if birth is not None and birth.origin is not None:
+        return _inside(facts, birth)
+    rounding = _rounding(facts, node)
+    return None if rounding is None else _eps(facts, node, rounding)
+
+
+def _inside(facts: Facts, birth: Birth) -> Blame:
+    where = "the backward" if birth.in_backward else "the forward"
+    inner = facts.expression(birth.origin) or f"`{birth.function}`"
+    place = facts.location(facts.graph.nodes[birth.node].origin)
+    at = f", {place}" if place is not None else ""
+    return Blame(
+        f"{inner} in {where} of {facts.op(birth.node)}",
+        facts.location(birth.origin),
+        (f"inside of {facts.words(birth.node)}{at}",),
+        _advice_of(birth),
+        is_inside=True,
+    )
+
+
+def _advice_of(birth: Birth) -> Advice:
+    """What there is to say of the function of torch that it called."""
+    name = birth.function.rstrip("_").removeprefix("_")
+    return FORWARD.get(_OPS.get(name, name.capitalize()), UNDEFINED)
+
+
+def _rounding(facts: Facts, node: int) -> Rounding | None:
+    """The number below a node that was to keep its operand away from 0."""
+    known = {one.node: one for one in facts.seen.roundings}
+    if not known or facts.op(node) not in POLES:
+        return None
+    edges = facts.graph.edges
+    # A division has its divisor second.
+    slot = 1 if facts.op(node) == "Div" else 0
+    level = [edges[index].target for index in facts.outgoing[node] if edges[index].slot == slot]
+    for _ in range(BELOW):
+        for one in level:
+            if one in known:
+                return known[one]
+        # What a layer makes of it is another quantity.
+        through = [one for one in level if facts.op(one) not in WEIGHING]
+        level = list(dict.fromkeys(below for one in through for below in facts.below(one)))
+    return None
+
+
+def _eps(facts: Facts, node: int, rounding: Rounding) -> Blame:
+    line = f"{facts.words(rounding.node)}: {short(rounding.value)} is 0 in {rounding.dtype}"
+    advice = Advice(*(text.format(dtype=rounding.dtype) for text in _EPS))
+    location = facts.location(facts.graph.nodes[rounding.node].origin)
+    return Blame(facts.words(node), location, (line,), advice)

@@ -48,8 +48,7 @@ def zero_gradient(facts: Facts) -> Iterable[FindingDraft]:
         leaves = count(len(names), "leaf").replace("leafs", "leaves")
         starts = list(_starts(facts, stop.node)) if stop.factors else []
         rounded = stop.node in zeros.flat or stop.node in zeros.sums.values()
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             f"The gradient becomes {'zero up to rounding' if rounded else 'exactly zero'} at "
             f"{facts.words(stop.node)}.",
             stop.node,
@@ -78,8 +77,7 @@ def _ways_ended(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
         leaves = facts.reachable(ended)
         names = [name for leaf, name in facts.leaf_names.items() if leaf in leaves]
         if names:
-            yield facts.finding(
-                "warning",
+            yield facts.warning(
                 f"One way of the gradient ends at {facts.words(node)}, in zeros.",
                 node,
                 evidence=(_passed(facts, node), f"{listed(names)} learn in other ways only"),
@@ -96,14 +94,12 @@ def _terms_cancel(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
         lines = {facts.graph.nodes[above].origin for above in facts.above(target)}
         if source in nodes and len(lines) > 1:
             largest = max(size_of(info) for below, info in facts.sent(source) if below == target)
-            yield facts.finding(
-                "warning",
+            yield facts.warning(
                 f"What {facts.words(source)} sends cancels all other gradient of "
                 f"{facts.words(target)}.",
                 source,
-                evidence=(
-                    f"{short(largest)} (2-norm) from each side, and nothing but rounding in sum",
-                ),
+                evidence=f"{short(largest)} (2-norm) from each side, and nothing but rounding in "
+                "sum",
                 why="Two terms of the loss pull at one result with equal force in opposite "
                 "directions: neither has any effect on what made it.",
                 remedy="Detach the result in the term that is to train something else: a "

@@ -491,6 +491,7 @@ OddityKind = (
     | Literal["gradient dropped", "parameter dropped", "history dropped"]
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone"]
+    | Literal["none yet", "none left", "none brought"]
 )
 
 
@@ -510,7 +511,9 @@ class Oddity(Struct, frozen=True):
     many times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so
     many hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored"
     of a module, ``name``, of which so many parameters learn.  "eval undone": a module is put in
-    train mode, and runs so without history, since ``other`` had put it in eval mode.
+    train mode, and runs so without history, since ``other`` had put it in eval mode.  "none yet",
+    "none left" and "none brought": the program ended over the `.grad` of the leaf ``name``, which
+    was None; "left" where what it held had been zeroed at ``other``.
     """
 
     kind: OddityKind

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import MethodType
 from typing import Any, NamedTuple
 
+import msgspec
 import torch
 
 from gradscope.autograd.tensors import (
@@ -35,7 +36,7 @@ _MAKES_LEAF = {
 }
 
 
-class InPlace(NamedTuple):
+class InPlace(msgspec.Struct, frozen=True, gc=False):
     """A tensor changed in place: its storage, when (sequence number), by what and where, and its
     version since then, -1 where torch counts none."""
 

@@ -48,6 +48,7 @@ from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
 
+is_compiling: Callable[[], bool] = torch.compiler.is_compiling
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
 
 
@@ -152,7 +153,7 @@ class Recorder(Recording, TorchFunctionMode):
         """One torch call of the program."""
         kwargs = kwargs or {}
         # What is compiled or traced would otherwise record our frames, or our looking, with it.
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return func(*args, **kwargs)
         frame = sys._getframe(1)
         if frame.f_code is HANDLER:
@@ -175,6 +176,14 @@ class Recorder(Recording, TorchFunctionMode):
                 call = TorchCall(func, args, kwargs, (before, before), None, frame, self.places)
                 self.failed = FailedCall.of(error, call, self.modules)
             raise
+        if not opened and route is IN_FULL:
+            try:
+                if self.remember_usual(func, kwargs, before, out, frame):
+                    self.failed = None
+                    return out
+            except Exception as error:
+                self.note_fault(error)
+                return out
         made = (before, sequence_number())
         if route is not IN_FULL:
             # The short way of nearly all calls, where a listener says that it will do.  Nothing is

@@ -15,8 +15,8 @@ import torch
 
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.summary import flat_values
-from gradscope.autograd.tensors import TensorTable, is_learned_leaf
+from gradscope.autograd.summary import FLOATS, flat_values, flattened
+from gradscope.autograd.tensors import TensorTable, address_of, is_learned_leaf
 from gradscope.recording.events import tensors_in
 from gradscope.recording.names import name_in_frame
 from gradscope.recording.places import Places
@@ -54,20 +54,38 @@ class RememberedValues:
     """
 
     def __init__(self, keep: int) -> None:
-        self._keep = keep
+        self.keep = keep
         # Bounded: a long training goes on making small tensors.
         self._values: deque[RememberedValue] = deque(maxlen=MAX_VALUES)
 
     def note(self, sequence: int, out: Any) -> None:
         """Remember the result of a call whose last node has this sequence number."""
         for tensor in (out,) if isinstance(out, torch.Tensor) else tensors_in((out,)):
-            if is_small(tensor, self._keep):
+            if is_small(tensor, self.keep):
                 # Copied, because the program may change it in place; not read, because that would
                 # make a GPU wait.
-                later = self._keep > SMALL or not tensor.is_cpu
+                later = self.keep > SMALL or not tensor.is_cpu
                 kept = tensor.detach().clone() if later else flat_values(tensor)
                 kind = tensor.shape, tensor.dtype
                 self._values.append(RememberedValue(sequence, tensor.output_nr, *kind, kept))
+
+    def note_computed(self, sequence: int, small: torch.Tensor) -> None:
+        """As :meth:`note`, of a small tensor of torch's own class that torch has just computed."""
+        dtype = small.dtype
+        try:
+            # It has memory, then; but what is a view may be one of memory that was given back.
+            is_usual = (
+                dtype in FLOATS and small.is_cpu and not small._is_view() and address_of(small)
+            )
+        except RuntimeError:  # a shell of some kind
+            is_usual = False
+        if not is_usual or self.keep > SMALL:
+            self.note(sequence, small)
+            return
+        # Written out: to ask anything of a tensor costs as much here as a tenth of a call of torch.
+        shape, kept = small.shape, small.tolist()
+        kept = kept if len(shape) == 1 else flattened(kept, len(shape))
+        self._values.append(RememberedValue(sequence, small.output_nr, shape, dtype, kept))
 
     def by_sequence(self) -> dict[int, list[RememberedValue]]:
         """The values of each sequence number, the latest last."""
@@ -91,12 +109,12 @@ class LeafNames:
         self._names: TensorTable[list[str]] = TensorTable(MAX_NAMED)
         self._visits: dict[int, int] = {}
 
-    def note(self, place: int, places: Places, frame: FrameType, args: tuple[Any, ...]) -> None:
-        """Look for the leaves among the arguments of a call in the frame of the program that
-        made it."""
+    def note(self, place: int, places: Places, frame: FrameType, args: tuple[Any, ...]) -> bool:
+        """Look for the leaves among the arguments of a call in the frame of the program that made
+        it; False where that was done often enough."""
         visits = self._visits.get(place, 0)
         if visits >= NAMED_VISITS:
-            return
+            return False
         # A place in a loop sees new leaves now and then, but looking each time would cost too much.
         self._visits[place] = visits + 1
         site = places.site(place)
@@ -105,6 +123,7 @@ class LeafNames:
                 name = name_in_frame(tensor, self._sources.operands(site), frame)
                 if name:
                     self._add(tensor, name)
+        return True
 
     def of(self, tensor: torch.Tensor) -> list[str]:
         """The names of this leaf, the first used first."""

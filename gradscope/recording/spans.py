@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from itertools import chain
 
 import msgspec
 
 MAX_SPANS = 2_000_000
 """Calls remembered; older ones are forgotten by halves, so that a long training cannot fill
 memory."""
+
+MAX_LATEST = 1_000
+"""Calls that wait before they are stored together."""
 
 
 class SequenceSpan(msgspec.Struct, frozen=True, gc=False):
@@ -39,11 +43,14 @@ class Spans:
         # first, end and place of each call, one after another.
         self._numbers = array("q")
         self._firsts: array[int] | None = None
+        # What came last is not in it yet: to add to an array takes several times as long.
+        self._latest: list[tuple[int, int, int]] = []
+        self._end = 0  # of the last call
         # Not a fourth number: most programs have no node that backward made.
         self._backward: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._numbers) // 3
+        return len(self._numbers) // 3 + len(self._latest)
 
     def add(
         self, first: int, end: int, place: int, is_backward: bool = False, forward: int = -1
@@ -56,13 +63,13 @@ class Spans:
         """
         # A call ends after those it made, so inner ones are known, and the last ones: nearly always
         # there is none.
-        numbers = self._numbers
-        self._firsts = None
-        if first < end and not is_backward and not (numbers and numbers[-2] > first):
-            numbers.extend((first, end, place))
-            if len(numbers) > 3 * MAX_SPANS:
-                self._forget(MAX_SPANS // 2)
+        if self._end <= first < end and not is_backward:
+            self._end = end
+            self._latest.append((first, end, place))
+            if len(self._latest) > MAX_LATEST:
+                self._settle()
             return
+        numbers = self._settle()
         position = len(self)
         while position and numbers[3 * position - 2] > first:
             # The node of a custom Function is made before what its forward calls, and so is older.
@@ -71,8 +78,16 @@ class Spans:
             self._insert(position + 1, (inner, end, place), is_backward, forward)
             end = min(end, numbers[3 * position])
         self._insert(position, (first, end, place), is_backward, forward)
+        self._end = numbers[-2] if numbers else 0
+
+    def _settle(self) -> array[int]:
+        """All numbers, the latest among them."""
+        latest, self._latest = self._latest, []
+        self._numbers.extend(chain.from_iterable(latest))
+        self._firsts = None
         if len(self) > MAX_SPANS:
             self._forget(MAX_SPANS // 2)
+        return self._numbers
 
     def _insert(
         self, position: int, span: tuple[int, int, int], is_backward: bool, forward: int
@@ -87,16 +102,17 @@ class Spans:
     @property
     def is_empty(self) -> bool:
         """Whether no call has made a node yet."""
-        return not self._numbers
+        return not (self._latest or self._numbers)
 
     def of(self, sequence: int) -> SequenceSpan | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
+        numbers = self._settle() if self._latest else self._numbers
         if self._firsts is None:
-            self._firsts = self._numbers[::3]
+            self._firsts = numbers[::3]
         position = bisect_right(self._firsts, sequence) - 1
-        if position < 0 or sequence >= self._numbers[3 * position + 1]:
+        if position < 0 or sequence >= numbers[3 * position + 1]:
             return None
-        first, end, place = self._numbers[3 * position : 3 * position + 3]
+        first, end, place = numbers[3 * position : 3 * position + 3]
         forward = self._backward.get(first) if self._backward else None
         if forward is None:
             return SequenceSpan(first, end, place, False)
@@ -104,7 +120,7 @@ class Spans:
 
     def places_between(self, first: int, end: int) -> list[int]:
         """The places of the calls that made the nodes of these numbers, the last first."""
-        found, numbers = [], self._numbers
+        found, numbers = [], self._settle()
         for position in range(len(numbers) - 3, -1, -3):
             if numbers[position] < first:
                 break
@@ -115,6 +131,7 @@ class Spans:
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""
         if len(self) > 2 * count:
+            self._settle()
             self._forget(len(self) - count)
 
     def _forget(self, count: int) -> None:

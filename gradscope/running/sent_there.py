@@ -8,6 +8,7 @@ import torch
 
 from gradscope.autograd.calls import BackwardCall, own_grad
 from gradscope.autograd.decimals import shortest
+from gradscope.autograd.elements import readable
 from gradscope.autograd.isolation import grads_preserved
 from gradscope.errors import RootError
 from gradscope.graphing.initial_gradient import implicit_gradient
@@ -55,8 +56,8 @@ def _sent(call: BackwardCall, root: torch.Tensor) -> torch.Tensor | None:
     except Exception as error:  # the program's call will fail as well, and say why
         let_pass(error)
         return None
-    plain = found is not None and found.layout is torch.strided and not found.is_complex()
-    return found.detach() if plain and found is not None else None
+    is_shown = found is not None and readable(found) and not found.is_complex()
+    return found.detach() if is_shown and found is not None else None
 
 
 def _numbers(sent: torch.Tensor) -> list[float]:

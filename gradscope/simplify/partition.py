@@ -1,7 +1,7 @@
 """The partition of a graph's nodes by what is drawn as one thing, and the view built from it.
 
-Knows whether the graph of closed groups is still acyclic, and how it becomes a :class:`View`.  Must
-not know why nodes are grouped, or why groups are closed.
+Knows whether the graph of closed groups is still acyclic, and which of them lie on a cycle, and how
+it becomes a :class:`View`.  Must not know why nodes are grouped, or why groups are closed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import heapq
 from collections.abc import Iterable, Set
 
 from gradscope.model.report import Graph, Node
-from gradscope.simplify.cycles import on_cycles
 from gradscope.simplify.grouping import pattern
 from gradscope.simplify.hierarchy import Group, Hierarchy, Template
 from gradscope.simplify.opening import Opened
@@ -288,3 +287,32 @@ def label_of(graph: Graph, node: Node) -> str:
     if node.variable and expression:
         return f"{node.variable} = {expression}"
     return node.variable or expression
+
+
+def on_cycles(arrows: set[tuple[int, int]]) -> set[int]:
+    """The groups on a cycle, and between cycles.
+
+    Groups are stretches of time, so a cycle takes something odd, such as nodes that several
+    threads made.  What lies on a cycle is left over when the graph is peeled from both ends."""
+    left = _peel(arrows)
+    # From both ends: what only hangs below a cycle is not on it.
+    return _peel({(target, source) for source, target in arrows if {source, target} <= left})
+
+
+def _peel(arrows: set[tuple[int, int]]) -> set[int]:
+    """The groups that are left when those without an arrow into them are taken away, again and
+    again."""
+    waiting: dict[int, int] = {}
+    targets: dict[int, list[int]] = {}
+    for source, target in arrows:
+        waiting[target] = waiting.get(target, 0) + 1
+        waiting.setdefault(source, 0)
+        targets.setdefault(source, []).append(target)
+    ready = [key for key, count in waiting.items() if not count]
+    # The list grows while it is walked: a queue whose past is the answer.
+    for key in ready:
+        for target in targets.get(key, ()):
+            waiting[target] -= 1
+            if not waiting[target]:
+                ready.append(target)
+    return waiting.keys() - set(ready)

@@ -1,13 +1,17 @@
 """Runs a prepared program in this process as python would run it in its own.
 
 Holds what running changes in the interpreter (``sys.argv``, ``sys.path``, ``__main__``) and can put
-it back.  Must not know torch, nor what the callbacks it is given do.
+it back; seeds the random numbers before the program draws any, where its user asked for that, and
+imports nothing for it that the program does not.  Must not know torch, nor what the callbacks it is
+given do.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import CodeType, ModuleType
 from typing import Any
@@ -18,7 +22,6 @@ from gradscope.target.description import Target
 from gradscope.target.ending import Ending, Shown, StopProgram, was_stopped
 from gradscope.target.import_watch import ImportWatch
 from gradscope.target.launch import Launch, Refused, launch
-from gradscope.target.seeding import seed_torch, seeded
 
 
 @dataclass(frozen=True)
@@ -202,3 +205,36 @@ def _outcome(execute: Callable[[], object]) -> tuple[BaseException | None, objec
         return None, None
     clean(escaped)
     return escaped, None
+
+
+_LARGEST_OF_NUMPY = 2**32
+
+
+@contextmanager
+def seeded(seed: int | None) -> Iterator[None]:
+    """While the block runs, the global generators of python and numpy start from ``seed``; None
+    leaves all as it is."""
+    if seed is None:
+        yield
+        return
+    import random
+
+    random.seed(seed)
+
+    def numpy() -> None:
+        importlib.import_module("numpy.random").seed(seed % _LARGEST_OF_NUMPY)
+
+    watch = ImportWatch("numpy", numpy)
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.stop()
+    if watch.failure is not None:
+        raise watch.failure
+
+
+def seed_torch(seed: int | None) -> None:
+    """The generators of torch, on every device, once it is imported."""
+    if seed is not None:
+        sys.modules["torch"].manual_seed(seed)

@@ -12,38 +12,40 @@ import torch
 
 from gradscope.watching.norms import Norms
 from gradscope.watching.taps import Unseen
+from gradscope.watching.threads import ThreadCalls
 
 
 class Arrivals:
-    """Hears of each ``.grad`` when it has been set; ``norms``, where there are other processes,
-    gets what it is then, whose position is in ``norm_of`` by the id of the parameter."""
+    """Hears of each ``.grad`` when it has been set by the watched one of all ``calls``; ``norms``,
+    where there are other processes, gets what it is then, whose position is in ``norm_of`` by the
+    id of the parameter."""
 
     def __init__(
         self,
-        parameters: Sequence[torch.Tensor],
+        parameters: Sequence[Any],
         norms: Norms | None,
+        calls: ThreadCalls,
         note_fault: Callable[[Exception], None],
     ) -> None:
         self.order: list[torch.Tensor] = []
         self.norm_of: dict[int, int] = {}
         self.is_one_of_many = norms is not None
         self._norms = norms
+        self._calls = calls
         self._note_fault = note_fault
-        self._handles: list[tuple[Any, bool, Any]] = []
+        self._handles: list[Any] = []
         # A compiler of backward would make the hooks a part of what it compiles.
         compiler = sys.modules.get("torch._dynamo.compiled_autograd")
         if not getattr(compiler, "compiled_autograd_enabled", False):
-            hook = self.order.append if norms is None else self._came
-            for one in parameters:
-                if one.requires_grad and one.is_leaf:
-                    self._add(one, hook)
-
-    def _add(self, parameter: Any, hook: Callable[[torch.Tensor], None]) -> None:
-        had_none = parameter._post_accumulate_grad_hooks is None
-        handle = parameter.register_post_accumulate_grad_hook(hook)
-        self._handles.append((parameter, had_none, handle))
+            self._handles = [
+                one.register_post_accumulate_grad_hook(self._came)
+                for one in parameters
+                if one.requires_grad and one.is_leaf
+            ]
 
     def _came(self, parameter: torch.Tensor) -> None:
+        if self._calls.is_of_another():
+            return
         self.order.append(parameter)
         gradient = parameter.grad
         # Of one that is spread over the processes there is a part, which only they can add up.
@@ -51,10 +53,22 @@ class Arrivals:
             with Unseen(self._note_fault):
                 (self.norm_of[id(parameter)],) = self._norms.add([gradient])
 
+    @property
+    def come(self) -> set[int] | None:
+        """The ids of the parameters whose gradient came; None where that is not heard."""
+        return {id(one) for one in self.order} if self._handles else None
+
     def end(self) -> None:
         """The call is over."""
-        for parameter, had_none, handle in self._handles:
+        # The empty dict stays: torch ends the process where a call in another thread has it in
+        # hand when the next one is put in its place.
+        for handle in self._handles:
             handle.remove()
-            # Torch leaves an empty dict, and goes through python for it each time.
-            if had_none and not parameter._post_accumulate_grad_hooks:
-                parameter._post_accumulate_grad_hooks = None
+
+
+def tidy(parameters: Sequence[Any]) -> None:
+    """Leave no empty dict where hooks were; where no other thread makes calls, and no further one
+    will be heard."""
+    for one in parameters:
+        if not one._post_accumulate_grad_hooks:
+            one._post_accumulate_grad_hooks = None

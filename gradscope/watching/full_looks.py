@@ -103,11 +103,15 @@ class FullLooks:
             self._left -= 1
         return msgspec.structs.replace(row, trouble=trouble.words)
 
-    def begin(self) -> None:
+    def begin(self, are_of_many: bool) -> None:
         """Where something has happened, look from now on; in no hook of an optimizer but the last
-        one after a step."""
-        if self._trouble is not None:
-            self._at, trouble, self._trouble = self._calls(), self._trouble, None
+        one after a step, and not where calls are of many threads: the others may go through the
+        hooks of torch while a look adds its own."""
+        trouble, self._trouble = self._trouble, None
+        if trouble is not None and are_of_many:
+            self._say(trouble, "not looked at, for several threads train")
+        elif trouble is not None:
+            self._at = self._calls()
             self._open = self._begin(self._has_come, self._done), trouble
 
     def _with_finding(self, row: Row, look: FullLook, trouble: Trouble) -> Row:

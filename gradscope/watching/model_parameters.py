@@ -5,9 +5,9 @@ Reads names only, never elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -66,7 +66,8 @@ class ModelParameters:
             members.positions[id(parameter)] = position
         return members
 
-    def positions_of(self, tensors: Iterable[torch.Tensor]) -> list[int]:
-        """The positions of those that are among these parameters."""
-        found = (self.positions.get(id(one)) for one in tensors)
-        return [one for one in found if one is not None]
+    def held_by(self, optimizer: Any) -> list[torch.Tensor]:
+        """Those of these parameters that an optimizer holds."""
+        # One that is being made has none yet, and wrappers compute them.
+        groups = getattr(optimizer, "param_groups", ())
+        return [one for group in groups for one in group["params"] if id(one) in self.positions]

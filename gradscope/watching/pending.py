@@ -5,7 +5,6 @@ Reads numbers only.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -19,7 +18,7 @@ from gradscope.recording.wrappers import copies
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.norms import together
 from gradscope.watching.running_call import RunningCall
-from gradscope.watching.steps import Used
+from gradscope.watching.steps import Sample, Used, note_step
 from gradscope.watching.turns import Turns
 
 Norms4 = tuple[float | None, float | None, float | None, float | None]
@@ -47,7 +46,6 @@ class Pending:
     found_inf: int | None = None
     """What the optimizer was told by the scaler."""
     is_left_out: bool = False
-    thread: int = field(default_factory=threading.get_ident)
     order: Sequence[int] = ()
     """Parameters, as their gradients came."""
     local: dict[int, int] = field(default_factory=dict)
@@ -64,18 +62,20 @@ class Pending:
         turns: Turns,
     ) -> Pending:
         """One that has brought these gradients, by position."""
-        norms, applied = call.used.norms, call.used.applied
+        norms = call.used.norms
+        known = members.positions
+        applied = {known[one]: norm for one, norm in call.used.applied.items() if one in known}
         received = dict(zip(reached, norms.add(list(reached.values())), strict=True))
         none = {k for k, one in enumerate(members.parameters) if one.grad is None}
         found = cls(
-            *(turns.step, turns.calls, members, call.used),
+            *(call.step, turns.calls, members, call.used),
             received={**applied, **received},
             none=none - applied.keys(),
             scale=None if call.scale is None else norms.add_number(call.scale),
         )
         if call.arrivals is not None:
-            known, came = members.positions, call.arrivals
-            found.order = members.positions_of(came.order)
+            came = call.arrivals
+            found.order = [known[id(one)] for one in came.order if id(one) in known]
             found.local = {known[one]: norm for one, norm in came.norm_of.items() if one in known}
             spread = map(copies, members.parameters) if came.is_one_of_many else ()
             found.copies = {position: count for position, count in enumerate(spread) if count}
@@ -89,10 +89,19 @@ class Pending:
         if root is not None and is_number and has_data(root):
             self.loss = self.used.norms.add_number(root)
 
-    def may_have_step(self, held: Sequence[int]) -> bool:
-        """Whether a step of these that is made now is one of this call, not of another thread."""
-        is_here = self.thread == threading.get_ident()
-        return is_here or not self.received.keys().isdisjoint(held)
+    def take_step(self, optimizer: Any, taken: Sequence[Sample]) -> None:
+        """The optimizer has made its step; of these elements of its parameters there are copies."""
+        note_step(self.members.held_by(optimizer), taken, self.used)
+        # An optimizer that does the scaler's work leaves the step out by itself.
+        found = getattr(optimizer, "found_inf", None)
+        if self.scale is not None and isinstance(found, torch.Tensor):
+            self.found_inf = self.used.norms.add_number(found)
+
+    def is_for(self, optimizer: Any) -> bool:
+        """Whether a step of this optimizer uses what the call has brought, not what one of another
+        thread has."""
+        held = self.members.held_by(optimizer)
+        return any(self.members.positions[id(one)] in self.received for one in held)
 
     def row(self, others: Sequence[Mapping[int, Norms4]] = ()) -> Row:
         """What is known now, with the :meth:`shards` of others; waits for the devices."""
@@ -118,9 +127,9 @@ class Pending:
         known = [*self.used.norms.read(), None]
         applied, changes = self.used.applied, self.used.changes
         table = {}
-        for one in range(len(self.members.parameters)):
-            own, (change, before) = known[received.get(one, -1)], changes.get(one, (-1, -1))
-            table[one] = own, known[applied.get(one, -1)], known[change], known[before]
+        for position, one in enumerate(map(id, self.members.parameters)):
+            own, (change, before) = known[received.get(position, -1)], changes.get(one, (-1, -1))
+            table[position] = own, known[applied.get(one, -1)], known[change], known[before]
         return table
 
     def _row(self, table: dict[int, Norms4]) -> Row:

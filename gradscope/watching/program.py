@@ -1,11 +1,25 @@
-"""A whole program that is watched, whose models nobody has named."""
+"""A whole program that is watched, whose models nobody has named: those whose parameters its
+optimizers hold.
+
+Keeps none of them alive, and asks no code of theirs.
+"""
 
 from __future__ import annotations
 
+import gc
+import sys
+import weakref
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
+from types import FrameType
 from typing import Any
 
+import torch
+from torch import nn
+
 from gradscope.autograd.optimizers import living_optimizers
-from gradscope.watching.found_models import FoundModels
+from gradscope.handlers import let_pass
+from gradscope.recording.wrappers import plain_path
 from gradscope.watching.model_parameters import ModelParameters
 from gradscope.watching.taps import Unseen, untraced
 from gradscope.watching.watch import Watch
@@ -35,7 +49,7 @@ class ProgramWatch(Watch):
     def _step_begins(self, optimizer: Any, _args: object, _kwargs: object) -> None:
         if not self._is_away():
             with Unseen(self._note_fault):
-                if self._call is None and not self._held(optimizer):
+                if self._call is None and not self._members.held_by(optimizer):
                     self._take([optimizer])
         super()._step_begins(optimizer, _args, _kwargs)
 
@@ -45,3 +59,119 @@ class ProgramWatch(Watch):
 
     def _conclude(self) -> None:
         """What was not found is told by whoever runs the program."""
+
+
+class FoundModels:
+    """Models, and tensors in none, that are trained; together they stand in for one model."""
+
+    def __init__(self) -> None:
+        self._models: list[tuple[str, weakref.ref[Any]]] = []
+        # By their optimizer: of a tensor that has a weak reference torch changes nothing in place.
+        self._loose: list[tuple[weakref.ref[Any], dict[int, str]]] = []
+
+    def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Each parameter once; a model that is not the only one has its name before the path."""
+        seen = set[int]()
+        for name, one in (*self._in_models(), *self._in_none()):
+            if id(one) not in seen:
+                seen.add(id(one))
+                yield name, one
+
+    def _in_models(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for prefix, model in self._models:
+            for path, parameter in _parameters(model()):
+                yield f"{prefix}/{path}" if prefix else path, parameter
+
+    def _in_none(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for optimizer, names in self._loose:
+            for one in _held(optimizer()):
+                if id(one) in names:
+                    yield names[id(one)], one
+
+    def take(self, optimizers: Sequence[Any]) -> None:
+        """Add what these hold and is not known."""
+        self._models = [one for one in self._models if one[1]() is not None]
+        self._loose = [one for one in self._loose if one[0]() is not None]
+        known = {id(parameter) for _, parameter in self.named_parameters()}
+        held = {id(one): one for each in optimizers for one in _held(each)}
+        new = {key: one for key, one in held.items() if key not in known}
+        if not new:
+            return
+        models = _outermost(new)
+        inside = {id(one) for model in models for _, one in _parameters(model)}
+        loose = {key: one for key, one in new.items() if key not in inside}
+        names = self._unique(_names([*models, *loose.values()]))
+        if len(models) == 1 and not (self._models or self._loose or loose):
+            names = [""]
+        self._models += zip(names, map(weakref.ref, models), strict=False)
+        own = dict(zip(loose, names[len(models) :], strict=True))
+        if own:
+            self._loose += [(weakref.ref(one), own) for one in optimizers]
+
+    def _unique(self, names: list[str]) -> list[str]:
+        taken = {name for name, _ in self._models}
+        taken |= {name for _, own in self._loose for name in own.values()}
+        found = []
+        for name in names:
+            numbered = (f"{name}-{number}" for number in count(2))
+            found.append(next(one for one in chain([name], numbered) if one not in taken))
+            taken.add(found[-1])
+        return found
+
+
+def _parameters(model: Any) -> list[tuple[str, torch.Tensor]]:
+    try:
+        # Not its own `named_parameters`, which may be code of the program.
+        pairs = [] if model is None else list(nn.Module.named_parameters(model))
+        return [(plain_path(model, path), one) for path, one in pairs]
+    except Exception as error:  # one that was never finished
+        let_pass(error)
+        return []
+
+
+def _held(optimizer: Any) -> list[torch.Tensor]:
+    try:
+        groups = getattr(optimizer, "param_groups", ())
+        return [one for group in groups for one in group["params"]]
+    except Exception as error:  # one that was never finished
+        let_pass(error)
+        return []
+
+
+def _outermost(parameters: dict[int, torch.Tensor]) -> list[Any]:
+    """The modules that hold these themselves or in a part, and are themselves parts of none."""
+    # `isinstance` would ask each of all objects for `__class__`, which may be computed.
+    modules = [one for one in gc.get_objects() if issubclass(type(one), nn.Module)]
+    inside = (vars(one).get("_modules") for one in modules)
+    parts = {id(part) for own in inside if isinstance(own, dict) for part in own.values()}
+    found, reached = [], set[int]()
+    for one in modules:
+        own = (
+            {id(parameter) for _, parameter in _parameters(one)} if id(one) not in parts else set()
+        )
+        # Of two that hold the same ones, the first.
+        if own & parameters.keys() - reached:
+            found.append(one)
+            reached |= own
+    return found
+
+
+def _names(things: list[Any]) -> list[str]:
+    """What the program calls each: the variable that holds it, of the outermost caller that has
+    one, or else its class."""
+    names: dict[int, str] = {}
+    frame: FrameType | None = sys._getframe(1)
+    wanted = {id(one) for one in things}
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        attributes = vars(owner) if hasattr(owner, "__dict__") else {}
+        modules = attributes.get("_modules") if isinstance(owner, nn.Module) else None
+        for space in (attributes, modules or {}, frame.f_globals, frame.f_locals):
+            for name, value in list(space.items()):
+                if id(value) in wanted and name != "self" and name[:1] != "_":
+                    names[id(value)] = name
+        frame = frame.f_back
+    fallbacks = (
+        "tensor" if isinstance(one, torch.Tensor) else type(one).__name__ for one in things
+    )
+    return [names.get(id(one), other) for one, other in zip(things, fallbacks, strict=True)]

@@ -5,8 +5,6 @@ Knows nothing of steps or rows.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -24,36 +22,35 @@ class RunningCall:
     ``used`` is of optimizers that make their steps meanwhile, in hooks of their parameters.
     """
 
+    members: ModelParameters
     before: dict[int, tuple[torch.Tensor | None, object]]
     """The ``.grad`` of each parameter, by its id, and its version."""
     scale: torch.Tensor | None
+    step: int
     arrivals: Arrivals | None = None
+    """Of one that is looked at."""
     used: Used = field(default_factory=Used)
     has_steps: bool = False
-    thread: int = field(default_factory=threading.get_ident)
-
-    def may_have_step(self, _: Sequence[int]) -> bool:
-        """Whether a step that is made now is one of this call, as in a hook: torch makes the call
-        in threads of its own, and the program may train another model in one of its."""
-        here = threading.get_ident()
-        known = (one.ident for one in threading.enumerate() if one.name[:6] != "Dummy-")
-        return here == self.thread or here not in known
 
     @classmethod
-    def begun(cls, members: ModelParameters, scale: torch.Tensor | None) -> RunningCall:
+    def begun(cls, members: ModelParameters, scale: torch.Tensor | None, step: int) -> RunningCall:
         """One that begins now."""
         gradients = [one.grad for one in members.parameters]
         found = [(gradient, _version(gradient)) for gradient in gradients]
-        return cls(dict(zip(members.positions, found, strict=True)), scale)
+        return cls(members, dict(zip(members.positions, found, strict=True)), scale, step)
 
-    def reached(self, members: ModelParameters) -> dict[int, torch.Tensor]:
-        """The gradients that it has brought or added to, by position."""
+    def reached(self, members: ModelParameters, are_of_many: bool) -> dict[int, torch.Tensor]:
+        """The gradients that it has brought or added to, by position; where calls are of many
+        threads, those that have come in this one."""
         found = {}
+        come = self.arrivals.come if self.arrivals is not None and are_of_many else None
         for position, parameter in enumerate(members.parameters):
             gradient = parameter.grad
             # FSDP puts others in the place of parameters while it computes.
             old, version = self.before.get(id(parameter), (None, None))
-            if gradient is not None and (gradient is not old or _version(gradient) != version):
+            if gradient is None or (come is not None and id(parameter) not in come):
+                continue
+            if gradient is not old or _version(gradient) != version:
                 found[position] = gradient
         return found
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,33 +18,45 @@ from gradscope.watching.norms import Norms
 MOST_ELEMENTS = 65_536
 """Of each parameter, those whose change by a step is measured."""
 
-Samples = list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
-"""Parameters, each with elements of it and a copy of those."""
+Sample = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""A parameter, elements of it and a copy of those."""
 
 
 @dataclass
 class Used:
-    """What steps have used and changed, as positions in ``norms``."""
+    """What steps have used and changed, as positions in ``norms``, by the id of the parameter."""
 
     norms: Norms = field(default_factory=Norms)
     applied: dict[int, int] = field(default_factory=dict)
-    """Parameter to the norm of the gradient that was used."""
+    """The norm of the gradient that was used."""
     changes: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Parameter to the norms of its change and of what it was before."""
+    """The norms of what a parameter was changed by, and of what it was before."""
 
 
-def holders(held: Callable[[Any], list[int]]) -> list[tuple[Any, list[int]]]:
-    """The optimizers that hold a parameter, each with what ``held`` tells."""
+class Stepping(threading.local):
+    """The step that a thread makes."""
+
+    optimizer: Any = None
+    samples: Sequence[Sample] = ()
+    """What was taken before it, if it is to be looked at."""
+    is_inside = False
+    """Whether it is made now, by an optimizer of the model."""
+    made = 0
+    """So many this thread has made."""
+
+
+def holders(members: ModelParameters) -> list[tuple[Any, list[int]]]:
+    """The optimizers that hold one of these parameters, each with the ids of those."""
     found = []
     for optimizer in living_optimizers():
         try:
-            found.append((optimizer, held(optimizer)))
+            found.append((optimizer, [*map(id, members.held_by(optimizer))]))
         except Exception as error:  # one that was never finished
             let_pass(error)
     return [one for one in found if one[1]]
 
 
-def sampled(parameters: list[torch.Tensor]) -> Samples:
+def sampled(parameters: list[torch.Tensor]) -> list[Sample]:
     """At most so many elements of each, evenly spaced, as one row; of none whose elements cannot
     be had without a copy of all."""
     found = []
@@ -58,14 +71,13 @@ def sampled(parameters: list[torch.Tensor]) -> Samples:
     return found
 
 
-def note_step(members: ModelParameters, held: list[int], taken: Samples, into: Used) -> None:
+def note_step(held: list[torch.Tensor], taken: Sequence[Sample], into: Used) -> None:
     """Add what a step has used and changed of the parameters that its optimizer holds."""
-    known, norms = members.parameters, into.norms
-    found = {k: gradient for k in held if (gradient := known[k].grad) is not None}
+    norms = into.norms
+    found = {id(one): gradient for one in held if (gradient := one.grad) is not None}
     into.applied.update(zip(found, norms.add(list(found.values())), strict=True))
     taken = [one for one in taken if readable(one[1])]
     changes = norms.add([live - old for _, live, old in taken])
     weights = norms.add([old for _, _, old in taken])
     for (parameter, *_), change, weight in zip(taken, changes, weights, strict=True):
-        for position in members.positions_of([parameter]):
-            into.changes[position] = change, weight
+        into.changes[id(parameter)] = change, weight

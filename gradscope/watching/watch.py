@@ -19,15 +19,16 @@ from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
 from gradscope.recording.compiler import keep_out
 from gradscope.watching.across_ranks import Between, judged
-from gradscope.watching.arrivals import Arrivals
+from gradscope.watching.arrivals import Arrivals, tidy
 from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.model_parameters import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending
 from gradscope.watching.running_call import RunningCall
 from gradscope.watching.scalers import Scalers, kinds_of
 from gradscope.watching.sinks import Sink
-from gradscope.watching.steps import Samples, holders, note_step, sampled
+from gradscope.watching.steps import Stepping, holders, note_step, sampled
 from gradscope.watching.taps import Tap, Unseen, untraced
+from gradscope.watching.threads import ThreadCalls, in_pass
 from gradscope.watching.turns import Turns
 
 _numbers = count()
@@ -73,12 +74,11 @@ class Watch:
         self._rows: list[Pending] = []
         self._ranks: Between | None = None
         self._number = next(_numbers)
-        self._samples: tuple[Any, Samples] = (None, [])
-        self._is_known = self._is_in_step = False
-        self._is_over = False
+        self._calls = ThreadCalls(self._number)
+        self._stepping = Stepping()
+        self._is_known = self._is_over = False
         self._process = os.getpid()
-        self._inside = threading.Lock()
-        self._steps_made = 0
+        self._delivering = threading.RLock()
         self._foreign_steps = 0
         self._handles: list[Any] = []
         self._taps: list[Tap] = []
@@ -112,9 +112,13 @@ class Watch:
         if os.getpid() == self._process:
             with Aside(self._note_fault):
                 self._close()
+                if not self._calls.are_of_many:
+                    tidy(self._members.parameters)
             if not is_cut_short:
                 self._conclude()
-            self._deliver(may_begin=False)
+            # What another thread gives is out before.
+            with self._delivering:
+                self._deliver(may_begin=False)
             self._looks.conclude()
             if self._ranks is not None:
                 rows: list[Row] = []
@@ -123,7 +127,7 @@ class Watch:
                 self._put(rows)
             with Aside(self._note_fault):
                 self._sink.close()
-        self._is_over, self._call, self._samples = True, None, (None, [])
+        self._is_over, self._call = True, None
 
     def _conclude(self) -> None:
         if not self._turns.calls:
@@ -172,10 +176,11 @@ class Watch:
     # ------------------------------------------------------------------ a backward call
 
     def _around_engine(self, original: Any, *args: Any, **kwargs: Any) -> Any:
-        # A backward function may call backward, as reentrant checkpoints do; and of several
-        # threads one is watched at a time.
-        if self._is_away() or not self._inside.acquire(blocking=False):
+        # A backward function may call backward, as reentrant checkpoints do.
+        if self._is_away() or in_pass():
             return original(*args, **kwargs)
+        if not self._calls.begin():
+            return self._calls.beside(original, *args, **kwargs)
         try:
             with Unseen(self._note_fault):
                 self._looks.end_past()
@@ -188,29 +193,33 @@ class Watch:
             call, self._call = self._call, None
             if call is not None and call.arrivals is not None:
                 call.arrivals.end()
-            self._inside.release()
+            self._calls.end()
         return result
 
     def _call_begins(self, roots: Any) -> None:
         if not self._is_known:
             # Not sooner, because optimizers are often made after the block has begun.
             self._is_known = True
-            self._turns.expect(holders(self._held))
-        self._turns.call_begins(self._is_in_step)
-        self._call = RunningCall.begun(self._members, self._scalers.scale_of(roots))
+            self._turns.expect(holders(self._members))
+        self._turns.call_begins(self._stepping.is_inside)
+        scale = self._scalers.scale_of(roots)
+        call = RunningCall.begun(self._members, scale, self._turns.step)
         if self._is_due:
             self._ranks = self._ranks or Between.of_program(self._number)
-            norms = self._call.used.norms if self._ranks else None
-            self._call.arrivals = Arrivals(self._members.parameters, norms, self._note_fault)
+            norms = call.used.norms if self._ranks else None
+            call.arrivals = Arrivals(self._members.parameters, norms, self._calls, self._note_fault)
+        self._call = call
 
     def _call_ends(self, roots: Any) -> None:
-        call, due = self._call, self._is_due
+        call = self._call
         if call is None:
             return
+        # Not as it is now: another thread may have made a step meanwhile.
+        due = call.arrivals is not None
         # Not before, when FSDP has other parameters in the model than those of the optimizer.
         if due:
             self._members = ModelParameters.of(self._model)
-        reached = call.reached(self._members)
+        reached = call.reached(self._members, self._calls.are_of_many)
         if not (reached or call.has_steps):
             # A call for another model, or one of `torch.autograd.grad`; or it has others now.
             if self._pending is None:
@@ -239,15 +248,15 @@ class Watch:
     def _around_step(
         self, original: Any, scaler: Any, optimizer: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        made = self._steps_made
+        made = self._stepping.made
         result = original(scaler, optimizer, *args, **kwargs)
-        if self._is_away() or self._steps_made != made:
+        if self._is_away() or self._stepping.made != made:
             return result
         with Unseen(self._note_fault):
-            if self._held(optimizer):
-                if self._pending is not None:
+            if self._members.held_by(optimizer):
+                if self._pending is not None and self._pending.is_for(optimizer):
                     self._pending.is_left_out = True
-                self._close()
+                    self._close()
                 self._turns.step_made(optimizer)
         self._deliver()
         return result
@@ -258,53 +267,40 @@ class Watch:
             return
         with Unseen(self._note_fault):
             self._looks.tidy()
-            self._samples = (None, [])
-            held = self._held(optimizer)
-            self._is_in_step = bool(held)
+            own, held = self._stepping, self._members.held_by(optimizer)
+            own.optimizer, own.samples, own.is_inside = optimizer, (), bool(held)
             if not held:
                 self._foreign_steps += 1
             # A closure makes its backward calls during the step.
             elif self._pending is not None or self._is_due:
-                self._samples = optimizer, sampled([self._members.parameters[k] for k in held])
+                own.samples = sampled(held)
 
     @untraced
     def _step_ends(self, optimizer: Any, _args: object, _kwargs: object) -> None:
         if self._is_away():
             return
         with Unseen(self._note_fault):
-            self._is_in_step = False
-            (owner, taken), self._samples = self._samples, (None, [])
-            taken = taken if owner is optimizer else []
-            held = self._held(optimizer)
+            own = self._stepping
+            taken = own.samples if own.optimizer is optimizer else ()
+            own.optimizer, own.samples, own.is_inside = None, (), False
+            held = self._members.held_by(optimizer)
             if not held:
                 return
-            self._steps_made += 1
-            running = self._call or self._pending
-            if running is not None and not running.may_have_step(held):
-                self._turns.step_made(optimizer)
-                return
-            if self._call is not None:
+            own.made += 1
+            call = self._call
+            if call is not None and in_pass() and not self._calls.is_of_another():
                 # The optimizer lives in a hook of its parameter.
-                self._call.has_steps = True
-                if self._is_due:
-                    note_step(self._members, held, taken, self._call.used)
+                call.has_steps = True
+                if call.arrivals is not None:
+                    note_step(held, taken, call.used)
                 return
-            if self._pending is not None:
-                note_step(self._members, held, taken, self._pending.used)
-                # An optimizer that does the scaler's work leaves the step out by itself.
-                found = getattr(optimizer, "found_inf", None)
-                if self._pending.scale is not None and isinstance(found, torch.Tensor):
-                    self._pending.found_inf = self._pending.used.norms.add_number(found)
-            self._close()
+            if self._pending is not None and self._pending.is_for(optimizer):
+                self._pending.take_step(optimizer, taken)
+                self._close()
             self._turns.step_made(optimizer)
         # Torch bears no new hooks until it has called the last one.
         post = self._handles[1]
         self._deliver(may_begin=next(reversed(post.hooks_dict_ref())) == post.id)
-
-    def _held(self, optimizer: Any) -> list[int]:
-        # One that is being made has none yet, and wrappers compute them.
-        groups = getattr(optimizer, "param_groups", ())
-        return self._members.positions_of(one for group in groups for one in group["params"])
 
     # ------------------------------------------------------------------ a row
 
@@ -314,18 +310,25 @@ class Watch:
             self._rows.append(pending)
 
     def _deliver(self, may_begin: bool = True, is_call: bool = False) -> None:
-        if self._looks.is_inside:
+        # One thread at a time, for rows are in the order of their calls.
+        if self._looks.is_inside or not self._delivering.acquire(blocking=False):
             return
-        pending, self._rows = self._rows, []
+        try:
+            self._give(may_begin, is_call)
+        finally:
+            self._delivering.release()
+
+    def _give(self, may_begin: bool, is_call: bool) -> None:
         rows: list[Row] = []
         with Unseen(self._note_fault):
+            pending, self._rows = self._rows, []
             if self._ranks is not None and is_call:
                 # All have begun this call, and what they have told of the one before is here.
                 rows += self._ranks.rows(self._say)
             for one in pending if not self._is_over else ():
                 rows += judged(one, self._looks, self._ranks)
             if may_begin:
-                self._looks.begin()
+                self._looks.begin(self._calls.are_of_many)
         self._put(rows)
         self._looks.wait()
 

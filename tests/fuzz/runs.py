@@ -34,6 +34,9 @@ OFTEN_USED = (
     *("torch.nn.utils.parametrizations", "torch.nn.utils.prune", "torch.optim.swa_utils"),
     *("torch.profiler", "torch.utils._device", "torch.utils.checkpoint"),
     *("torch.utils.data", "torch.utils.flop_counter", "torch.distributions"),
+    # What torch.compile imports where it is first called.
+    *("torch._dynamo.repro.after_aot", "torch._dynamo.testing", "torch._export.db.logging"),
+    *("torch._inductor.lowering", "torch.nn.attention.flex_attention"),
 )
 REPORT = "report.json"
 REFERENCE = "reference.json"

@@ -1,16 +1,18 @@
 """The check of one live graph: calls alone, then the whole program.
 
-Puts the parts together; the comparisons themselves are in the other rooms.
+Says which single calls are checked, while the tape runs, and puts the parts together; the
+comparisons themselves are in the other rooms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import torch
 
-from gradscope.analyses.check.calls import ONLY_ALONE, CallChecks, Selection
+from gradscope import doing
 from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
@@ -19,7 +21,9 @@ from gradscope.analyses.check.request import Check
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.rerun import codes_of, unnoticed
-from gradscope.derivatives.stale import own_gradients
+from gradscope.derivatives.slots import TapeSlot
+from gradscope.derivatives.stale import Own, own_gradients
+from gradscope.derivatives.verdict import UNLIMITED, CallExamination, Limit
 from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.checks import CallCheck, Checks, LeafCheck
@@ -129,3 +133,98 @@ def _unsure(calls: Iterable[CallCheck]) -> Iterable[int]:
     for check in calls:
         if check.verdict in ("meant", "random") or check.reason in (FORGOTTEN, UNSEEN):
             yield from check.nodes
+
+
+LARGE = 10_000_000
+"""Elements of all operands up to which a built-in call is checked unasked."""
+
+MAX_CUSTOM = 200
+"""Calls of custom Functions that are checked unasked."""
+
+ONLY_ALONE = (
+    "it differs when run alone, but not in the whole program, which does not depend on what the "
+    "call leaves open (a sign, a basis)"
+)
+
+
+class Selection:
+    """Which calls are checked.
+
+    ``repeats`` counts those left out because one at the same place is.
+    """
+
+    def __init__(self, asked: Check) -> None:
+        self._asked = asked
+        self._met: set[tuple[Any, int]] = set()
+        self._customs = 0
+        self.repeats = 0
+
+    def takes(self, call: Call, nodes: tuple[int, ...]) -> bool:
+        """Whether this call, which made these nodes, is to be checked."""
+        if self._asked.node is not None:
+            return self._asked.node in nodes
+        if not nodes or call.is_backward:
+            return False
+        if self._asked.everything:
+            return True
+        if call.custom is not None and self._customs < MAX_CUSTOM:
+            self._customs += 1
+            return True
+        key = (call.custom or call.function, call.place)
+        is_new = key not in self._met
+        self._met.add(key)
+        self.repeats += not is_new
+        return is_new
+
+    def limit(self, call: Call) -> Limit:
+        """Beyond which size checking a call would take too long unasked."""
+        asked = self._asked.everything or self._asked.node is not None
+        return UNLIMITED if asked or call.custom is not None else Limit(LARGE, option("all"))
+
+
+class CallChecks:
+    """Checks calls while the tape runs.
+
+    Args:
+        selected: the calls to check, with their nodes in the graph.
+        own: of custom Functions the gradients that the program's own node gives, if known.
+        name_of: what the program calls an operand.
+        selection: says what is too large.
+        differentiated: custom Functions whose gradient the program differentiates.
+
+    ``found`` is what came of each call, ``found_twice`` of double backward; ``half_readers`` are
+    the functions that were seen to read one triangle only of an operand.
+    """
+
+    def __init__(
+        self,
+        selected: Mapping[Call, tuple[int, ...]],
+        own: Mapping[Call, Own | None],
+        name_of: Callable[[TapeSlot], str],
+        selection: Selection,
+        differentiated: Collection[Call] = (),
+    ) -> None:
+        self.found: dict[Call, CallCheck] = {}
+        self.found_twice: list[CallCheck] = []
+        self._differentiated = differentiated
+        self.half_readers: set[str] = set()
+        self._selected = selected
+        self._own = own
+        self._name_of = name_of
+        self._selection = selection
+
+    def visit(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
+        """A call is about to be made again: check it, if it is one of those."""
+        nodes = self._selected.get(call)
+        if nodes is None:
+            return
+        doing.still(f"checking call {len(self.found) + 1:,} of {len(self._selected):,}")
+        own, limit = self._own.get(call), self._selection.limit(call)
+        one = CallExamination(call, operands, self._name_of, own, limit)
+        first = self.found[call] = one.check(nodes)
+        twice = call in self._differentiated and first.verdict in ("right", "kink")
+        second = one.check_twice(nodes) if twice else None
+        if second is not None:
+            self.found_twice.append(second)
+        if one.reads_half:
+            self.half_readers.add(call.name)

@@ -23,7 +23,7 @@ from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.elements import is_ordinary
 from gradscope.autograd.nodes import LEAF
 from gradscope.autograd.nonfinite import count, read_counts
-from gradscope.autograd.norms import PART, is_exact
+from gradscope.autograd.norms import PART, are_exact, is_exact
 from gradscope.autograd.summary import name_of
 from gradscope.autograd.walk import CUT, make_release_safe, nearest, walk
 from gradscope.graphing.edge_gradients import Gradients
@@ -178,24 +178,29 @@ class BriefCapture(WatchedCall):
         # After create_graph a `.grad` has a history, and its norm would have one, too.
         with torch.no_grad():
             norms = torch.stack(torch._foreach_norm([gradient for _, gradient in pairs])).tolist()
+        are_sure = are_exact(norms)
         for (node, gradient), norm in zip(pairs, norms, strict=True):
-            if is_exact(norm, gradient):
+            if are_sure or is_exact(norm, gradient):
                 self._norms[node] = norm
             else:
                 self._arrived[node] = self._table.add(gradient)
 
-    def _left(self) -> Iterator[tuple[LiveNode, torch.Tensor]]:
+    def _left(self) -> list[tuple[LiveNode, torch.Tensor]]:
         """Each gradient that nobody has read yet, with the node where it arrived."""
         # What was there before the call is mixed with what it brought, and was read on its way.
         if self.call.accumulates:
-            for node, leaf in self._leaves:
-                gradient = leaf.grad
-                if gradient is not None and node not in self._added:
-                    yield node, gradient
-        elif self.failure is None:
-            for tensor, gradient in zip(self.call.inputs, self.result, strict=False):
-                if gradient is not None:
-                    yield edge_of(tensor)[0], gradient
+            added = self._added
+            return [
+                (node, gradient)
+                for node, leaf in self._leaves
+                if (gradient := leaf.grad) is not None and node not in added
+            ]
+        results = () if self.failure is not None else self.result
+        return [
+            (edge_of(tensor)[0], gradient)
+            for tensor, gradient in zip(self.call.inputs, results, strict=False)
+            if gradient is not None
+        ]
 
     @property
     def is_finite(self) -> bool:
@@ -204,9 +209,9 @@ class BriefCapture(WatchedCall):
 
     def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
         """The 2-norm of what arrived at each leaf, where something did."""
-        table = self._table.finish()
+        table, norms = self._table.finish(), self._norms
         for node, leaf in self._leaves:
-            norm: Any = self._norms.get(node)
+            norm: Any = norms.get(node)
             if norm is None:
                 norm = table[self._arrived.get(node, NOT_REACHED)].norm
             if norm is not None:
@@ -214,7 +219,8 @@ class BriefCapture(WatchedCall):
 
     def reached(self) -> list[torch.Tensor]:
         """The leaves that the call brought a gradient."""
-        return [leaf for node, leaf in self._leaves if self._reaches(node)]
+        norms = self._norms
+        return [leaf for node, leaf in self._leaves if node in norms or self._reaches(node)]
 
     def in_full(self) -> FullCapture:
         """The same call as a full look would tell it; gradients that nobody read are unread."""

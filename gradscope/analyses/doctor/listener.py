@@ -215,7 +215,7 @@ class DoctorListener(Listener):
             if is_plain:
                 is_known = place in route.whole and is_whole(out)
             else:
-                is_known = self.values_seen.is_fine(out, made[1] - 1)
+                is_known = self.values_seen.is_fine(out, made[1] - 1, route.name, args)
         return place if is_known else None
 
     def _new_kind(self, func: Any) -> Kind:

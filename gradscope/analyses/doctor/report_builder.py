@@ -13,13 +13,14 @@ from gradscope.analyses.doctor import observed
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.compared import uncompared
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.observed_cuts import used_name
 from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, hidden, meta
 from gradscope.graphing.raised import failed_call
-from gradscope.model.observations import Failure, Step, Stopped
+from gradscope.model.observations import Failure, OddityKind, Step, Stopped
 from gradscope.model.report import Report
 from gradscope.recording.events import tensors_in
 from gradscope.recording.source import Site
@@ -176,6 +177,8 @@ class ReportBuilder:
         """
         log = self._log
         failure = self._told_failure(case, error)
+        if isinstance(error, (AttributeError, TypeError)) and "NoneType" in message(error):
+            self._note_none(case, error)
         seen = msgspec.structs.replace(
             observed.observations(self._listener, case, log.steps(case.origins), failure),
             # What was not looked at is no part of an all-clear.
@@ -196,6 +199,23 @@ class ReportBuilder:
         )
         notes = (*case.notes, *log.notes(error), *unseen)
         return checked(Report(graph, meta(), case.passes, notes, seen))
+
+    def _note_none(self, case: CapturedCall, error: Exception) -> None:
+        """The program ended over None: was that a ``.grad`` that it had just read there?"""
+        listener = self._listener
+        places, optimizers = listener.recorder.places, listener.learners.optimizers
+        place, tensor = listener.reads.none or (-1, None)
+        read, site = places.site(place), places.site_of_error(error)
+        leaf = None if tensor is None else tensor()
+        if leaf is None or read is None or site is None or read.code is not site.code:
+            return
+        name = case.names.of(leaf) or used_name(listener, leaf) or "A leaf"
+        had = id(leaf) in optimizers.order.ever
+        zeroed = optimizers.calls.zeroed_at if had else -1
+        kind: OddityKind = (
+            "none left" if had else "none brought" if self._log.backwards else "none yet"
+        )
+        listener.oddities.tell(kind, place, name=name, other=zeroed)
 
     def _guard(self, origins: Origins) -> int | None:
         """The ``if`` around the step beside the last backward call, where none was ever made."""

@@ -51,7 +51,7 @@ class Collapse:
     def note(self, norms: Sequence[tuple[torch.Tensor, float]]) -> bool:
         """Note the 2-norms of one backward call; whether some leaf has lost its gradient."""
         collapsed = False
-        known = self._first.get_all(leaf for leaf, _ in norms)
+        known = self._first.get_all([leaf for leaf, _ in norms])
         for (leaf, norm), first in zip(norms, known, strict=True):
             if first is None:
                 self._first[leaf] = norm
@@ -149,7 +149,7 @@ class StepTracker:
         """
         norms = list(made.leaf_norms())
         scale = self._listener.recorder.scaled.factor(made.call.roots[0])
-        size = math.hypot(*(norm for _, norm in norms)) / (scale or 1.0)
+        size = math.hypot(*[norm for _, norm in norms]) / (scale or 1.0)
         whole = number(size) if norms else None
         step = self._log.amend(norm=whole, scale=None if scale is None else number(scale))
         learners = self._listener.learners

@@ -71,6 +71,7 @@ class Accumulating:
     def __init__(self, members: Members) -> None:
         self._members = members
         self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
+        self._any_mixed = False
 
     def before(self, leaves: Sequence[torch.Tensor], edited: set[int]) -> Updates:
         """Look at the leaves of a graph just before backward goes through it.
@@ -84,7 +85,8 @@ class Accumulating:
         for leaf, held in zip(leaves, self._held.get_all(leaves), strict=True):
             if held is None:
                 continue
-            is_changed = _is_changed(leaf, held, edited)
+            # Written out for the versions, which nearly all steps change.
+            is_changed = leaf._version != held.version or _is_changed(leaf, held, edited)
             if not is_changed:
                 unchanged.append(leaf)
             gradient = leaf.grad
@@ -93,6 +95,7 @@ class Accumulating:
             )
             changed += is_changed
             kept += held.mixed
+        self._any_mixed |= kept > 0
         # One gradient that is still there means that they are being gathered.
         if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
             dropped = len(unchanged)
@@ -114,9 +117,9 @@ class Accumulating:
         """How many leaves were changed, since the last call, with a gradient that held one used
         before; each is told once."""
         count, places = 0, (-1, -1)
-        for leaf, held in self._held.living():
-            if not held.mixed:
-                continue
+        mixed = [one for one in self._held.living() if one[1].mixed] if self._any_mixed else []
+        self._any_mixed = bool(mixed)
+        for leaf, held in mixed:
             by_hand = self._is_free(leaf, held) and _is_changed(leaf, held, edited)
             if held.used_by or by_hand:
                 count += 1

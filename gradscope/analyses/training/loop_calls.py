@@ -251,7 +251,7 @@ class LoopCalls:
         self, function: str, bound: Any, place: int, tensors: Sequence[torch.Tensor], norm: Any
     ) -> None:
         """Tell what nobody has seen of a clipping."""
-        gradients = [one.grad for one in tensors if one.grad is not None]
+        gradients = [gradient for one in tensors if (gradient := one.grad) is not None]
         if place >= 0 and gradients:
             site = self._recorder.places.site(place)
             self._recorder.events.note_changed(gradients, function, site)

@@ -31,7 +31,7 @@ class Cast(NamedTuple):
 
 def kept_casts(nodes: Iterable[Node], leaves: Iterable[torch.Tensor]) -> list[Cast]:
     """The casts in a graph; none unless autocast is on, and keeps them."""
-    if not torch.is_autocast_cache_enabled():
+    if not (torch.is_autocast_cache_enabled() and torch._C._is_any_autocast_enabled()):
         return []
     kinds = {leaf.device.type for leaf in leaves}
     if not any(is_autocast_available(kind) and torch.is_autocast_enabled(kind) for kind in kinds):

@@ -1,5 +1,5 @@
 """What stands in the columns of the tree: for every row its name, expression, shape, gradient and
-size.
+size; and which of them go first where there is no room.
 
 Must not know how rows are ordered or how wide the terminal is.
 """
@@ -12,7 +12,6 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.columns import COLUMNS, of_folded
 from gradscope.render.drawing.facts import meeting
 from gradscope.render.drawing.notes import Note, frame, notes_of
 from gradscope.render.drawing.rows import ROOT, TreeRow
@@ -26,6 +25,30 @@ from gradscope.render.words.table import GAP, Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify import Item
 from gradscope.simplify.gradients import ViewGradients, middle
+
+COLUMNS = (
+    Column("node", narrowest=16, comfort=24),
+    Column("expression", drop=6, narrowest=8, comfort=22, essential=True),
+    Column("shape", drop=1),
+    Column("value", drop=3, right=True, essential=True),
+    Column("gradient", drop=5, right=True, essential=True),
+    Column("‖g‖", right=True),
+    Column("", drop=2),
+    Column("source", drop=4, narrowest=14, comfort=22, essential=True),
+)
+"""The line of the program stays where a shape does not: whoever looks wants to go there."""
+
+
+FOLDED_DROPS = {"shape": 1, "value": 2, "gradient": 3, "": 4, "source": 5}
+"""In a folded view sizes are compared down the column, so the bar stays longer than shapes."""
+
+
+def of_folded(column: Column, width: int) -> Column:
+    essential = column.essential and column.title not in ("gradient", "value")
+    drop = FOLDED_DROPS.get(column.title, column.drop)
+    comfort = min(column.comfort, width // 4) if column.title == "expression" else column.comfort
+    return replace(column, drop=drop, comfort=comfort, essential=essential)
+
 
 BAD_INK = "bold #d0327a"
 BAR_CELLS = 5

@@ -1,17 +1,29 @@
-"""The drawing as SVG: it scales, and every part has a title for mouse and screen reader."""
+"""The drawing as SVG: it scales, and every part has a title for mouse and screen reader.
+
+Beside it stands the river as a strip: the loss on top, large gradients to the right, and the
+modules they flow through.
+"""
 
 from __future__ import annotations
 
 from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
-from gradscope.render.drawing.beside import add_strip
+from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import width
 from gradscope.render.drawing.graphviz import draw
+from gradscope.render.drawing.labels import FAINT, GREY, INK, MAGENTA
+from gradscope.render.drawing.river import profile, told
+from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.formats import dot
 from gradscope.render.options import Options
+from gradscope.render.words import numbers
+from gradscope.render.words.text import shorten
+from gradscope.simplify import hierarchy_of
+from gradscope.simplify.profile import ProfileRow, brackets
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
@@ -51,3 +63,127 @@ def _fit(picture: ElementTree.Element) -> None:
             y = last[1]
             words.set("y", f"{y:g}")
         last = x, y
+
+
+WIDTH, BRACKET, LEFT = 90, 14, 17
+"""Points: all of a strip, the brackets of its modules, and where the stream begins."""
+
+MARGIN = 18
+"""Points around a strip, as Graphviz leaves around a graph."""
+
+MOST_ROWS = 160
+THICKNESS = 4
+"""Points that a row has at least: a strip beside a small picture has fewer rows."""
+
+NAMED_FROM = 34
+"""Points of a bracket that has room for a name."""
+
+LEAST = 100
+"""Points that brackets have on average: more of them would not be told apart."""
+
+BED = "#f3f4f6"
+
+
+def add_strip(picture: Element, scene: Scene) -> None:
+    """Make room at the left of an SVG of Graphviz, and draw the strip there."""
+    left, top, width, height = map(float, picture.get("viewBox", "").split())
+    tall = height - 4 * MARGIN
+    rows = profile(scene, min(MOST_ROWS, int(tall / THICKNESS)))
+    if not rows:
+        return
+    room = WIDTH + 2 * MARGIN
+    picture.set("viewBox", f"{left - room:g} {top:g} {width + room:g} {height:g}")
+    picture.set("width", f"{width + room:g}pt")
+    ground = {"x": f"{left - room:g}", "y": f"{top:g}", "height": f"{height:g}"}
+    SubElement(picture, "rect", {**ground, "width": f"{room + 1:g}", "fill": "white"})
+    place = f"translate({left - room + MARGIN:g} {top + 2 * MARGIN:g})"
+    font = {"font-family": "Helvetica,Arial,sans-serif", "class": "river"}
+    _Strip(scene, rows, tall).draw(SubElement(picture, "g", {"transform": place, **font}))
+
+
+class _Strip:
+    """The strip beside a picture, ``height`` points high."""
+
+    def __init__(self, scene: Scene, rows: list[ProfileRow], height: float) -> None:
+        self.scene = scene
+        self.rows = rows
+        self.height = height
+        self.tall = height / len(rows)
+        self.paths: dict[tuple[str, str], str] = {}
+
+    def draw(self, into: Element) -> None:
+        """Append all of it to a group whose origin is the strip's upper left corner."""
+        words = f"‖g‖ in backward order, {told(self.scene, self.rows)}"
+        SubElement(into, "title").text = words
+        bed = {"x": f"{LEFT}", "width": f"{WIDTH - LEFT}", "height": f"{self.height:.1f}"}
+        SubElement(into, "rect", {**bed, "fill": BED})
+        median = "M"
+        for number, row in enumerate(self.rows):
+            self._draw_row(number, row)
+            y = (number + 0.5) * self.tall
+            known = row.middle is not None
+            median += f"{self._x(row.middle or 0):.1f} {y:.1f}L" if known else "M"
+        marks = (MAGENTA, GREY, INK)  # over the streams of all rows
+        for (color, opacity), path in sorted(
+            self.paths.items(), key=lambda one: one[0][0] in marks
+        ):
+            SubElement(into, "path", {"d": path, "fill": color, "opacity": opacity})
+        # A gap ends one line, and the next one begins.
+        lines = "".join(f"M{line[:-1]}" for line in median.split("M") if line)
+        SubElement(into, "path", {"d": lines, "fill": "none", "stroke": INK})
+        self._brackets(into)
+        scale, below = self.scene.scale, f"{self.height + 11:.1f}"
+        for end, x, side in ((scale.low, LEFT, "start"), (scale.high, WIDTH, "end")):
+            size = numbers.number(float(f"{10 ** min(end, 308):.1g}"))
+            _text(into, size, {"x": f"{x}", "y": below, "text-anchor": side})
+        _text(into, "‖g‖ by depth", {"x": f"{LEFT}", "y": "-5"})
+
+    def _draw_row(self, number: int, row: ProfileRow) -> None:
+        """The stream in the colour of its median and pale what is left of it; over it what is not
+        finite, zeros as lines by their share of the nodes, and the leaves as a dot."""
+        y, tall = number * self.tall, self.tall
+        if row.low is not None and row.middle is not None and row.high is not None:
+            color = INKS[self.scene.scale.step(row.middle) or 0]
+            low, high = self._x(row.low), self._x(row.high)
+            self._add(color, LEFT, y, low - LEFT, tall, "0.3")
+            self._add(color, min(low, high - 2), y, max(high - low, 2), tall)
+        if row.bad:
+            self._add(MAGENTA, LEFT, y, WIDTH - LEFT, tall)
+        elif row.zero:
+            room = (WIDTH - LEFT) * row.zero / (row.zero + row.finite)
+            for x in range(0, int(room), 4):
+                self._add(GREY, LEFT + x, y, 1, tall)
+        if row.leaf is not None:
+            self._add(INK, self._x(row.leaf) - 1, y + tall / 2 - 1, 2, 2)
+
+    def _add(self, color: str, x: float, y: float, wide: float, tall: float, op: str = "1") -> None:
+        bar = f"M{x:.1f} {y:.1f}h{wide:.1f}v{tall:.1f}h{-wide:.1f}Z"
+        self.paths[color, op] = self.paths.get((color, op), "") + bar
+
+    def _x(self, norm: float) -> float:
+        return LEFT + max((self.scene.scale.fraction(norm) or 0.0) * (WIDTH - LEFT), 1.0)
+
+    def _brackets(self, into: Element) -> None:
+        size, end = len(self.scene.graph.nodes), 0.0
+        found = brackets(hierarchy_of(self.scene.graph), LEAST * size / self.height)
+        for number, (first, behind, group) in enumerate(found):
+            top = max(first * self.height / size, end)
+            end = max(behind * self.height / size, end)
+            tall = end - top
+            if tall < 1:
+                continue
+            box = {"y": f"{top:.1f}", "width": f"{BRACKET - 1}", "height": f"{tall - 1:.1f}"}
+            fill = tint(len(STEPS) // 2 - 1 - number % 2, 0.8)
+            bar = SubElement(into, "rect", {**box, "rx": "2", "fill": fill})
+            times = f" ×{group.count:,}" if group.count > 1 else ""
+            name = visible(group.title or group.label) + times
+            SubElement(bar, "title").text = shorten(name, boxes.LONGEST_TEXT, "…")
+            if tall >= NAMED_FROM:
+                middle = f"translate({BRACKET / 2 + 3} {top + tall / 2:.1f}) rotate(-90)"
+                shown = shorten(name, int((tall - 6) / boxes.width("n", 10)), "…", keep_end=True)
+                _text(into, shown, {"transform": middle, "text-anchor": "middle"})
+
+
+def _text(into: Element, words: str, style: dict[str, str]) -> None:
+    style = {"font-size": "10", "fill": FAINT, **style}
+    SubElement(into, "text", style).text = words

@@ -2,25 +2,41 @@
 on it.
 
 Folded and cut to a budget of lines unless everything is asked for; what is not shown is counted.
-Writes plain strings and styles, never markup, so that no name can act."""
+Of several backward calls there is a column of ‖g‖ for each.  Below it is the table of parameters
+on all ranks, what each rank's own backward brought, and ``.grad``: for few ranks a column each;
+for many the smallest, the largest, and those that are odd.
+
+Writes plain strings and styles, never markup, so that no name can act.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 
 from gradscope.escaping import visible
-from gradscope.model.report import Report
+from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
+from gradscope.model.report import GradientInfo, Report
+from gradscope.render.drawing import cells, leaves
 from gradscope.render.drawing import ranking as _ranking
-from gradscope.render.drawing.calls import CallCells, CallLeaves, Calls
-from gradscope.render.drawing.cells import Cells
+from gradscope.render.drawing.cells import BAD_INK, NOTHING, Cells, size_cell
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.leaves import LeafTable
 from gradscope.render.drawing.notes import notes_of
-from gradscope.render.drawing.ranks import RankTable
 from gradscope.render.drawing.rows import TreeRow, Walk
+from gradscope.render.drawing.scale import INKS, Scale
 from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.spread import extremes, odd_ranks, on
+from gradscope.render.drawing.strip import strip
 from gradscope.render.options import Options
+from gradscope.render.words import numbers
+from gradscope.render.words.table import Cell, Column, Part, Table
+from gradscope.render.words.text import Glyphs
+from gradscope.simplify import Item
+from gradscope.simplify.gradients import ViewGradients, middle
+from gradscope.words import count, option
 
 FEWEST_LINES = 12
 """A budget below this would leave nothing to read."""
@@ -117,3 +133,212 @@ class _Tree:
         if ranks is None or not self.scene.rank.is_compared(self.scene.backward):
             return leaves
         return RankTable(ranks, self.options, self.glyphs, leaves.names)
+
+
+ODD_INK = "yellow"
+
+_NAME = Column("parameter", narrowest=12, comfort=24)
+_SHAPE = Column("shape", drop=1)
+_AFTER = Column("‖.grad‖", right=True, drop=3)
+_REMARK = Column("differs", drop=2, narrowest=12, comfort=24)
+
+
+class RankTable:
+    """The parameters of all ranks, in the order in which they are given."""
+
+    def __init__(
+        self, ranks: Ranks, options: Options, glyphs: Glyphs, order: Sequence[str] = ()
+    ) -> None:
+        """``order``: names that come first, in this order."""
+        place = {name: index for index, name in enumerate(order)}
+        self._rows = sorted(ranks.parameters, key=lambda one: place.get(one.name, len(place)))
+        self._ranks = ranks
+        self._options = options
+        self._glyphs = glyphs
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def lines(self, most: int) -> list[str]:
+        """The table in at most ``most`` lines, with a count of what was left out.
+
+        Where not all parameters fit, those that differ between ranks in kind come first.
+        """
+        shown = self._rows
+        if len(shown) + 1 > most:
+            odd = [one for one in shown if self._remark(one)]
+            even = [one for one in shown if not self._remark(one)]
+            shown = [*odd, *even][: max(most - 2, 1)]
+        columns = [
+            replace(column, title=self._glyphs.text(column.title)) for column in self._columns()
+        ]
+        table = Table(columns, self._options.width, self._glyphs, self._options.color)
+        lines = list(table.lines([self._cells(one) for one in shown]))
+        left = len(self._rows) - len(shown)
+        if left:
+            lines.append(self._glyphs.text(f"… {count(left, 'more parameter')}: -o FILE.json"))
+        return lines
+
+    def _columns(self) -> list[Column]:
+        if self._ranks.size <= FEW:
+            of_ranks = [Column(f"‖g‖ rank {rank}", right=True) for rank in range(self._ranks.size)]
+        else:
+            of_ranks = [Column("‖g‖ smallest", right=True), Column("largest", right=True)]
+        return [_NAME, _SHAPE, *of_ranks, _AFTER, _REMARK]
+
+    def _cells(self, one: AcrossRanks) -> list[Cell]:
+        glyphs = self._glyphs
+        remark = self._remark(one)
+        return [
+            (
+                Part(f"{glyphs.leaf} ", "green", "never"),
+                Part(glyphs.text(one.name), "green", "start"),
+            ),
+            (Part(numbers.shape(one.shape)),),
+            *(self._each(one) if self._ranks.size <= FEW else self._extremes(one)),
+            self._after(one),
+            (Part(glyphs.text(remark), ODD_INK),),
+        ]
+
+    def _after(self, one: AcrossRanks) -> Cell:
+        if one.whole is not None:
+            return (Part(numbers.number(one.whole)),)
+        if len(one.after) > 1:
+            return (Part("differs", ODD_INK),)
+        return self._size(one.after[0].gradient) if one.after else (Part(""),)
+
+    def _each(self, one: AcrossRanks) -> list[Cell]:
+        known = {at.rank: at.gradient for at in one.local}
+        # Of a rank that has not told, or of another call, nothing is known.
+        nothing = dict.fromkeys(one.missing, self._glyphs.silent)
+        return [
+            self._size(known[rank]) if rank in known else (Part(nothing.get(rank, "?")),)
+            for rank in range(self._ranks.size)
+        ]
+
+    def _extremes(self, one: AcrossRanks) -> list[Cell]:
+        found = extremes(one)
+        return [self._at(found[0]), self._at(found[1])] if found else [(Part(""),), (Part(""),)]
+
+    def _at(self, at: AtRank) -> Cell:
+        return (*self._size(at.gradient), Part(f" ({at.rank})", "dim"))
+
+    def _size(self, info: GradientInfo) -> Cell:
+        return size_cell(info, self._glyphs, BAD_INK if info.state == "non-finite" else "")
+
+    def _remark(self, one: AcrossRanks) -> str:
+        words = [odd_ranks(one, self._ranks)]
+        if one.weights:
+            words.append(f"values on {on([rank for rank, _ in one.weights])}")
+        return ", ".join(filter(None, words))
+
+
+STRIP_CELLS = 10
+"""Of the strip that shows all calls at once."""
+
+FOR_OTHERS = 46
+"""Cells that norms leave to the other columns."""
+
+NORM_CELLS = 11
+"""Cells of a norm, with the gap beside it."""
+
+
+class Calls:
+    """The backward calls of a scene that stand beside each other."""
+
+    def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
+        self.scene = scene
+        self.glyphs = glyphs
+        self.each = scene.each
+        room = scene.options.width - FOR_OTHERS
+        if len(self.each) * NORM_CELLS > room:
+            room -= STRIP_CELLS  # which then says what norms do not
+        count = min(len(self.each), max(room // NORM_CELLS, 2))
+        last = len(self.each) - 1
+        self.chosen = [round(last * place / (count - 1)) for place in range(count)]
+
+    def head(self) -> str:
+        """What the columns are, and how to see one call in full."""
+        numbers = [one.backward.number for one in self.each]
+        which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}, a column each"
+        if len(self.chosen) < len(numbers):
+            few = f"{len(self.chosen)} of them have a column, the strip shows all"
+            which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}: {few}"
+        if self.scene.view.templates:
+            which = f"{which}; of what is drawn once the median"
+        return f"{which} · one of them with its values: {option('call', 'N')}"
+
+    def columns(self) -> list[Column]:
+        """A column for each call that has one, and the strip."""
+        numbers = (self.each[place].backward.number for place in self.chosen)
+        titles = (self.glyphs.text(f"‖g‖ {number}") for number in numbers)
+        is_whole = len(self.chosen) == len(self.each)  # then norms say it all
+        return [*(Column(title, right=True) for title in titles), Column("", drop=2 * is_whole)]
+
+    def cells(self, infos: Sequence[GradientInfo | None]) -> list[Cell]:
+        """The norms at each call, from those of all."""
+        known = [info for info in infos if info is not None]
+        drawn = strip(known, STRIP_CELLS, self.glyphs) if known else ""
+        return [*(self._size(infos[place]) for place in self.chosen), (Part(drawn),)]
+
+    def _size(self, info: GradientInfo | None) -> Cell:
+        if info is None:
+            return NOTHING
+        step = self._scale.step(info.norm)
+        ink = "dim" if step is None else INKS[step]
+        return size_cell(info, self.glyphs, BAD_INK if info.state == "non-finite" else ink)
+
+    @cached_property
+    def _scale(self) -> Scale:
+        passes = [one.backward for one in self.each]
+        return Scale(one.gradients[entry] for one in passes for entry in set(one.edges))
+
+
+class CallCells(cells.Cells):
+    """Fills the columns of a tree for several calls."""
+
+    def __init__(self, scene: Scene, glyphs: Glyphs, calls: Calls) -> None:
+        super().__init__(scene, glyphs)
+        self.calls = calls
+
+    def columns(self) -> list[Column]:
+        """The columns, with titles the terminal can show."""
+        node, expression, shape, *_, source = super().columns()
+        return [node, expression, shape, *self.calls.columns(), source]
+
+    def remarks(self, item: Item) -> tuple[str, ...]:
+        """What is said of a closed item after its expression, but for the gradients of one call."""
+        return super().remarks(item)[:1]
+
+    def of(self, row: TreeRow) -> list[Cell]:
+        """The cells of a row."""
+        found = super().of(row)
+        if len(found) == 1:
+            return found  # one line across all columns
+        if row.kind == "note":
+            item = self.scene.view.items[row.item]
+            totals = [notes_of(self.scene, item, one)[row.note].total for one in self.calls.each]
+        elif self.scene.view.items[row.item].template is not None:
+            item = self.scene.view.items[row.item]
+            totals = [middle(self.of_rounds(row, item, one)) for one in self.calls.each]
+        else:
+            totals = [self.flow(row, one) for one in self.calls.each]
+        name, expression, shape, *_, source = found
+        return [name, expression, shape, *self.calls.cells(totals), source]
+
+
+class CallLeaves(leaves.LeafTable):
+    """The leaves of a scene, with what arrived at each call."""
+
+    def __init__(
+        self, scene: Scene, gradients: ViewGradients, order: list[int], calls: Calls
+    ) -> None:
+        super().__init__(scene, gradients, calls.glyphs, order)
+        self.calls = calls
+        leaf, shape, *_ = self.columns
+        self.columns = [leaf, shape, *calls.columns()]
+
+    def cells(self, position: int) -> list[Cell]:
+        """The cells of a leaf."""
+        leaf, shape, *_ = super().cells(position)
+        return [leaf, shape, *self.calls.cells([one.leaf(position) for one in self.calls.each])]
