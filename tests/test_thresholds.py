@@ -326,7 +326,7 @@ def copied(calls: int) -> Report:
     return observed(
         plain(),
         learners=(
-            learner("copy", in_module=False, made=B),
+            learner("copy", in_module=False, made=B, reached=True),
             learner("w", in_module=False, in_optimizer=False, leaf=0, reached=True, used=A),
         ),
         cuts=(Cut(B, "detach", "function", ("w",), itself=True),),
