@@ -1423,6 +1423,18 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("padding row", A, 1, (3, 8, 0)),)},
         [("GS535", "warning", 7)],
     ),
+    "a module that was to be frozen": (
+        {"oddities": (Oddity("flag ignored", A, 1, (2,), "encoder"),)},
+        [("GS332", "warning", 7)],
+    ),
+    "one row of the whole batch": (
+        {"oddities": (Oddity("fold", A, 1, (8,)),)},
+        [("GS531", "warning", 7)],
+    ),
+    "train mode in an evaluation": (
+        {"oddities": (Oddity("eval undone", A, 3, other=B),)},
+        [("GS537", "warning", 7)],
+    ),
     "weights of one class that are none": (
         {
             "oddities": (

@@ -102,7 +102,8 @@ _ANY_OTHER = (
 
 _SWITCHED_OFF = (
     "Under torch.no_grad, torch.inference_mode or set_grad_enabled(False) no history is recorded; "
-    "set_grad_enabled(False) stays in force until it is switched on again.",
+    "set_grad_enabled(False) stays in force until it is switched on again, and inside of "
+    "inference_mode enable_grad brings nothing back.",
     "Run this part outside, and use these modes as `with` blocks around evaluation only. If it is "
     "meant to stay frozen, leave its parameters out of the optimizer.",
 )

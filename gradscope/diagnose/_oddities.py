@@ -55,6 +55,14 @@ _WORDS: dict[OddityKind, _Words] = {
         "Bring the samples to the front before: `x.transpose(0, 1).reshape(batch, -1)`; or "
         "`torch.cat([x[-2], x[-1]], dim=-1)` for the two directions of a recurrent network.",
     ),
+    "fold": _Words(
+        "{this} makes one row of the whole batch.",
+        "the loss compares the one result with the targets of {0} samples",
+        "The samples become features of one another: there is one prediction for all of them, and "
+        "broadcasting compares it with each target. The best it can learn is the mean.",
+        "Keep the first dimension: `x.flatten(1)`, or `x.view(len(x), -1)`, and a layer of as many "
+        "inputs as one sample has.",
+    ),
     "softmax": _Words(
         "{this} is a softmax over the samples of the batch.",
         "the dimension of {0} samples adds up to 1, and each sample is used by itself",
@@ -81,6 +89,22 @@ _WORDS: dict[OddityKind, _Words] = {
         "weights, and the gradients of all add up in them.",
         "Make one for each entry: `[Layer(...) for _ in range(n)]`. Where it is meant to be "
         "shared, give the one layer a name and call it several times.",
+    ),
+    "eval undone": _Words(
+        "{this} puts the model in train mode for an evaluation.",
+        "put in eval mode{other}, and never run in it; {times} times it then ran in train mode, "
+        "without history",
+        "In train mode dropout drops, and a batch norm uses the statistics of the batch, and "
+        "changes its running ones by data that is there to evaluate.",
+        "Leave it out: `model.eval()` before the loop holds for all of it; call `model.train()` "
+        "where the next epoch of training begins.",
+    ),
+    "flag ignored": _Words(
+        "{name}.requires_grad = False freezes nothing: {name} is a Module.",
+        "{0} of its parameters require grad, get gradients, and are in an optimizer",
+        "Of a Module `requires_grad` is an attribute like any other, which nobody reads. Only that "
+        "of a tensor counts, and its parameters have their own.",
+        "Call `{name}.requires_grad_(False)`, with an underscore, which goes to all parameters.",
     ),
     "fraction lost": _Words(
         "{this} makes whole numbers of fractions, and next to nothing is left of them.",
@@ -217,7 +241,7 @@ _WORDS: dict[OddityKind, _Words] = {
 }
 _ATTRIBUTES = ("weight drawn", "zero factor")
 _ENDS = ("none yet", "none left", "none brought")
-_NAMED = (*_ATTRIBUTES, *_ENDS, "backward uncalled", "layer repeated")
+_NAMED = (*_ATTRIBUTES, *_ENDS, "backward uncalled", "layer repeated", "flag ignored")
 
 
 def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]:

@@ -207,12 +207,14 @@ def _never_used(facts: Facts) -> Iterable[FindingDraft]:
     if len(streak) < FEWEST_DROPPED and not ended:
         return
     if held and all(item.in_optimizer for item in held) and not facts.seen.empty_steps:
+        decides = facts.expression(facts.seen.guard)
+        is_call = ".step(" in decides
         yield _unused(
             facts,
             facts.location(facts.seen.guard) or facts.location(facts.seen.steps[-1].origin),
             "The gradients are zeroed, and no optimizer has used them."
             if streak
-            else f"No step was made: {facts.expression(facts.seen.guard)} was never true."
+            else f"No step was made: {decides} was never {'reached' if is_call else 'true'}."
             if facts.seen.guard is not None
             else "No optimizer has used the gradients: there was no step.",
             [
@@ -220,7 +222,11 @@ def _never_used(facts: Facts) -> Iterable[FindingDraft]:
                 "any step: no parameter has changed",
                 *_zeroed(facts, "zero_grad is called between them at {}"),
             ],
-            "Count the batches over all epochs, or make the step also after the last one of each."
+            "Call it whichever way the `if` goes: a scheduler sets the learning rate, and makes no "
+            "step."
+            if is_call
+            else "Count the batches over all epochs, or make the step also after the last one of "
+            "each."
             if facts.seen.guard is not None
             else "Call `optimizer.step()` after backward, before the gradients are zeroed; to add "
             "up the gradients of several batches, zero them only after the step.",

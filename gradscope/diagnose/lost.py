@@ -110,12 +110,16 @@ def _not_in_graph(facts: Facts, learners: list[TrackedParameter]) -> FindingDraf
 FEWEST_VAIN = 2
 """Steps without a gradient after the model was replaced, before that is called a mistake."""
 
+FEWEST_UNCHANGED = 3
+"""Backward calls between which nothing changes what forward uses, before that is a mistake."""
+
 _STALE = "the optimizer holds parameters that are no longer used"
 
 
 def not_in_optimizer(facts: Facts) -> Iterable[FindingDraft]:
     """GS307: a parameter that gets a gradient, and no optimizer holds it."""
     yield from _replaced(facts)
+    yield from _copied(facts)
     learners = facts.seen.learners
     if not any(item.in_optimizer and item.in_module for item in learners):
         return  # where only an input is learned, the network is meant to stay as it is
@@ -158,6 +162,58 @@ def _replaced(facts: Facts) -> Iterable[FindingDraft]:
             remedy="Load the state instead, `model.load_state_dict(best.state_dict())`, which "
             "keeps the parameters; or make a new optimizer as well.",
         )
+
+
+def _copied(facts: Facts) -> Iterable[FindingDraft]:
+    """Copies in an optimizer of what forward uses, which nothing ever changes."""
+    steps = [step for step in facts.seen.steps if step.accumulates]
+    # Copies may well be what is stepped where the numbers are then written back.
+    if len(steps) < FEWEST_UNCHANGED or any(step.stepped for step in steps):
+        return
+    held = [one for one in facts.seen.learners if one.in_optimizer and not one.waiting]
+    if not held or any(one.used is not None or one.in_module for one in held):
+        return
+    used = [one for one in facts.seen.learners if one.reached and one.in_optimizer is False]
+    made = {_function_of(facts, one.made) for one in held}
+    # Who copies the other way round computes with the copies.
+    cut = next(
+        (
+            cut
+            for cut in facts.seen.cuts
+            if cut.itself
+            and made == {_function_of(facts, cut.origin)}
+            and used
+            and {one.name for one in used}.issubset(cut.leaves)
+        ),
+        None,
+    )
+    if cut is not None and sorted(map(_shape, used)) == sorted(map(_shape, held)):
+        names = listed([one.name for one in used], 3)
+        yield facts.finding(
+            "warning",
+            "The optimizer holds copies of what forward computes with, so that never changes.",
+            location=facts.location(held[0].made) or facts.location(cut.origin),
+            evidence=(
+                f"{names}: nothing has changed {'it' if len(used) == 1 else 'them'} in "
+                f"{count(len(steps), 'backward call')}",
+                f"the optimizer's {count(len(held), 'tensor')} were cut off from them by "
+                f"{facts.expression(cut.origin) or cut.function}, and no call took them",
+            ),
+            why="`detach().clone()` gives a tensor with memory of its own: a step changes that, "
+            "and what it was copied from stays as it is.",
+            remedy="Give the optimizer the tensors themselves; or write the numbers back after "
+            "each step, under torch.no_grad(): `weight.copy_(copy)`.",
+        )
+
+
+def _function_of(facts: Facts, origin: int | None) -> tuple[str, str] | None:
+    """The file and the function that a place stands in."""
+    place = None if origin is None else facts.graph.origins[origin]
+    return None if place is None else (place.file, place.function)
+
+
+def _shape(learner: TrackedParameter) -> tuple[int, ...]:
+    return tuple(learner.tensor.shape)
 
 
 def _left_out(

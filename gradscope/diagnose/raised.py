@@ -56,6 +56,13 @@ _CALL = _RaiserWords(
     "Change this call as they say.",
 )
 
+_UNDEFINED = _RaiserWords(
+    "Backward of {name}",
+    "Torch calls the static method `backward` of the class. This class has none: it may stand "
+    "inside of another method, or go by another name.",
+    "Define `backward` in the class itself, a @staticmethod at the level of `forward`.",
+)
+
 _LOST = _RaiserWords(
     "The backward call",
     "The ranks wait for one another in backward. One that this rank waited for has ended, or makes "
@@ -76,6 +83,8 @@ def backward_raises(facts: Facts) -> Iterable[FindingDraft]:
     words = _CALL if raiser is None else _WORDS[raiser.kind]
     if raiser is None or raiser.kind == "operation":
         words = _LOST if facts.has_lost_a_rank else words
+    if raiser is not None and raiser.kind == "Function" and raiser.registered is not None:
+        words = _UNDEFINED
     who = words.who.format(name="" if raiser is None else _named(facts, raiser))
     then = "" if failure.ended else ", and the program went on"
     node = None if raiser is None else raiser.node
@@ -135,6 +144,12 @@ def _evidence(facts: Facts, failure: Failure, raiser: Raiser | None) -> Iterator
     if raised is not None:
         what = facts.expression(raiser.raised)
         yield f"raised at {raised}" + (f" by {what}" if what else "")
+    if raiser.kind == "Function" and raiser.registered is not None:
+        used = facts.location(raiser.made)
+        yield (
+            f"no `backward` is in the class, and {facts.expression(raiser.registered)} is here"
+            + (f"; applied at {used}" if used else "")
+        )
     if raiser.kind != "hook":
         return
     made = facts.location(raiser.made)

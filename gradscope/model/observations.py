@@ -444,7 +444,8 @@ class Raiser(Struct, frozen=True):
 
     ``name`` is that of the Function, the hook or the operation.  ``node`` is where, if its graph is
     the one shown; ``made`` is the forward line of that node.  ``registered`` is where the program
-    registered the hook, ``raised`` the innermost line of the program that was running.
+    registered the hook, or, of a Function without a backward, the ``def`` that comes nearest to
+    one; ``raised`` the innermost line of the program that was running.
     """
 
     kind: RaiserKind
@@ -489,6 +490,7 @@ OddityKind = (
     | Literal["index repeated", "mixed derivatives", "backward uncalled"]
     | Literal["gradient dropped", "parameter dropped", "history dropped"]
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
+    | Literal["flag ignored", "fold", "eval undone"]
     | Literal["none yet", "none left", "none brought"]
 )
 
@@ -496,20 +498,22 @@ OddityKind = (
 class Oddity(Struct, frozen=True):
     """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
 
-    "view", "softmax" and "mean" put samples together: with the shape before, -1 and the shape
-    after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms of so
-    many elements.  "weight learns": the factor of a log-probability has so many leaves behind it.
-    "own value": what is compared with its own source was cut off at ``other``.  "padding taken" for
-    so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and "zero
-    factor": the module and the attribute ``name``, used at ``other``.  "index repeated": so many
-    sums were lost of so many written.  "mixed derivatives" of so many columns at once.  "backward
-    uncalled" of a class of modules, ``name``.  "gradient dropped": a function, ``name``, computes
-    something of it, and nothing takes the result.  "input no log": an operand of `kl_div` whose
-    probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so many
-    times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so many
-    hundredths of numbers that were cast to whole ones, and used at ``other``.  "none yet", "none
-    left" and "none brought": the program ended over the `.grad` of the leaf ``name``, which was
-    None; "left" where what it held had been zeroed at ``other``.
+    "view", "fold", "softmax" and "mean" put samples together: with the shape before, -1 and the
+    shape after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms
+    of so many elements.  "weight learns": the factor of a log-probability has so many leaves behind
+    it.  "own value": what is compared with its own source was cut off at ``other``.  "padding
+    taken" for so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and
+    "zero factor": the module and the attribute ``name``, used at ``other``.  "index repeated": so
+    many sums were lost of so many written.  "mixed derivatives" of so many columns at once.
+    "backward uncalled" of a class of modules, ``name``.  "gradient dropped": a function, ``name``,
+    computes something of it, and nothing takes the result.  "input no log": an operand of `kl_div`
+    whose probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so
+    many times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so
+    many hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored"
+    of a module, ``name``, of which so many parameters learn.  "eval undone": a module is put in
+    train mode, and runs so without history, since ``other`` had put it in eval mode.  "none yet",
+    "none left" and "none brought": the program ended over the `.grad` of the leaf ``name``, which
+    was None; "left" where what it held had been zeroed at ``other``.
     """
 
     kind: OddityKind
@@ -530,7 +534,8 @@ class Observations(Struct, frozen=True):
     those of them that were looked at only briefly.  ``functions`` are the calls of custom Functions
     that were compared with finite differences, one a place.  ``never_stepped``: the program has
     ended by itself, and nothing has used a gradient or looked at one.  ``guard``, where no
-    optimizer has stepped, is the ``if`` around a step beside the last backward call.  ``zeroed`` is
+    optimizer has stepped, is the ``if`` around a step beside the last backward call, or that step
+    where it stands under an ``else``.  ``zeroed`` is
     where ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at
     for a fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
     a wrapper of torch's puts the gradients of several ranks together.  ``buffers`` are those of the

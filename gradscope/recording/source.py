@@ -54,8 +54,11 @@ class _File:
     """The first and the last line of each loop."""
     blocks: list[tuple[int, int, list[str]]] = field(default_factory=list)
     """The same of each ``with``, and what it enters."""
-    guarded: list[tuple[int, int, int]] = field(default_factory=list)
-    """The first and the last line of each ``if``, and one in its body that calls a ``step``."""
+    guarded: list[tuple[int, int, int, int]] = field(default_factory=list)
+    """The first and the last line of each ``if`` or ``else``, one in it that calls a ``step``, and
+    the line that tells why that was not reached: of the ``if``, or the call in an ``else``."""
+    classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
+    """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
 
@@ -122,6 +125,12 @@ class Sources:
         text = textwrap.dedent("".join(lines[first - 1 : last]))
         return first, text.splitlines()
 
+    def defined_around(self, code: CodeType) -> dict[str, int]:
+        """The lines of all ``def`` in the innermost class around this code, by name."""
+        line = code.co_firstlineno
+        around = [one for one in self._file(code).classes if one[0] <= line <= one[1]]
+        return max(around, key=lambda one: one[0])[2] if around else {}
+
     def decorators(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines above the ``def`` of a function, with their numbers."""
         first, last = code.co_firstlineno, self.lines_of(code)[0]
@@ -163,15 +172,15 @@ class Sources:
 
     def guard(self, site: Site) -> int | None:
         """The line of the innermost ``if`` in the function of this place that decides on a call of
-        a method ``step``, and not on this place itself."""
+        a method ``step``, and not on this place itself; of an ``else`` that of the call."""
         span = self.span(site)
         lines = [line for _, _, line in site.code.co_lines() if line]
         ifs = [
-            start
-            for start, last, step in self._file(site.code).guarded
+            (start, told)
+            for start, last, step, told in self._file(site.code).guarded
             if step in lines and span is not None and not start <= span[0] <= last
         ]
-        return max(ifs, default=None)
+        return max(ifs)[1] if ifs else None
 
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
@@ -297,9 +306,14 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(last)[2:])
                 entered = [ast.unparse(item.context_expr) for item in items]
                 file.blocks.append((node.lineno, node.end_lineno or node.lineno, entered))
-            case ast.If(body=body):
-                end = node.end_lineno or node.lineno
-                file.guarded += [(node.lineno, end, step) for step in _steps(body)][:1]
+            case ast.If(body=body, orelse=otherwise):
+                end, line = node.end_lineno or node.lineno, node.lineno
+                file.guarded += [(line, end, step, line) for step in _steps(body)][:1]
+                file.guarded += [(line, end, step, step) for step in _steps(otherwise)][:1]
+            case ast.ClassDef():
+                inner = (one for one in ast.walk(node) if isinstance(one, ast.FunctionDef))
+                defined = {one.name: one.lineno for one in inner}
+                file.classes.append((node.lineno, node.end_lineno or node.lineno, defined))
             case ast.While():
                 file.loops.append((node.lineno, node.end_lineno or node.lineno))
             case ast.For(target=target, iter=iterated):

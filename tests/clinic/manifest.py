@@ -2634,6 +2634,55 @@ CASES: tuple[Case, ...] = (
         "tower's updates never enter the forward",
         "https://github.com/rentruewang/brief/issues/1",
     ),
+    Case(
+        "proto_adapt",
+        "GS332",
+        "requires_grad",
+        "`requires_grad = False` is set on a layer, which is no tensor: it goes on learning",
+        "https://github.com/CSCYQJ/MICCAI23-ProtoContra-SFDA/issues/18",
+    ),
+    Case(
+        "flat_store_finetune",
+        "GS307",
+        "clone",
+        "the optimizer gets clones of the weights, which forward does not use",
+        "https://github.com/pytorch/executorch/pull/6039",
+    ),
+    Case(
+        "depth_egomotion",
+        "GS505",
+        "step",
+        "the optimizer steps only where there is no scheduler",
+        "https://github.com/ClementPinard/SfmLearner-Pytorch/issues/5",
+    ),
+    Case(
+        "binary_lenet",
+        "GS410",
+        "BinActive",
+        "backward stands inside of forward, so the Function has none",
+        "https://github.com/jiecaoyu/XNOR-Net-PyTorch/issues/125",
+    ),
+    Case(
+        "jacobian_filter",
+        "GS304",
+        "inference_mode",
+        "enable_grad inside of the inference mode of a trainer, whose test takes a Jacobian",
+        "https://github.com/Lightning-AI/pytorch-lightning/issues/19910",
+    ),
+    Case(
+        "modality_fusion",
+        "GS537",
+        "train",
+        "model.train() in the loop over the validation batches",
+        "https://github.com/pliang279/MultiBench/issues/26",
+    ),
+    Case(
+        "protein_slices",
+        "GS531",
+        "view",
+        "view makes one row of the batch, and mse_loss broadcasts it to all targets",
+        "https://github.com/weka511/hpa-scc/issues/38",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (

@@ -44,6 +44,7 @@ from gradscope.analyses.doctor.values import NonFiniteValues, passes
 from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
+from gradscope.analyses.training.flagged_modules import FlaggedModules
 from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
 from gradscope.analyses.training.overwritten import Overwritten
@@ -121,7 +122,9 @@ class DoctorListener(Listener):
         self.learners.optimizers.on_step.extend(one.note_step for one in told)
         self.overwritten = Overwritten(recorder, self.learners)
         self.reads = Reads(recorder)
-        self.statistics = FrozenStatistics(recorder)
+        self.statistics = FrozenStatistics(
+            recorder, lambda place, at: found.tell("eval undone", place, other=at)
+        )
         self.aliases = Aliases(recorder)
         self.copies = Copies()
         self.left_behind = LeftBehind(self.learners, self.copies)
@@ -134,6 +137,7 @@ class DoctorListener(Listener):
         self.learners.optimizers.calls.on_clipped = self.alterations.note_clipping
         self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
         self.repeats = Repeats(recorder.places, recorder.sources)
+        self.flagged = FlaggedModules(recorder, self.learners)
         self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
         self.limits = Limits(recorder)
         self.changes = Changes(recorder)

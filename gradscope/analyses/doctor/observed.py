@@ -133,6 +133,9 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
     for held in listener.repeats.known.values():
         sizes = (held.times, held.parameters, held.times * held.parameters)
         yield Oddity("layer repeated", origins.of_site(held.site), 1, sizes, held.name)
+    for flag in listener.flagged.known.values():
+        origin = origins.of_site(flag.site)
+        yield Oddity("flag ignored", origin, 1, (flag.parameters,), flag.name)
     recorder = listener.recorder
     for known in listener.uncalled.known():
         line = recorder.sources.lines_of(known.code)[0]

@@ -6,6 +6,8 @@ are still live; nothing of the exception is kept.
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from gradscope.analyses.doctor.brief_capture import BriefCapture
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.hook_codes import KnownHook
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.training.stores import methods
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_barred, is_leaf, leaf_of, op_name, torch_name
 from gradscope.autograd.walk import Walked, make_release_safe, walk
@@ -36,6 +39,9 @@ _CHECKED = re.compile(r"Function '?(\w+)'? returned")
 
 _ONCE = "marked with @once_differentiable"
 
+LIKE = 0.75
+"""How near the name of a method comes to ``backward`` that was meant to be one."""
+
 _AFTER = "appears to not have been used in the graph"
 """Torch's words where all nodes have run, and a gradient that was asked for has not come up."""
 
@@ -45,8 +51,9 @@ class KnownRaiser:
     """What was running when a backward call raised.
 
     ``node`` is its position in the graph of that call, ``made`` where the forward pass made it;
-    ``registered`` is where the program registered the hook, ``raised`` the innermost line of the
-    program that was running.
+    ``registered`` is where the program registered the hook, or, for a Function without a backward,
+    the ``def`` that comes nearest to one; ``raised`` the innermost line of the program that was
+    running.
     """
 
     kind: RaiserKind
@@ -121,7 +128,8 @@ class _RaiserSearch:
         if first is None:
             return self._told("operation", self._turn(), None, raised)
         if first.code is _APPLY:
-            return self._told("Function", self._walked.index.get(first.own), None, raised, first)
+            told = self._told("Function", self._walked.index.get(first.own), None, raised, first)
+            return dataclasses.replace(told, registered=self._meant(first.own))
         unpacking = self._unpacking(first)
         if unpacking is not None:
             return self._told("saved tensor", unpacking, None, raised)
@@ -150,6 +158,20 @@ class _RaiserSearch:
             None if hook is None else self._places.site(hook.place),
             raised,
         )
+
+    def _meant(self, node: Any) -> Site | None:
+        """Of a Function that defines no backward, the ``def`` that was to be one: of a name like
+        it, or inside of another method; else that of ``forward``."""
+        kind = getattr(type(node), "_forward_cls", None)
+        bases = kind.__mro__ if isinstance(kind, type) else ()
+        own = [one for one in bases if one.__module__.partition(".")[0] != "torch"]
+        if not own or any(name in vars(one) for one in own for name in ("backward", "vjp")):
+            return None
+        code = next((one for one in methods(own[0]) if one.co_name == "forward"), None)
+        lines = {} if code is None else self._recorder.sources.defined_around(code)
+        names = difflib.get_close_matches("backward", lines, 1, LIKE) or ["forward"]
+        # Not a place of its own: one in this code would say that it has run.
+        return Site(code, -lines[names[0]]) if code is not None and names[0] in lines else None
 
     # ------------------------------------------------------------------ hooks
 

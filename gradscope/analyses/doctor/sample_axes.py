@@ -1,7 +1,8 @@
 """Which axis of a tensor counts the samples of a batch, followed from the operations that say so.
 
-Two things put samples together that belong apart: a view that cuts through the axis, as of the
-(2, batch, hidden) states of a recurrent network to (batch, 2 * hidden); and a softmax or a mean
+Three things put samples together that belong apart: a view that cuts through the axis, as of the
+(2, batch, hidden) states of a recurrent network to (batch, 2 * hidden); one that makes a single row
+of the batch, which a loss then compares with the target of each sample; and a softmax or a mean
 over it, whose result is then used sample by sample.  What sums over the axis itself has meant it.
 """
 
@@ -83,7 +84,12 @@ class SampleAxes:
 
     def _follow(self, call: TorchCall, tensor: torch.Tensor, known: _Axis) -> None:
         name, out = call.function, call.results[0]
-        if name in LOSSES and tensor is call.args[0]:
+        if name in LOSSES and tensor is call.args[0] and known.kind == "fold":
+            target = call.operands[-1].shape
+            # One row for the whole batch, and the loss compares it with each sample's target.
+            if out.dim() < 2 and len(target) == tensor.dim() and target[0] > known.size == 1:
+                self._found.tell("fold", known.place, target[0])
+        elif name in LOSSES and tensor is call.args[0]:
             self._convict(known, known.axis == 0)
         elif name in _PRODUCTS or name == "linear":
             is_first = tensor is call.args[0]
@@ -138,6 +144,8 @@ class SampleAxes:
         ]
         if whole:
             self._keep(out, known, whole[0])
+        elif known.axis == 0 and known.size > 1 and tuple(out.shape) == (1, tensor.numel()):
+            self._axes[out] = _Axis(0, 1, "fold", call.place)
         elif len(out) == known.size > 1 < math.prod(before) and _is_alone(tensor, known):
             shapes = (*tensor.shape, -1, *out.shape)
             self._found.tell("view", call.place, known.axis, *shapes)
@@ -147,7 +155,7 @@ class SampleAxes:
             self._axes[out] = known._replace(axis=axis)
 
     def _convict(self, known: _Axis, is_apart: bool) -> None:
-        if is_apart and known.kind is not None:
+        if is_apart and known.kind not in (None, "fold"):
             self._found.tell(known.kind, known.place, known.size)
 
 

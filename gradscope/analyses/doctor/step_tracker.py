@@ -168,6 +168,7 @@ class StepTracker:
             if isinstance(made, FullCapture):
                 self._listener.alike.look(made)
                 self._listener.limits.look(made)
+                self._listener.flagged.look(made.call.frame)
                 self._listener.scores.note_backward(made.sequences)
             self._accumulating.after(self._kept(made))
         else:

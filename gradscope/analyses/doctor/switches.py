@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
@@ -59,6 +60,7 @@ class Switches:
         self._outer: list[Switch] = []
         self._sources = sources
         self._aside = aside
+        self._made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._originals: dict[str, Any] = {}
 
     # ------------------------------------------------------------------ on and off
@@ -66,15 +68,25 @@ class Switches:
     def start(self, places: Places) -> None:
         """Watch who enters inference mode, and leaves it."""
 
+        def make(mode: Any) -> None:
+            with self._aside():
+                frame = sys._getframe(2)
+                # What a decorator makes anew for each call was made by the program before.
+                if not places.is_foreign(frame.f_code):
+                    self._made[mode] = places.number(frame)
+
         def enter(mode: Any) -> None:
             with self._aside():
-                self._enter(_switched_by(sys._getframe(2), places, self._sources), mode.mode)
+                switch = _switched_by(sys._getframe(2), places, self._sources)
+                made = self._made.get(mode, -1)
+                is_elsewhere = made >= 0 and places.line(made) != places.line(switch.place)
+                self._enter(switch._replace(place=made) if is_elsewhere else switch, mode.mode)
 
         def leave(_: Any) -> None:
             with self._aside():
                 self._leave()
 
-        for name, told in (("__enter__", enter), ("__exit__", leave)):
+        for name, told in (("__init__", make), ("__enter__", enter), ("__exit__", leave)):
             original = self._originals[name] = vars(torch.inference_mode)[name]
             setattr(torch.inference_mode, name, _telling(original, told))
 
@@ -111,9 +123,9 @@ class Switches:
 
 def _telling(original: Any, told: Callable[[Any], None]) -> Any:
     @functools.wraps(original)
-    def method(mode: Any, *args: Any) -> Any:
+    def method(mode: Any, *args: Any, **kwargs: Any) -> Any:
         told(mode)
-        return original(mode, *args)
+        return original(mode, *args, **kwargs)
 
     return method
 

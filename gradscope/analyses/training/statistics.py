@@ -7,7 +7,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -34,13 +34,33 @@ class KnownStatistics:
     times: int = 1
 
 
-class FrozenStatistics:
-    """Watches batch norms, and the calls of ``eval`` that are meant for a part of a model."""
+class _Undone(NamedTuple):
+    """A module that was put in eval mode (``evaluated_at``) and at once back in train mode: how
+    many modules had run by then, and the sequence number."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    module: int
+    evaluated_at: int
+    calls: int
+    sequence: int
+
+
+Found = Callable[[int, int], None]
+"""Told of a place that puts a module in train mode for an evaluation, and of the place that had put
+it in eval mode."""
+
+_sequence = torch._C._autograd._get_sequence_nr
+
+
+class FrozenStatistics:
+    """Watches batch norms, and the calls of ``eval`` that are meant for a part of a model, or that
+    ``train`` undoes (``found`` is told)."""
+
+    def __init__(self, recorder: Recorder, found: Found) -> None:
         self._recorder = recorder
+        self._found = found
+        self._undone: _Undone | None = None
         self._moving: TensorTable[KnownStatistics] = TensorTable(MAX_KNOWN)
-        self._in_eval: dict[int, tuple[weakref.ref[nn.Module], int]] = {}
+        self._in_eval: dict[int, tuple[weakref.ref[nn.Module], int, int]] = {}
         self._originals: dict[str, Any] = {}
 
     def start(self) -> None:
@@ -84,7 +104,7 @@ class FrozenStatistics:
         """By id, the parameters of modules that the program has put in eval mode, and not in train
         mode since, with the place that did."""
         found: dict[int, int] = {}
-        for reference, place in self._in_eval.values():
+        for reference, place, _ in self._in_eval.values():
             module = reference()
             for parameter in () if module is None else parameters_in(module):
                 found.setdefault(id(parameter), place)
@@ -93,16 +113,38 @@ class FrozenStatistics:
     def _switching(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def switch(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            frame = sys._getframe(1)
+            frame, records = sys._getframe(1), torch.is_grad_enabled()
             # Torch itself calls it for all parts of a module.
             if not self._recorder.places.is_foreign(frame.f_code):
                 with self._recorder.aside():
                     trains = name == "train" and bool(args[0] if args else kwargs.get("mode", True))
+                    place = self._recorder.places.number(frame)
                     if trains:
-                        self._in_eval.pop(id(module), None)
+                        self._note_train(module, place, records)
                     elif len(self._in_eval) < MAX_KNOWN:
-                        place = self._recorder.places.number(frame)
-                        self._in_eval[id(module)] = (weakref.ref(module), place)
+                        calls = self._recorder.modules.calls
+                        self._in_eval[id(module)] = (weakref.ref(module), place, calls)
             return original(module, *args, **kwargs)
 
         return switch
+
+    def _note_train(self, module: nn.Module, place: int, records: bool) -> None:
+        """The program puts a module in train mode."""
+        known, undone = self._in_eval.pop(id(module), None), self._undone
+        calls, sequence = self._recorder.modules.calls, _sequence()
+        self._undone = None
+        if records:
+            return
+        if known is not None:
+            # What ran in eval mode before was evaluated.
+            if known[2] == calls and any(map(_depends_on_mode, nn.Module.modules(module))):
+                self._undone = _Undone(id(module), known[1], calls, sequence)
+        elif undone is not None and (undone.module, undone.sequence) == (id(module), sequence):
+            self._undone = undone._replace(calls=calls)
+            if undone.calls < calls:
+                self._found(place, undone.evaluated_at)
+
+
+def _depends_on_mode(module: nn.Module) -> bool:
+    is_dropout = issubclass(type(module), nn.modules.dropout._DropoutNd)
+    return is_dropout or issubclass(type(module), nn.modules.batchnorm._BatchNorm)
