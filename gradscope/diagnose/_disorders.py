@@ -29,6 +29,8 @@ class _Said(NamedTuple):
     otherwise: str = ""
     """What ``{beside}`` is where its place is not known."""
     fewest: int = FEWEST
+    is_named: bool = False
+    """Whether it is about what the expression gives a value."""
 
 
 _FIRST = _Said(
@@ -121,6 +123,7 @@ _WORDS: dict[OrderKind, _Said] = {
         "Each round gives the variable another loss; what is left behind the loop is the last. "
         "The forward passes of all others are made in vain: nothing is learned from them.",
         "Call backward (and zero_grad and step) inside of the loop; or add the losses up.",
+        is_named=True,
     ),
     "put back": _Said(
         "What the steps have learned is overwritten here, again and again.",
@@ -129,6 +132,7 @@ _WORDS: dict[OrderKind, _Said] = {
         "The optimizer goes on from the same start each time, so nothing is left of its steps.",
         "Initialise or load the model once, before the loop.",
         fewest=FEWEST_BACK,
+        is_named=True,
     ),
 }
 
@@ -158,11 +162,11 @@ def _counts(entry: Disorder) -> bool:
 
 
 def _finding(facts: Facts, entry: Disorder) -> FindingDraft:
-    words, beside = _WORDS[entry.kind], facts.location(entry.beside)
+    words = _WORDS[entry.kind]
     named = {
         "this": facts.expression(entry.origin) or "this",
         "beside": placed(facts, entry.beside, words.otherwise),
-        "at": f" at {beside}" if beside else "",
+        "at": facts.at(entry.beside),
         "times": count(entry.times, "time"),
         "steps": count(entry.times, "step"),
         "calls": count(entry.times, "backward call"),
@@ -173,9 +177,7 @@ def _finding(facts: Facts, entry: Disorder) -> FindingDraft:
     return facts.warning(
         words.message.format(**named),
         location=facts.location(entry.origin),
-        subject=facts.variable(entry.origin)
-        if entry.kind in ("losses dropped", "put back")
-        else "",
+        subject=facts.variable(entry.origin) if words.is_named else "",
         evidence=words.evidence.format(**named),
         why=words.why,
         remedy=words.remedy,

@@ -280,7 +280,7 @@ def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
         "this": facts.expression(entry.origin) or "This",
         "name": entry.name,
         "times": f"{entry.times:,}",
-        "other": f" at {beside}" if beside else "",
+        "other": facts.at(entry.other),
     }
     names = [one.name for one in others if entry.kind in _ATTRIBUTES]
     is_end = entry.kind in _ENDS

@@ -207,30 +207,39 @@ def _never_used(facts: Facts) -> Iterable[FindingDraft]:
     if len(streak) < FEWEST_DROPPED and not ended:
         return
     if held and all(item.in_optimizer for item in held) and not facts.seen.empty_steps:
-        decides = facts.expression(facts.seen.guard)
-        is_call = ".step(" in decides
+        said, remedy = _no_step(facts)
         yield _unused(
             facts,
             facts.location(facts.seen.guard) or facts.location(facts.seen.steps[-1].origin),
-            "The gradients are zeroed, and no optimizer has used them."
-            if streak
-            else f"No step was made: {decides} was never {'reached' if is_call else 'true'}."
-            if facts.seen.guard is not None
-            else "No optimizer has used the gradients: there was no step.",
+            "The gradients are zeroed, and no optimizer has used them." if streak else said,
             [
                 f"{count(max(len(streak) + 1, ended * facts.seen.calls), 'backward call')} without "
                 "any step: no parameter has changed",
                 *_zeroed(facts, "zero_grad is called between them at {}"),
             ],
-            "Call it whichever way the `if` goes: a scheduler sets the learning rate, and makes no "
-            "step."
-            if is_call
-            else "Count the batches over all epochs, or make the step also after the last one of "
-            "each."
-            if facts.seen.guard is not None
-            else "Call `optimizer.step()` after backward, before the gradients are zeroed; to add "
-            "up the gradients of several batches, zero them only after the step.",
+            remedy,
         )
+
+
+def _no_step(facts: Facts) -> tuple[str, str]:
+    """Why no step was made, and what to do."""
+    guard = facts.expression(facts.seen.guard)
+    if facts.seen.guard is None:
+        return (
+            "No optimizer has used the gradients: there was no step.",
+            "Call `optimizer.step()` after backward, before the gradients are zeroed; to add up "
+            "the gradients of several batches, zero them only after the step.",
+        )
+    if facts.seen.guards_else:
+        return (
+            f"No step was made: {guard} was never reached.",
+            "Call it whichever way the `if` goes: a scheduler sets the learning rate, and makes no "
+            "step.",
+        )
+    return (
+        f"No step was made: {guard} was never true.",
+        "Count the batches over all epochs, or make the step also after the last one of each.",
+    )
 
 
 def _unused(

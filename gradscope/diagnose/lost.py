@@ -189,8 +189,7 @@ def _copied(facts: Facts) -> Iterable[FindingDraft]:
     )
     if cut is not None and sorted(map(_shape, used)) == sorted(map(_shape, held)):
         names = listed([one.name for one in used], 3)
-        yield facts.finding(
-            "warning",
+        yield facts.warning(
             "The optimizer holds copies of what forward computes with, so that never changes.",
             location=facts.location(held[0].made) or facts.location(cut.origin),
             evidence=(

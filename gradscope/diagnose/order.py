@@ -90,15 +90,14 @@ def state_lost(facts: Facts) -> Iterable[FindingDraft]:
         name, most = _ANEW.get(entry.kind, ("", 0))
         if not name or entry.times < FEWEST_ANEW or entry.parameters > most or entry.fine > 1:
             continue
-        used = facts.location(entry.beside)
-        where = f", at {used}" if used else ""
+        where = facts.at(entry.beside)
         yield facts.warning(
             f"The {name} is made anew after every {'few ' * (entry.parameters > 1)}"
             f"use{'s' * (entry.parameters > 1)}, and what it has learned is lost.",
             location=facts.location(entry.origin),
             subject=facts.variable(entry.origin),
             evidence=f"{count(entry.times, 'time')} for the same parameters; the one before had "
-            f"been used {count(entry.parameters, 'time')} at most{where}",
+            f"been used {count(entry.parameters, 'time')} at most{',' * bool(where)}{where}",
             why="Momentum and the running means of Adam live in the optimizer, the scale in the "
             "GradScaler, and the place in a schedule in the scheduler: each new one begins with "
             "none.",

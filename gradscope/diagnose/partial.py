@@ -56,10 +56,9 @@ def constant_loss(facts: Facts) -> Iterable[FindingDraft]:
 
 
 def _constant(facts: Facts, cut: Cut) -> FindingDraft:
-    called = facts.location(cut.origin)
-    place = facts.location(cut.made) or called
+    place = facts.location(cut.made) or facts.location(cut.origin)
     words = facts.expression(cut.origin) or cut.function
-    where = f" at {called}" if called else ""
+    where = facts.at(cut.origin)
     name = facts.variable(cut.made) or facts.expression(cut.made)
     evidence = [
         f"none of its operands has history; it is called{where}",

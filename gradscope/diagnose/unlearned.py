@@ -121,8 +121,7 @@ def masked_elements_move(facts: Facts) -> Iterable[FindingDraft]:
     for entry in facts.seen.masked_moves:
         if entry.steps < FEWEST_MASKED:
             continue
-        step = facts.location(entry.stepped)
-        where = f" at {step}" if step else ""
+        where = facts.at(entry.stepped)
         yield facts.warning(
             "Elements whose gradient is set to zero here are changed by the step all the same.",
             location=facts.location(entry.origin),
@@ -277,11 +276,10 @@ def shared_object(facts: Facts) -> Iterable[FindingDraft]:
 
 def _twins(facts: Facts, entry: SharedObject) -> FindingDraft:
     one, other = entry.names
-    used = facts.location(entry.origin)
-    where = f" at {used}" if used else ""
+    where = facts.at(entry.origin)
     return facts.warning(
         f"{one} and {other} are the same object, so one is no copy of the other.",
-        location=facts.location(entry.given) or used,
+        location=facts.location(entry.given) or facts.location(entry.origin),
         subject=one,
         evidence=f"{facts.expression(entry.origin) or 'an edit'}{where} writes the parameters "
         "into themselves",
@@ -293,11 +291,10 @@ def _twins(facts: Facts, entry: SharedObject) -> FindingDraft:
 
 def _state(facts: Facts, entry: SharedObject) -> FindingDraft:
     name, state = entry.names
-    used = facts.location(entry.origin)
-    where = f" at {used.file}:{used.line}" if used else ""
+    where = facts.at(entry.origin)
     return facts.warning(
         f"{state} is no copy of the state of {name}: what is loaded is what is there.",
-        location=facts.location(entry.given) or used,
+        location=facts.location(entry.given) or facts.location(entry.origin),
         subject=state,
         evidence=f"{facts.expression(entry.origin)}{where} copies tensors onto themselves",
         why="state_dict() gives the parameters themselves, not copies: they have changed with "

@@ -180,7 +180,8 @@ class Cut(Struct, frozen=True):
     ``switched``: where the program had switched history off (``with torch.no_grad()``,
     ``set_grad_enabled(False)``); ``within`` is the function of torch that did so by itself
     (``Normal.sample``), and ``twin`` its method that keeps history (``rsample``), if it has one.
-    ``then`` is what the same line made of the result (``x.detach().numpy()``).  ``summand``: what
+    ``then`` is what the same line made of the result (``x.detach().numpy()``), or "create_graph"
+    where torch.autograd.grad was to keep the history.  ``summand``: what
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``joined``: its result, whole numbers, was
     joined with floating-point ones (``torch.cat``).  ``parts``: see there.  ``inside``: a custom
@@ -534,9 +535,9 @@ class Observations(Struct, frozen=True):
     those of them that were looked at only briefly.  ``functions`` are the calls of custom Functions
     that were compared with finite differences, one a place.  ``never_stepped``: the program has
     ended by itself, and nothing has used a gradient or looked at one.  ``guard``, where no
-    optimizer has stepped, is the ``if`` around a step beside the last backward call, or that step
-    where it stands under an ``else``.  ``zeroed`` is
-    where ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at
+    optimizer has stepped, is the ``if`` around a step beside the last backward call, or
+    (``guards_else``) that step where it stands under the ``else``.  ``zeroed`` is where
+    ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at
     for a fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
     a wrapper of torch's puts the gradients of several ranks together.  ``buffers`` are those of the
     program's modules, where other ranks have them as well.  ``stopped``: the
@@ -573,6 +574,7 @@ class Observations(Struct, frozen=True):
     limited: tuple[LimitedParameter, ...] = ()
     never_stepped: bool = False
     guard: int | None = None
+    guards_else: bool = False
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
     oddities: tuple[Oddity, ...] = ()

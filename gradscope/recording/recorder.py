@@ -214,7 +214,7 @@ class Recorder(Recording, TorchFunctionMode):
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         # A python classmethod up to torch 2.14, one of C since: both bind in the same way.
         original = self._originals["apply"].__get__(None, cls)
-        if torch.compiler.is_compiling() or not self._is_watching():
+        if is_compiling() or not self._is_watching():
             return original(*args, **kwargs)
         opened = self._before(original, args, kwargs)
         frame, before = sys._getframe(1), sequence_number()
@@ -229,7 +229,7 @@ class Recorder(Recording, TorchFunctionMode):
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
         original = self._originals["backward"]
-        if torch.compiler.is_compiling():
+        if is_compiling():
             return original(*args, **kwargs)
         if not self._is_watching():
             if threading.get_ident() != self.thread:

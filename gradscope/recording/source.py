@@ -54,9 +54,9 @@ class _File:
     """The first and the last line of each loop."""
     blocks: list[tuple[int, int, list[str]]] = field(default_factory=list)
     """The same of each ``with``, and what it enters."""
-    guarded: list[tuple[int, int, int, int]] = field(default_factory=list)
-    """The first and the last line of each ``if`` or ``else``, one in it that calls a ``step``, and
-    the line that tells why that was not reached: of the ``if``, or the call in an ``else``."""
+    guarded: list[tuple[int, int, int, bool]] = field(default_factory=list)
+    """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
+    stands under its ``else``."""
     classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
     """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
@@ -170,17 +170,19 @@ class Sources:
         around = [one for one in self._file(code).blocks if first <= one[0] < line <= one[1]]
         return [(start, texts) for start, _, texts in sorted(around, reverse=True)]
 
-    def guard(self, site: Site) -> int | None:
+    def guard(self, site: Site) -> tuple[int, bool] | None:
         """The line of the innermost ``if`` in the function of this place that decides on a call of
-        a method ``step``, and not on this place itself; of an ``else`` that of the call."""
+        a method ``step``, and not on this place itself; of an ``else`` that of the call, and
+        True."""
         span = self.span(site)
         lines = [line for _, _, line in site.code.co_lines() if line]
         ifs = [
-            (start, told)
-            for start, last, step, told in self._file(site.code).guarded
+            (start, step, is_else)
+            for start, last, step, is_else in self._file(site.code).guarded
             if step in lines and span is not None and not start <= span[0] <= last
         ]
-        return max(ifs)[1] if ifs else None
+        start, step, is_else = max(ifs, default=(0, 0, False))
+        return ((step if is_else else start), is_else) if ifs else None
 
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
@@ -307,9 +309,9 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 entered = [ast.unparse(item.context_expr) for item in items]
                 file.blocks.append((node.lineno, node.end_lineno or node.lineno, entered))
             case ast.If(body=body, orelse=otherwise):
-                end, line = node.end_lineno or node.lineno, node.lineno
-                file.guarded += [(line, end, step, line) for step in _steps(body)][:1]
-                file.guarded += [(line, end, step, step) for step in _steps(otherwise)][:1]
+                around = node.lineno, node.end_lineno or node.lineno
+                file.guarded += [(*around, step, False) for step in _steps(body)][:1]
+                file.guarded += [(*around, step, True) for step in _steps(otherwise)][:1]
             case ast.ClassDef():
                 inner = (one for one in ast.walk(node) if isinstance(one, ast.FunctionDef))
                 defined = {one.name: one.lineno for one in inner}

@@ -82,12 +82,17 @@ class Spans:
 
     def _settle(self) -> array[int]:
         """All numbers, the latest among them."""
-        latest, self._latest = self._latest, []
-        self._numbers.extend(chain.from_iterable(latest))
-        self._firsts = None
-        if len(self) > MAX_SPANS:
-            self._forget(MAX_SPANS // 2)
-        return self._numbers
+        latest, numbers = self._latest, self._numbers
+        if latest:
+            # A handler may have raised, the time before, when they were in it and still here.
+            known = numbers[-2] if numbers else 0
+            waiting = (one for one in latest if one[0] >= known)
+            self._firsts = None
+            numbers.extend(array("q", chain.from_iterable(waiting)))
+            latest.clear()
+            if len(self) > MAX_SPANS:
+                self._forget(MAX_SPANS // 2)
+        return numbers
 
     def _insert(
         self, position: int, span: tuple[int, int, int], is_backward: bool, forward: int
@@ -97,6 +102,7 @@ class Spans:
             return
         if is_backward:
             self._backward[first] = forward
+        self._firsts = None
         self._numbers[3 * position : 3 * position] = array("q", span)
 
     @property
@@ -106,7 +112,7 @@ class Spans:
 
     def of(self, sequence: int) -> SequenceSpan | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
-        numbers = self._settle() if self._latest else self._numbers
+        numbers = self._settle()
         if self._firsts is None:
             self._firsts = numbers[::3]
         position = bisect_right(self._firsts, sequence) - 1

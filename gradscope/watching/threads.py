@@ -14,11 +14,13 @@ import torch
 
 _C: Any = torch._C
 
-in_pass: Callable[[], bool] = lambda: _C._current_graph_task_id() != -1  # noqa: E731
-"""Whether this runs inside a backward call, such as in a hook or a backward function."""
-
 _MARK = "gradscope.watching"
 """Of a call: the numbers of the watches for which it is one of another thread."""
+
+
+def in_pass() -> bool:
+    """Whether this runs inside a backward call, such as in a hook or a backward function."""
+    return bool(_C._current_graph_task_id() != -1)
 
 
 def _mark() -> frozenset[int]:

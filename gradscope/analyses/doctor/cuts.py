@@ -85,16 +85,16 @@ class Cuts:
         self._entered: dict[int, list[CutCall]] = {}
 
     def note_gradients(
-        self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any], keeps: bool
+        self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any], create_graph: bool
     ) -> None:
-        """``torch.autograd.grad`` has returned: without create_graph (``keeps``) its results are a
-        cut, and so is with it what they do not depend on by differentiable operations."""
+        """``torch.autograd.grad`` has returned: without ``create_graph`` its results are a cut, and
+        with it where they have no history all the same."""
         tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
         if tensors and not any(map(requires_grad, tensors)):
             cut = self._know((place, "grad", "function", -1), tensors, leaves)
             if cut is not None:
                 cut.itself = False  # a gradient is computed by all that lies between
-                cut.then = "create_graph" if keeps else ""
+                cut.then = "create_graph" if create_graph else ""
 
     def note_data_set(self, call: TorchCall) -> None:
         """The program has given a tensor new numbers through ``.data``."""

@@ -46,7 +46,8 @@ class KnownCut:
     were joined with others.  ``parts``, by the id of their leaf, were cut off while the rest
     learns, and ``shared`` says that one was not, at some time; ``ways``, by their id, are leaves
     that the next step changes, and that learn by other ways only.  ``then`` is what the same line
-    turned the result into: ``numpy`` in ``x.detach().numpy()``.
+    turned the result into: ``numpy`` in ``x.detach().numpy()``; ``create_graph`` of
+    ``torch.autograd.grad`` that was called with it.
 
     A loss of constants is kept as a cut with nothing behind it: ``made`` is the place that made its
     prediction of what had no history already, ``equal`` that prediction and target were the same,

@@ -20,7 +20,7 @@ from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, hidden, meta
 from gradscope.graphing.raised import failed_call
-from gradscope.model.observations import Failure, OddityKind, Step, Stopped
+from gradscope.model.observations import Failure, Observations, OddityKind, Step, Stopped
 from gradscope.model.report import Report
 from gradscope.recording.events import tensors_in
 from gradscope.recording.source import Site
@@ -187,8 +187,8 @@ class ReportBuilder:
             faults=tuple(self._told_faults()),
             glanced=log.glanced,
             stopped=log.stopped,
-            guard=self._guard(case.origins),
         )
+        seen = self._with_guard(seen, case.origins)
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
         compared = uncompared(self._listener.derivatives, case.origins)
         unseen = (
@@ -217,13 +217,17 @@ class ReportBuilder:
         )
         listener.oddities.tell(kind, place, name=name, other=zeroed)
 
-    def _guard(self, origins: Origins) -> int | None:
-        """The ``if`` around the step beside the last backward call, where none was ever made."""
+    def _with_guard(self, seen: Observations, origins: Origins) -> Observations:
+        """With the ``if`` around the step beside the last backward call, where none was made."""
         site, recorder = self._log.last_site, self._listener.recorder
         if site is None or self._listener.learners.optimizers.any_stepped:
-            return None
-        line = recorder.sources.guard(site)
-        return None if line is None else origins.of_site(Site(site.code, -line))
+            return seen
+        found = recorder.sources.guard(site)
+        if found is None:
+            return seen
+        line, is_else = found
+        guard = origins.of_site(Site(site.code, -line))
+        return msgspec.structs.replace(seen, guard=guard, guards_else=is_else)
 
     def _faults(self) -> Iterator[str]:
         """What could not be seen."""
