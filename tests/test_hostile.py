@@ -136,7 +136,7 @@ def test_a_file_that_is_cut_off_is_refused(name: str, session: Session) -> None:
 @pytest.mark.parametrize("name", SAVED)
 @pytest.mark.parametrize(
     ("change", "times"),
-    [(with_numbers, 30), (with_other_types, 20), (with_other_lists, 20), (flipped, 25)],
+    [(with_numbers, 12), (with_other_types, 12), (with_other_lists, 12), (flipped, 12)],
 )
 def test_a_changed_file_is_shown_or_refused(
     change: Callable[[str, int], bytes], times: int, name: str, session: Session
