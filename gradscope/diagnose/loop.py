@@ -144,8 +144,12 @@ def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
         if entry.times >= FEWEST_EMPTY:
             yield _part_dropped(facts, entry) if entry.in_part else _dropped(facts, entry)
     for wasted in facts.seen.wasted_calls:
-        if wasted.stepped is not None and wasted.dropped >= max(FEWEST_WASTED, wasted.applied):
+        if wasted.stepped is None or wasted.dropped < FEWEST_WASTED:
+            continue
+        if wasted.dropped >= wasted.applied:
             yield _wasted(facts, wasted)
+        elif wasted.window:
+            yield _remainder(facts, wasted)
     yield from _never_used(facts)
 
 
@@ -192,6 +196,21 @@ def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
         ],
         "Zero the gradients where the step is, once for each step; then the backward calls between "
         "two steps add up.",
+    )
+
+
+def _remainder(facts: Facts, entry: WastedCalls) -> FindingDraft:
+    return facts.finding(
+        "information",
+        "zero_grad drops the gradients of the last batches, which are too few for a step.",
+        location=facts.location(entry.origin),
+        evidence=(
+            f"{count(entry.dropped, 'backward call')} left nothing; each "
+            f"step{facts.at(entry.stepped)} used {entry.window}",
+        ),
+        why="The number of batches is no multiple of those that are added up: what the rest of an "
+        "epoch brings is in .grad when the next begins, and nothing learns from it.",
+        remedy="Step once more after the last batch, or take as many batches as fill the steps.",
     )
 
 

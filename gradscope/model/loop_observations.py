@@ -70,12 +70,13 @@ class Disorder(Struct, frozen=True):
 class WastedCalls(Struct, frozen=True):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
     calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
-    (``applied``)."""
+    (``applied``).  ``window``: each of these steps had as many, and fewer were always dropped."""
 
     origin: int | None
     stepped: int | None
     dropped: int
     applied: int = 0
+    window: int = 0
 
 
 class FallingRate(Struct, frozen=True):

@@ -106,9 +106,8 @@ def planned(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
 def wasted_calls(listener: DoctorListener, origins: Origins) -> Iterator[WastedCalls]:
     """Backward calls of which ``zero_grad`` has left nothing."""
     for place, known in listener.learners.optimizers.order.wasted.known.items():
-        yield WastedCalls(
-            origins.of_place(place), origins.of_place(known.step), known.dropped, known.used
-        )
+        stepped, window = origins.of_place(known.step), max(known.window, 0)
+        yield WastedCalls(origins.of_place(place), stepped, known.dropped, known.used, window)
 
 
 def falling_rates(listener: DoctorListener, origins: Origins) -> Iterator[FallingRate]:

@@ -30,11 +30,13 @@ class _WaitingCall:
 @dataclass
 class WasteAtPlace:
     """A place of ``zero_grad``: how many calls it has dropped, how many a step of its optimizer has
-    used in spite of it, and the place of that step, -1 for none."""
+    used in spite of it, and the place of that step, -1 for none.  ``window``: the calls that each
+    step uses, where what was dropped was always fewer; else 0."""
 
     dropped: int = 0
     used: int = 0
     step: int = -1
+    window: int = -1
 
 
 class WasteTracker:
@@ -44,6 +46,7 @@ class WasteTracker:
         self.known: dict[int, WasteAtPlace] = {}
         self._waiting: deque[_WaitingCall] = deque(maxlen=MAX_WAITING)
         self._by: dict[int, int] = {}
+        self._windows: dict[int, int] = {}
 
     def backward(self, leaves: Set[int]) -> None:
         """A call has brought these a gradient."""
@@ -62,13 +65,18 @@ class WasteTracker:
         gone = sum(not call.leaves and not call.looked for call in self._waiting)
         self._keep([call for call in self._waiting if call.leaves])
         if gone and optimizer and (place in self.known or len(self.known) < MAX_PLACES):
-            self.known.setdefault(place, WasteAtPlace()).dropped += gone
+            known = self.known.setdefault(place, WasteAtPlace())
+            known.dropped += gone
+            window = self._windows.get(optimizer, 0)
+            known.window = window if gone < window and known.window in (-1, window) else 0
             self._by[optimizer] = place
 
     def stepped(self, optimizer: int, ids: Set[int], place: int) -> None:
         """A step has used these."""
         rest = [call for call in self._waiting if not call.leaves & ids]
         known, used = self.known.get(self._by.get(optimizer, -1)), len(self._waiting) - len(rest)
+        if used:
+            self._windows[optimizer] = used if self._windows.get(optimizer, used) == used else 0
         for call in rest:
             # Another network's turn, as that of a generator beside a critic which steps seldom.
             call.looked = True
