@@ -53,6 +53,24 @@ for step in range(1, 21):
 """
 
 
+def low(data: str = "pass", after: str = "pass") -> str:
+    """The same with scores of fewer rows than columns."""
+    return f"""{HEAD}
+net = nn.Linear(64, 192)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+mask = torch.zeros(128, 192, dtype=torch.bool)
+for step in range(1, 21):
+    x = torch.rand(128, 64) + 1
+    {data}
+    scores = net(x).masked_fill(mask, float("-inf"))
+    loss = torch.softmax(scores, dim=1).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {after}
+"""
+
+
 @dataclass(frozen=True)
 class Late:
     """A program, and what is to be found in it."""
@@ -189,6 +207,17 @@ for step in range(1, 50):
     ),
     "one result of many that is too large": Late(
         wide("x[77, 5] *= 1e38 if step == 17 else 1"), *("GS101", 17, "net(x)", "AddmmBackward0")
+    ),
+    "one number of more columns than rows": Late(
+        low("x[77, 5] *= step != 17; x = x / x"), *("GS105", 17, "x / x", "AddmmBackward0")
+    ),
+    "one weight of more columns than rows": Late(
+        low(after="net.weight.data[150, 3] *= float('nan') if step == 12 else 1"),
+        *("GS105", 13, "", "AddmmBackward0"),
+    ),
+    "one row of many scores that is masked": Late(
+        low("mask[77] = step == 17"),
+        *("GS101", 17, "torch.softmax(scores, dim=1)", "SoftmaxBackward0"),
     ),
     "float16": Late(
         f"""{HEAD}

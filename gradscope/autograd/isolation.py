@@ -63,8 +63,10 @@ _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
 def functions_off() -> AbstractContextManager[Any]:
     """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user,
     nor a profiler that the program has started."""
-    # Nearly always there is nobody else.
-    return _Unnoticed() if is_heard() else torch._C.DisableTorchFunction()
+    # Nearly always there is nobody else.  Written out, as `is_heard`: every result that is read
+    # comes by here.
+    is_heard = profiler._is_profiler_enabled or _dispatch_modes()
+    return _Unnoticed() if is_heard else torch._C.DisableTorchFunction()
 
 
 def is_heard() -> bool:

@@ -53,13 +53,19 @@ class Listener:
         """A call has returned; one that raised is not heard of again."""
 
     def briefly(
-        self, route: Any, args: tuple[Any, ...], made: tuple[int, int], out: Any, frame: FrameType
+        self,
+        route: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        made: tuple[int, int],
+        out: Any,
+        frame: FrameType,
     ) -> int | None:
         """A call on the brief way has returned.
 
         Args:
             route: what :meth:`route` gave.
-            args: what it was given by position.
+            args, kwargs: what it was given.
             made: the sequence numbers before and after it; they are equal where it made no node.
             out: its result.
             frame: who called.

@@ -9,21 +9,22 @@ Report.
 from __future__ import annotations
 
 import inspect
-import threading
 import weakref
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any
 
 import msgspec
 import torch
-from torch import nn
+from torch import compiler, nn
 from torch.nn.modules import module as module_hooks
 
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import TensorTable
+from gradscope.recording.compiler import is_compiling
 from gradscope.recording.quiet_hooks import quiet, remove
 from gradscope.recording.wrappers import plain_path
 
@@ -81,7 +82,7 @@ class ModuleTracker:
         self._call_places: list[ModulePath] = []
         self._changes = array("q")
         self._changed_to = array("q")
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
         self._handles: list[Any] = []
         self._parameters: TensorTable[str] = TensorTable(MAX_PARAMETERS)
         self._is_library: dict[type, bool] = {}
@@ -93,7 +94,7 @@ class ModuleTracker:
 
     def start(self) -> None:
         """Install the global hooks; calls of other threads are not recorded."""
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
         self._handles = [
             module_hooks.register_module_forward_pre_hook(self._enter),
             # A forward that raises is to leave the stack, too.
@@ -163,27 +164,16 @@ class ModuleTracker:
 
     def _enter(self, module: nn.Module, _inputs: object) -> None:
         # What is compiled would otherwise hold a call of ours.
-        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
+        if is_compiling() or compiler._is_compiling_flag or get_ident() != self._thread:
             return
         known = self._places.get(id(module))
-        if known is not None and known[0]() is module:
-            self._note_enter(module, known[1])
+        place = known[1] if known is not None and known[0]() is module else None
+        if place is None:
+            # Its parameters are asked for their names.
+            with self._aside():
+                place = self._place_of(module)
+        if place is None:
             return
-        # Its parameters are asked for their names.
-        with self._aside():
-            self._note_enter(module, self._place_of(module))
-
-    def _leave(self, module: nn.Module, _inputs: object, _output: object) -> None:
-        if torch.compiler.is_compiling() or threading.get_ident() != self._thread:
-            return
-        # A module whose forward was entered before recording began leaves without having entered.
-        if self._running and self._running[-1] is module:
-            self._stack.pop()
-            self._running.pop()
-            self._changes.append(_sequence())
-            self._changed_to.append(self._stack[-1] if self._stack else OUTSIDE)
-
-    def _note_enter(self, module: nn.Module, place: ModulePath) -> None:
         # Numbers go on counting when the oldest calls are forgotten.
         stack, places = self._stack, self._call_places
         call = self._first_call + len(places)
@@ -196,6 +186,16 @@ class ModuleTracker:
         self._changed_to.append(call)
         if len(places) > MAX_CALLS:
             self.keep_last(MAX_CALLS // 2)
+
+    def _leave(self, module: nn.Module, _inputs: object, _output: object) -> None:
+        if is_compiling() or compiler._is_compiling_flag or get_ident() != self._thread:
+            return
+        # A module whose forward was entered before recording began leaves without having entered.
+        if self._running and self._running[-1] is module:
+            self._stack.pop()
+            self._running.pop()
+            self._changes.append(_sequence())
+            self._changed_to.append(self._stack[-1] if self._stack else OUTSIDE)
 
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""

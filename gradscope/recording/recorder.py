@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch import compiler
 from torch.autograd.graph import Node as LiveNode
 from torch.overrides import TorchFunctionMode
 
@@ -36,7 +37,7 @@ from gradscope.autograd.isolation import (
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.autograd.walk import nearest
-from gradscope.recording.compiler import break_count, keep_out
+from gradscope.recording.compiler import break_count, is_compiling, keep_out
 from gradscope.recording.events import tensors_in
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.freed import MAX_NODES
@@ -48,7 +49,6 @@ from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
 
-is_compiling: Callable[[], bool] = torch.compiler.is_compiling
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
 
 
@@ -153,7 +153,7 @@ class Recorder(Recording, TorchFunctionMode):
         """One torch call of the program."""
         kwargs = kwargs or {}
         # What is compiled or traced would otherwise record our frames, or our looking, with it.
-        if is_compiling():
+        if is_compiling() or compiler._is_compiling_flag:
             return func(*args, **kwargs)
         frame = sys._getframe(1)
         if frame.f_code is HANDLER:
@@ -191,7 +191,7 @@ class Recorder(Recording, TorchFunctionMode):
             if made[0] == made[1] and args and out is args[0]:
                 return out
             try:
-                place = self.listeners.all[0].briefly(route, args, made, out, frame)
+                place = self.listeners.all[0].briefly(route, args, kwargs, made, out, frame)
             except Exception as error:
                 self.note_fault(error)
                 place = None
@@ -214,7 +214,7 @@ class Recorder(Recording, TorchFunctionMode):
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
         # A python classmethod up to torch 2.14, one of C since: both bind in the same way.
         original = self._originals["apply"].__get__(None, cls)
-        if is_compiling() or not self._is_watching():
+        if torch.compiler.is_compiling() or not self._is_watching():
             return original(*args, **kwargs)
         opened = self._before(original, args, kwargs)
         frame, before = sys._getframe(1), sequence_number()
@@ -229,7 +229,7 @@ class Recorder(Recording, TorchFunctionMode):
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
         original = self._originals["backward"]
-        if is_compiling():
+        if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         if not self._is_watching():
             if threading.get_ident() != self.thread:

@@ -86,7 +86,7 @@ class Spans:
         if latest:
             # A handler may have raised, the time before, when they were in it and still here.
             known = numbers[-2] if numbers else 0
-            waiting = (one for one in latest if one[0] >= known)
+            waiting = [one for one in latest if one[0] >= known]
             self._firsts = None
             numbers.extend(array("q", chain.from_iterable(waiting)))
             latest.clear()

@@ -198,7 +198,13 @@ class DoctorListener(Listener):
         return IN_FULL
 
     def briefly(
-        self, route: Kind, args: tuple[Any, ...], made: tuple[int, int], out: Any, frame: FrameType
+        self,
+        route: Kind,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        made: tuple[int, int],
+        out: Any,
+        frame: FrameType,
     ) -> int | None:
         """The place of a call, if that is known and the result is finite or whole."""
         # In a custom Function nothing has history, and what is not finite is followed call by call.
@@ -215,7 +221,7 @@ class DoctorListener(Listener):
             if is_plain:
                 is_known = place in route.whole and is_whole(out)
             else:
-                is_known = self.values_seen.is_fine(out, made[1] - 1, route.name, args)
+                is_known = self.values_seen.is_fine(out, made[1] - 1, route.name, args, kwargs)
         return place if is_known else None
 
     def _new_kind(self, func: Any) -> Kind:

@@ -6,7 +6,9 @@ on other devices the sums wait until the backward call.  Knows nothing of graphs
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,8 +55,9 @@ purpose; they are looked at only on the way of a NaN."""
 _MATRIX_PRODUCTS = frozenset(["linear", "matmul", "bmm"])
 
 MANY = 16_384
-"""Elements from which on a glance reads a part of what a product of matrices makes, or a layer
-norm: NaN or infinity in an operand fills a row or a column of it.  Numbers that grow too large for
+"""Elements from which on a glance reads a part of what a product of matrices makes, a layer norm or
+a softmax: NaN or infinity in an operand fills a row or a column of it, and so do scores that are
+all masked.  Numbers that grow too large for
 the dtype may do so in one element; the next such function then fills a row of its own."""
 
 _OPERANDS = frozenset(
@@ -113,14 +116,17 @@ class NonFiniteValues:
     is_clean: bool = True
     """Whether nothing is known that is not finite."""
 
-    def is_fine(self, out: Any, sequence: int, function: str, args: Any) -> bool:
+    def is_fine(
+        self, out: Any, sequence: int, function: str, args: Any, kwargs: Mapping[str, Any]
+    ) -> bool:
         """Whether the result of this node is known to be finite at once: an ordinary tensor on the
         CPU.  Nothing else is noted here."""
         if type(out) is not torch.Tensor or out.dtype not in _WIDE or not requires_grad(out):
             return False
         if not out.is_cpu or is_functorch_wrapped(out) or not is_ordinary(out):
             return False
-        still, step = out.detach(), _step(out, function, args) if out.numel() >= MANY else 1
+        is_large = out.numel() >= MANY
+        still, step = out.detach(), _step(out, function, args, kwargs) if is_large else 1
         if step > 1:
             still = still.as_strided(((out.numel() - 1) // step + 1,), (step,))
         # NaN and infinity survive a sum, which is some twenty times as fast as `isfinite().all()`.
@@ -283,16 +289,30 @@ class NonFiniteValues:
         return None
 
 
-def _step(out: torch.Tensor, function: str, args: tuple[Any, ...]) -> int:
+def _step(
+    out: torch.Tensor, function: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> int:
     """Every which element of a large result meets all that an operand could have filled."""
     rows, columns = out.numel() // out.shape[-1], out.shape[-1]
     if function in _MATRIX_PRODUCTS and len(args) > 1 and args[0].dim() > 1 < args[1].dim():
         # Of several matrices each has columns of its own.
         rows = rows if args[1].dim() == 2 else out.shape[-2]
+    elif function == "softmax":
+        if (args[1] if len(args) > 1 else kwargs.get("dim")) not in (-1, out.dim() - 1):
+            return 1
     elif function != "layer_norm":
         return 1
-    # One less than a row: from each row to the next one column further to the left.
-    return columns - 1 if rows >= columns > 2 and out.is_contiguous() else 1
+    if not out.is_contiguous():
+        return 1
+    return _coprime(min(rows, columns), columns)
+
+
+@functools.lru_cache
+def _coprime(most: int, columns: int) -> int:
+    """The largest step that meets each row and each column of a matrix: at most a row, so that no
+    row is passed over, and without a divisor in common with their number, so that as many elements
+    as there are columns lie in as many of them."""
+    return next(step for step in range(most, 0, -1) if math.gcd(step, columns) == 1)
 
 
 def _taken_by(call: TorchCall) -> list[torch.Tensor]:

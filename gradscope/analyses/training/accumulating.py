@@ -7,7 +7,7 @@ gradient.  Of any other, every change in place does, as in a descent by hand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -101,10 +101,9 @@ class Accumulating:
             dropped = len(unchanged)
         return Updates(changed, kept, dropped)
 
-    def note_step(self, changed: Iterable[torch.Tensor], place: int) -> None:
+    def note_step(self, changed: Sequence[torch.Tensor], place: int) -> None:
         """A step of an optimizer has just changed these."""
-        for leaf in changed:
-            held = self._held.get(leaf)
+        for leaf, held in zip(changed, self._held.get_all(changed), strict=True):
             if held is None:
                 continue
             gradient = leaf.grad

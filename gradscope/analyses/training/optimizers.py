@@ -89,7 +89,7 @@ class Optimizers:
         self.order = LoopOrder()
         self.rates = Rates()
         self.on_step = [on_step]
-        self.on_changed: list[Callable[[Iterable[torch.Tensor], int], None]] = []
+        self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
         self.on_idle: Callable[[int], None] | None = None
         self.members, self._numbers = Members(), Numbers()
         self.renewed, self.drops = Renewed(self.order), HandDrops(self.order)
