@@ -24,9 +24,8 @@ from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.model_parameters import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending
 from gradscope.watching.running_call import RunningCall
-from gradscope.watching.scalers import Scalers, kinds_of
 from gradscope.watching.sinks import Sink
-from gradscope.watching.steps import Stepping, holders, note_step, sampled
+from gradscope.watching.steps import Scalers, Stepping, holders, kinds_of, note_step, sampled
 from gradscope.watching.taps import Tap, Unseen, untraced
 from gradscope.watching.threads import ThreadCalls, in_pass
 from gradscope.watching.turns import Turns
