@@ -22,8 +22,7 @@ from gradscope.watching.across_ranks import Between, judged
 from gradscope.watching.arrivals import Arrivals, tidy
 from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.model_parameters import HasParameters, ModelParameters
-from gradscope.watching.pending import Pending
-from gradscope.watching.running_call import RunningCall
+from gradscope.watching.pending import Pending, RunningCall
 from gradscope.watching.sinks import Sink
 from gradscope.watching.steps import Scalers, Stepping, holders, kinds_of, note_step, sampled
 from gradscope.watching.taps import Tap, Unseen, untraced
