@@ -1,6 +1,9 @@
-"""The target that was run last in a directory, so that the next command need not name it again.
+"""The target that was run last in a directory, so that the next command need not name it again;
+and whether it gives the numbers that it gave before: the small tensors of one graph, and what the
+program was made of.
 
-Kept in the user's cache folder, not in the project; losing it costs one argument.
+Kept in the user's cache folder, not in the project; losing it costs one argument.  Costs nothing of
+the device: what is compared is in the report.
 """
 
 from __future__ import annotations

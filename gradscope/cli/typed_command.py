@@ -8,7 +8,7 @@ from typing import Any, cast, get_type_hints
 
 import click
 
-from gradscope.cli import help_groups, program_arguments
+from gradscope.cli import program_arguments
 
 LOOK = "What to look at"
 """Where an option stands that no other group names."""
@@ -24,21 +24,6 @@ GROUPS = {
     "Other": ("--version", "--no-pager", "--help"),
 }
 """The groups, in the order of a person's questions."""
-
-
-def of(options: list[click.Parameter], context: click.Context) -> dict[str, list[tuple[str, str]]]:
-    """The lines of help of all options, by the titles of their groups; none is empty."""
-    found: dict[str, list[tuple[str, str]]] = {title: [] for title in GROUPS}
-    for option in options:
-        record = option.get_help_record(context) if isinstance(option, click.Option) else None
-        if record is not None:
-            found[_group(option)].append(record)
-    return {title: records for title, records in found.items() if records}
-
-
-def _group(option: click.Parameter) -> str:
-    names = set(option.opts)
-    return next((title for title, own in GROUPS.items() if names & set(own)), LOOK)
 
 
 OF_THE_PROGRAM = "arguments"
@@ -82,9 +67,15 @@ class TypedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups, the same in every command."""
-        for title, records in help_groups.of(self.get_params(ctx), ctx).items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in GROUPS}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            own = (title for title, names in GROUPS.items() if {*names} & {*option.opts})
+            found[next(own, LOOK)] += [record] if record is not None else []
+        for title, records in found.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Give the program what is the program's, and click the rest."""

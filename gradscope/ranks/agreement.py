@@ -1,6 +1,7 @@
 """Ranks stop together, or none does: what they say to one another about it.
 
 Who wants to stop names a backward call that no rank has come to, and all wait before it for all.
+SIGTERM, with which a launcher ends the ranks that live when one has died, leaves time to tell.
 """
 
 from __future__ import annotations

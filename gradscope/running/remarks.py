@@ -1,7 +1,7 @@
 """What there is to say of a backward call besides its numbers.
 
-What stands in the way of looking at it, why it went nowhere, and which reads of ``.grad`` beside it
-will find None.
+What stands in the way of looking at it, why it went nowhere, which reads of ``.grad`` beside it
+will find None, and what it sends to a tensor that backward is to start from instead.
 """
 
 from __future__ import annotations

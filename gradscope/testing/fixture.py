@@ -1,4 +1,4 @@
-"""The assertions of the fixture ``gradscope``."""
+"""The assertions of the fixture ``gradscope``, and what the doctor found in a test."""
 
 from __future__ import annotations
 

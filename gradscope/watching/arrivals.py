@@ -1,5 +1,8 @@
 """In which order the gradients of one backward call come, and what each is before the processes of
 a job average it: a hook on each parameter, for as long as the call runs.
+
+Torch takes a mark from the thread that makes a call into all threads that work for that call, those
+of devices as well: by it the calls of other threads are known.
 """
 
 from __future__ import annotations

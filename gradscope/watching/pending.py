@@ -1,4 +1,4 @@
-"""A backward call that has ended, from its first norm to its row.
+"""A backward call, from what was in ``.grad`` before it to its row.
 
 Reads numbers only.
 """

@@ -1,4 +1,4 @@
-"""What the step of an optimizer uses and changes."""
+"""What the step of an optimizer uses and changes, and the scaler that a loss has gone through."""
 
 from __future__ import annotations
 
