@@ -17,14 +17,14 @@ import msgspec
 
 from gradscope.model.checks import Checks
 from gradscope.model.explanation import Explanation
+from gradscope.model.gradients import Accumulation as Accumulation
+from gradscope.model.gradients import BackwardPass as BackwardPass
 from gradscope.model.gradients import GradientInfo as GradientInfo
 from gradscope.model.gradients import HalfSizes as HalfSizes
 from gradscope.model.gradients import Histogram as Histogram
 from gradscope.model.gradients import State as State
 from gradscope.model.memory import Memory
 from gradscope.model.observations import Finding, Observations
-from gradscope.model.passes import Accumulation as Accumulation
-from gradscope.model.passes import BackwardPass as BackwardPass
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.ranks import Ranks
 from gradscope.words import short_op
