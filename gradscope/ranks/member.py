@@ -21,8 +21,8 @@ from gradscope.ranks.agreement import StopAgreement, Termination
 from gradscope.ranks.board import ARRIVED, Board, NoAnswer, listen, wait_for
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import WAIT, Job
+from gradscope.ranks.kept_passes import PassExchange
 from gradscope.ranks.looks import look_of
-from gradscope.ranks.pass_exchange import PassExchange
 
 _BEAT = "rank 0 lives"
 
