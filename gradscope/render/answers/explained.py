@@ -24,8 +24,8 @@ from gradscope.notation.operands import bracketed
 from gradscope.render.drawing.scene import NOT_THERE, Scene, state_word
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
+from gradscope.render.words.table import Writer
 from gradscope.render.words.text import cells, shorten, wrapped
-from gradscope.render.words.writer import Writer
 from gradscope.simplify.partition import label_of
 from gradscope.words import either, one_line
 
