@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gradscope.errors import ReportError
-from gradscope.model.between import edges_to
-from gradscope.model.explanation import Explanation, Ways, Weights
+from gradscope.model.explanation import Explanation, Ways, Weights, edges_to
 from gradscope.model.report import Graph, Report
 from gradscope.words import listed, nearest, option
 

@@ -30,8 +30,7 @@ from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
-from gradscope.model.between import edges_to
-from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digits
+from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digits, edges_to
 from gradscope.model.report import Graph
 
 MOST_STEPS = 2_000

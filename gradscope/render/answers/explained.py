@@ -13,12 +13,12 @@ from itertools import pairwise
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
-from gradscope.model.between import edges_to
 from gradscope.model.explanation import (
     Amount,
     ChainStep,
     Explanation,
     Local,
+    edges_to,
 )
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
