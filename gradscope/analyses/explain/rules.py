@@ -16,8 +16,8 @@ from gradscope.analyses.explain.formulas import FormulaTable
 from gradscope.analyses.explain.pull import Puller, backward_code
 from gradscope.autograd.decimals import SMALL, plain
 from gradscope.autograd.nodes import is_nested, op_name, outputs_of, slots_of
-from gradscope.autograd.summary import flat_values
-from gradscope.model.explanation import DerivativeRule, Listing, Local
+from gradscope.autograd.summary import flat_values, measure
+from gradscope.model.explanation import Amount, DerivativeRule, Listing, Local
 from gradscope.model.plain import Number, number
 from gradscope.recording.source import Sources
 
@@ -180,3 +180,16 @@ def _is_diagonal(matrix: torch.Tensor) -> bool:
     # The zeros of the upstream times an infinite derivative are NaN, and mean nothing.
     infinite = ~matrix.diagonal().isfinite()
     return not bool(beside.masked_fill(beside.isnan() & infinite, 0).any())
+
+
+def amount(tensor: torch.Tensor, keep: int = SMALL) -> Amount:
+    """Norm and, for at most ``keep`` elements, values of a tensor of any shape; those of a complex
+    one are pairs."""
+    info = measure(tensor, keep)
+    return Amount("NaN" if info.norm is None else info.norm, info.values)
+
+
+def zero(like: torch.Tensor, keep: int = SMALL) -> Amount:
+    """The amount of a gradient that never arrived."""
+    numbers = like.numel() * (2 if like.is_complex() else 1)
+    return Amount(0.0, (0.0,) * numbers if like.numel() <= keep else None)
