@@ -1,4 +1,5 @@
-"""The output options taken together: a file or stdout, a format, and how to draw."""
+"""The output options taken together: a file or stdout, a format, how to draw, and whether to open
+it in its viewer, or over SSH to tell where it is."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gradscope import doing, render
-from gradscope.cli import terminal, viewer
+from gradscope.cli import terminal
 from gradscope.cli.last_target import is_first_tree
 from gradscope.cli.messages import say
 from gradscope.cli.output_options import DrawingOptions, OutputOptions
@@ -29,13 +30,11 @@ if TYPE_CHECKING:
     from gradscope.cli.output_options import Display
     from gradscope.model.history import History
 
-DEFAULT = "html"
-
 
 def temporary(format: str | None) -> str:
     """The name of a new file in a folder of its own, for a format of ``--format`` (a page if
     None); it stays there for the viewer."""
-    known = FORMATS.get(format or DEFAULT)
+    known = FORMATS.get(format or "html")
     suffix = known.suffixes[0] if known and known.suffixes else ".txt"
     return str(Path(tempfile.mkdtemp(prefix="gradscope-")) / f"graph{suffix}")
 
@@ -90,7 +89,7 @@ class Output:
             OutputError: the file could not be written, or its suffix names no format.
         """
         own, opened, format_name = ANSWERS[command], options.opened, options.format_name
-        path = options.output or (STDOUT if not opened else viewer.temporary(format_name))
+        path = options.output or (STDOUT if not opened else temporary(format_name))
         to_stdout = path == STDOUT
         if opened and to_stdout:
             raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
@@ -142,7 +141,7 @@ class Output:
         elif is_read and is_first_tree():
             self.remark(legend(UNICODE if self.drawing.unicode else ASCII))
         if self.is_opened:
-            viewer.show(self.destination)
+            show(self.destination)
 
     def remark(self, text: str) -> None:
         """Say something on stderr that is neither result nor error."""

@@ -1,4 +1,5 @@
-"""What is known of one gradient: whether it came, how large it is, and how its elements lie."""
+"""What is known of one gradient: whether it came, how large it is, and how its elements lie; and of
+one pass: what flowed along every edge, and what came of it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,12 @@
-"""The ranks of which every gradient of the graph is kept: a few, however many there are.
+"""The ranks of which every gradient of the graph is kept: a few, however many there are; and how
+these gradients come to the one that collects, which asks for them.
 
 Of few ranks all; of many the one that was asked for, one whose gradients are not finite, the
 largest, the smallest, and one that misses gradients.  Only of ranks with the shown rank's graph.
-Plain data on both sides.
+
+A look is small, and every rank sends one.  All gradients of a graph are not, so of many ranks only
+those send them that are wanted, which is known when all looks have come.  Until then the others
+stay, at most ``wait`` seconds.  Of few ranks nobody has to be asked.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
-from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digits, edges_to
+from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digits
 from gradscope.model.report import Graph
 
 MOST_STEPS = 2_000
@@ -101,7 +101,7 @@ class _Study:
 
     def _region(self, ends: Sequence[End]) -> Region:
         places = dict(end.place for end in ends)
-        edges = edges_to(self.graph, places)
+        edges = self.graph.edges_to(places)
         nodes = {self.graph.edges[edge].source for edge in edges}
         return Region(sorted(nodes | places.keys()), places, edges)
 

@@ -1,4 +1,5 @@
-"""Findings for machines that show them beside the source: one line each, for GitHub and editors.
+"""Findings for machines that show them beside the source: one line each for GitHub
+and editors, and SARIF.
 
 Knows where a finding stands as those want to have it.  Must not know how findings are found."""
 

@@ -18,7 +18,6 @@ from gradscope.model.explanation import (
     ChainStep,
     Explanation,
     Local,
-    edges_to,
 )
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
@@ -120,7 +119,7 @@ class Explained(Writer):
     @cached_property
     def leading(self) -> set[int]:
         """The edges of all ways from the roots to the tensors that are explained."""
-        return edges_to(self.graph, {end.node: end.output for end in self.ends})
+        return self.graph.edges_to({end.node: end.output for end in self.ends})
 
     @cached_property
     def precision(self) -> float:

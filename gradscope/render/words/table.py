@@ -1,6 +1,8 @@
-"""Aligned columns of text that lose whole columns, never digits, when the terminal is narrow.
+"""Lines of an answer as one terminal shows them, and aligned columns of text that lose whole
+columns, never digits, when it is narrow.
 
-Knows widths and colours, and nothing of gradients.
+Whatever is given to a writer is made visible.  Knows widths, signs and colours, and nothing of
+gradients.
 """
 
 from __future__ import annotations
