@@ -21,9 +21,9 @@ from gradscope.derivatives.finite_differences import (
     element_of,
     spread,
 )
+from gradscope.derivatives.forms import Form, Part, part_of
 from gradscope.derivatives.judging import Agreement, Judgement, judge
 from gradscope.derivatives.single_call import DIRECTIONS, InputGradients, SingleCall, real
-from gradscope.derivatives.stale import Form, Part, part_of
 from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
 

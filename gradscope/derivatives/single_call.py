@@ -22,8 +22,8 @@ from gradscope.derivatives.double_precision import (
     make_again,
 )
 from gradscope.derivatives.finite_differences import STEP, weights
+from gradscope.derivatives.forms import TRIANGLES, is_square, part_of
 from gradscope.derivatives.slots import TapeSlot
-from gradscope.derivatives.stale import TRIANGLES, is_square, part_of
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 

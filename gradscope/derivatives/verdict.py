@@ -21,9 +21,10 @@ from gradscope.autograd.walk import nearest
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.compare import Compared
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable
+from gradscope.derivatives.forms import FORMS
 from gradscope.derivatives.single_call import InputGradients, SingleCall, cotangent, dense_of
 from gradscope.derivatives.slots import TapeSlot
-from gradscope.derivatives.stale import FORMS, Own, beside_own
+from gradscope.derivatives.stale import Own, beside_own
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.checks import (
