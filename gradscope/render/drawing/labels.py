@@ -12,7 +12,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
-from gradscope.render.drawing.boxes import Line, block, box
+from gradscope.render.drawing.boxes import INK, Line, block, box, text
 from gradscope.render.drawing.facts import meeting, opposing, residuals, saved_words
 from gradscope.render.drawing.river import profile, told
 from gradscope.render.drawing.scale import INKS, STEPS, tint
@@ -25,7 +25,7 @@ from gradscope.render.words.text import shorten, wrapped
 from gradscope.simplify import Frame, Item
 from gradscope.simplify.grouping import pattern
 
-INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"
+TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"
 MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
 
@@ -63,11 +63,6 @@ _STRIP_ROOM = 156
 
 _NARROW, _BROAD = 6, 12
 """Points of a bar and the gap after it."""
-
-
-def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> Line:
-    """Foreign text in one style."""
-    return boxes.text(words, color, size, bold)
 
 
 def short(words: str, keep_end: bool = False) -> str:
@@ -114,7 +109,14 @@ class Labels:
         met = self._meeting(item)
         kept = text(saved_words(scene, item), INK, 10)
         got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
-        lines = [head, _faint(facts, GREY), *got, kept, *met, *self._bars(rounds)]
+        lines = [
+            head,
+            text(" · ".join(filter(None, facts)), GREY, 10),
+            *got,
+            kept,
+            *met,
+            *self._bars(rounds),
+        ]
         return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
@@ -302,8 +304,3 @@ class Labels:
         low, high = (numbers.number(float(f"{end:.1g}")) for end in ends)
         swatches = [block(8, 9, tint(step, 0.8)) for step in range(len(STEPS))]
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}", FAINT, 10)]
-
-
-def _faint(facts: list[str], color: str) -> Line:
-    words = " · ".join(fact for fact in facts if fact)
-    return text(words, color, 10) if words else []

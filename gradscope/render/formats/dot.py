@@ -15,19 +15,17 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing import grid
 from gradscope.render.drawing.arrows import Arrows, heaviest
-from gradscope.render.drawing.boxes import LONGEST_TEXT, block, box
+from gradscope.render.drawing.boxes import INK, LONGEST_TEXT, block, box, text
 from gradscope.render.drawing.facts import most_saved, saved
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
     BORDER,
     FAINT,
-    INK,
     LEAF_GREEN,
     MAGENTA,
     TEAL,
     Labels,
     short,
-    text,
 )
 from gradscope.render.drawing.scale import STEPS, tint
 from gradscope.render.drawing.scene import Scene
