@@ -72,5 +72,5 @@ def _row(scene: Scene, cells: Cells, item: Item, info: GradientInfo) -> list[Cel
     name, expression, *rest = cells.in_full(item, info, scene.tensor(node.id, 0))
     sign, style = cells.sign(item)
     number: Cell = (Part(f"#{node.id}", "dim"),)
-    module: Cell = (Part(cells.glyphs.text(visible(scene.graph.module_of(node))), "", "start"),)
+    module: Cell = (Part(visible(scene.graph.module_of(node)), "", "start"),)
     return [number, (Part(f"{sign} ", style, "never"), *name), expression, module, *rest]

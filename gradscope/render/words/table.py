@@ -67,26 +67,38 @@ class Column:
 class Table:
     """Lays rows of cells out in a given width."""
 
-    def __init__(self, columns: Sequence[Column], width: int, glyphs: Glyphs, color: bool) -> None:
-        self.columns = columns
+    def __init__(self, columns: Iterable[Column], width: int, glyphs: Glyphs, color: bool) -> None:
+        self.columns = [replace(one, title=glyphs.text(one.title)) for one in columns]
         self.width = width
         self.glyphs = glyphs
         self.paint = painter() if color else plain
 
-    def lines(self, rows: Sequence[Sequence[Cell]]) -> Iterable[str]:
+    def lines(self, rows: Iterable[Sequence[Cell]]) -> Iterable[str]:
         """The title line and a line for every row; a row of fewer cells than columns is one cell
         that goes across them all."""
-        rows = [[_visible(cell) for cell in row] for row in rows]
-        titles = [(Part(column.title, "dim"),) for column in self.columns]
+        shown_rows = [[self._shown(cell) for cell in row] for row in rows]
+        titles: list[Cell] = [(Part(column.title, "dim"),) for column in self.columns]
         texts = [
             [cells("".join(part.text for part in cell)) for cell in row]
-            for row in rows
+            for row in shown_rows
             if len(row) == len(self.columns)
         ]
         natural = [max(column, default=0) for column in zip(*texts, strict=True)] if texts else []
         shown = self._fit(natural)
-        for row in [titles, *rows]:
+        for row in [titles, *shown_rows]:
             yield self._line(row, shown)
+
+    def _shown(self, cell: Cell) -> Cell:
+        """The cell with all its text in signs that there are: nothing of a table can act, whoever
+        filled it.
+
+        A name of millions of characters is not measured cell by cell only to be shortened then."""
+        return tuple(
+            part._replace(text=self.glyphs.text(_end(part)))
+            if len(part.text) > LONGEST or not _is_plain(part)
+            else part
+            for part in cell
+        )
 
     def _fit(self, natural: list[int]) -> dict[int, int]:
         """The width of every column that is shown; a column without content is not."""
@@ -156,18 +168,6 @@ class Table:
             excess += size - cells(part.text)
             parts.append(part)
         return tuple(reversed(parts))
-
-
-def _visible(cell: Cell) -> Cell:
-    """The cell with all its text made visible: nothing of a table can act, whoever filled it.
-
-    A name of millions of characters is not measured cell by cell only to be shortened then."""
-    return tuple(
-        part._replace(text=visible(_end(part)))
-        if len(part.text) > LONGEST or not _is_plain(part)
-        else part
-        for part in cell
-    )
 
 
 def _is_plain(part: Part) -> bool:
@@ -247,12 +247,5 @@ class Writer:
         self, columns: Iterable[Column], rows: Iterable[Sequence[Cell]], indent: int = 0
     ) -> Iterator[str]:
         """The titles, and a line for every row, all indented."""
-        columns, rows = list(columns), list(rows)
-        if self.glyphs.ascii:  # else the table does all that is needed
-            columns = [replace(one, title=self.glyphs.text(one.title)) for one in columns]
-            rows = [[self._plain(cell) for cell in row] for row in rows]
         table = Table(columns, self.options.width - indent, self.glyphs, self.options.color)
         yield from (" " * indent + line for line in table.lines(rows))
-
-    def _plain(self, cell: Cell) -> Cell:
-        return tuple(part._replace(text=self.glyphs.text(part.text)) for part in cell)
