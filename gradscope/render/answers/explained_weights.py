@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from gradscope.model.explanation import Amount, Weights
 from gradscope.model.plain import Number
@@ -26,13 +25,6 @@ from gradscope.render.words.text import cells
 
 MOST_IN_SUM = 4
 """Terms that the sum is written out with."""
-
-COLUMNS = (
-    Column("", narrowest=0),
-    Column("weight", right=True),
-    Column("derivative", right=True),
-    Column("weight × derivative", right=True),
-)
 
 
 class WeightWriter:
@@ -180,7 +172,7 @@ class WeightWriter:
             yield from explained.wrapped(f"derivative: {slope}", indent=INDENT)
             titles = (each, weight, "derivative", f"{weight} × derivative")
             rows = [titles, *self._rows(column, end, norms=True)]
-        columns = [replace(one, title=title) for one, title in zip(COLUMNS, titles, strict=True)]
+        columns = [Column(title, right=place > 0) for place, title in enumerate(titles)]
         plain = len(self.weights.terms) + bool(self.weights.rest)
         styles = [*[""] * plain, "bold", BAD]
         styled = zip(rows[1:], styles, strict=False)
