@@ -109,14 +109,8 @@ class Labels:
         met = self._meeting(item)
         kept = text(saved_words(scene, item), INK, 10)
         got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
-        lines = [
-            head,
-            text(" · ".join(filter(None, facts)), GREY, 10),
-            *got,
-            kept,
-            *met,
-            *self._bars(rounds),
-        ]
+        where = text(" · ".join(filter(None, facts)), GREY, 10)
+        lines = [head, where, *got, kept, *met, *self._bars(rounds)]
         return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
