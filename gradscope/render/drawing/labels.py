@@ -7,6 +7,10 @@ harmless.  Knows nothing of layout.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+
+import msgspec
 
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
@@ -19,10 +23,12 @@ from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import Round, exceptions, extremes, heights, odd, span
 from gradscope.render.drawing.strip import short as path_end
+from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
 from gradscope.render.words.text import shorten, wrapped
-from gradscope.simplify import Frame, Item
+from gradscope.simplify import Frame, Item, Link
+from gradscope.simplify.gradients import middle
 from gradscope.simplify.grouping import pattern
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
@@ -298,3 +304,59 @@ class Labels:
         low, high = (numbers.number(float(f"{end:.1g}")) for end in ends)
         swatches = [block(8, 9, tint(step, 0.8)) for step in range(len(STEPS))]
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}", FAINT, 10)]
+
+
+WEIGHT = attrgetter("weight")
+
+
+class Arrows:
+    """The arrows of one scene."""
+
+    def __init__(self, scene: Scene, labels: Labels) -> None:
+        self.scene = scene
+        self.labels = labels
+
+    def flow(self, link: Link) -> tuple[str, dict[str, str]]:
+        """What stands beside an arrow, and how the arrow looks."""
+        scene = self.scene
+        source, target = (scene.view.items[end] for end in (link.source, link.target))
+        once = source.template is not None and source.template == target.template
+        # In a template one edge of a round stands for those of all.
+        tensor = scene.tensor_of(
+            link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
+        )
+        edges = len(link.edges) // (scene.times(source) if once else 1)
+        bundled = f" ·{edges:,}" if edges > 1 else ""
+        overlay = scene.options.overlay
+        mark = heaviest(overlay.edges if overlay else {}, link.edges)
+        if mark is not None:
+            words = mark.words + bundled
+            return words, {"color": mark.color, "fontcolor": mark.color, "penwidth": "2"}
+        if scene.gradients is None:
+            return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
+        if once:
+            return self._flow_by_rounds(link)
+        info = scene.gradients.link(link)
+        words = self.labels.gradient(info, tensor) + bundled
+        if info.state == "non-finite":
+            return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
+        if info.state != "finite":
+            return words, {"style": "dashed"}
+        place = scene.scale.fraction(info.norm)
+        return words, {"penwidth": f"{1 + 5 * place:.2f}"} if place is not None else {}
+
+    def _flow_by_rounds(self, link: Link) -> tuple[str, dict[str, str]]:
+        """The same for an arrow that stands for one in every round."""
+        gradients = self.scene.gradients
+        infos = gradients.link_by_rounds(link) if gradients else []
+        words = self.labels.range(infos)
+        if any(info.state == "non-finite" for info in infos):
+            return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
+        place = self.scene.scale.fraction(middle(infos).norm)
+        return words, {"style": "dashed"} if place is None else {"penwidth": f"{1 + 5 * place:.2f}"}
+
+
+def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
+    """The mark that matters most among some nodes or edges, if one matters."""
+    found = [marks[number] for number in numbers if number in marks] if marks else []
+    return max((one for one in found if one.weight >= 0), key=WEIGHT, default=None)

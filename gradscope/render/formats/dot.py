@@ -14,7 +14,6 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing import grid
-from gradscope.render.drawing.arrows import Arrows, heaviest
 from gradscope.render.drawing.boxes import INK, LONGEST_TEXT, block, box, text
 from gradscope.render.drawing.facts import most_saved, saved
 from gradscope.render.drawing.labels import (
@@ -24,7 +23,9 @@ from gradscope.render.drawing.labels import (
     LEAF_GREEN,
     MAGENTA,
     TEAL,
+    Arrows,
     Labels,
+    heaviest,
     short,
 )
 from gradscope.render.drawing.scale import STEPS, tint
