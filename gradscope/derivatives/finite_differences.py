@@ -1,6 +1,8 @@
-"""Finite differences: the numbers beside which an analytic derivative is put.
+"""Finite differences: the numbers beside which an analytic derivative is put; do they agree, and if
+not, can that be said?
 
-Knows functions of one number and tensors to take elements from; nothing of graphs or calls.
+A kink, where the slopes to both sides differ however small the step, has no derivative to compare
+with.  Knows functions of one number and tensors to take elements from; nothing of graphs or calls.
 """
 
 from __future__ import annotations

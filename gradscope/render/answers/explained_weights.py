@@ -1,4 +1,4 @@
-"""The gradient argument as weights, in words and as a table.
+"""The gradient argument as weights, in words and as a table; and the whole Jacobian as a matrix.
 
 Must not know of steps or paths."""
 
