@@ -19,11 +19,10 @@ import msgspec
 import torch
 
 from gradscope.analyses.explain.asked import End, check_node, chosen_ends
-from gradscope.analyses.explain.formulas import formulas
 from gradscope.analyses.explain.narrowed import steps_told
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, check_numbers
 from gradscope.analyses.explain.request import Explain
-from gradscope.analyses.explain.rules import Rules, amount, constants, local_derivatives
+from gradscope.analyses.explain.rules import Rules, amount, constants, formulas, local_derivatives
 from gradscope.analyses.explain.weights import Wanted, weights
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
