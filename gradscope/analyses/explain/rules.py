@@ -1,9 +1,9 @@
 """The rule behind each node: torch's formula, the lines of a custom backward, or why neither.
 
-Nothing is invented: a node that is in no table says so.  Torch's formulas stand in its
-``derivatives.yaml``; torchgen reads it and knows which node each entry becomes.  That takes seconds,
-so the table is kept in a file, one for each version of torch.  Losing that file costs those
-seconds, and no more.
+Nothing is invented: a node that is in no table says so. Torch's formulas stand in its
+``derivatives.yaml``; torchgen reads it and knows which node each entry becomes. That takes seconds,
+so the table is kept in a file, one for each version of torch. Losing that file costs those seconds,
+and no more.
 """
 
 from __future__ import annotations
