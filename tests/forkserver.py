@@ -139,7 +139,7 @@ def _start(address: str) -> None:
 
 
 def _serve(address: str) -> None:
-    from gradscope.analyses.explain.formulas import formulas
+    from gradscope.analyses.explain.rules import formulas
     from tests.fuzz import runs
 
     formulas("")  # torchgen keeps what it has read of torch's formulas, which takes seconds

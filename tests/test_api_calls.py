@@ -351,7 +351,7 @@ ONLY_TYPED = (
     *("cli/", "target/", "ranks/", "testing/"),
     *(
         f"running/{name}.py"
-        for name in ("several_calls", "create_graph", "remarks", "watcher", "sent_there", "awaited")
+        for name in ("several_calls", "create_graph", "remarks", "watcher", "awaited")
     ),
     *("graphing/roots.py", "graphing/initial_gradient.py"),  # --root and --let
     "model/request.py",  # what is waited for

@@ -17,8 +17,7 @@ import yaml
 from gradscope.model.observations import Location
 from gradscope.model.report import Report
 from gradscope.render import Options
-from gradscope.render.answers.annotations import gcc
-from gradscope.render.answers.sarif import sarif
+from gradscope.render.answers.annotations import gcc, sarif
 from tests.looking import Session
 from tests.reports import diagnosed, hostile, small
 

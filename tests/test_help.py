@@ -10,7 +10,7 @@ import pytest
 
 from gradscope.cli.commands import EXAMPLES, gradscope
 from gradscope.cli.entry import split
-from gradscope.cli.help_groups import GROUPS
+from gradscope.cli.typed_command import GROUPS
 from tests.looking import Session
 
 

@@ -18,8 +18,8 @@ from gradscope.escaping import visible
 from gradscope.formats import TEXTS
 from gradscope.model import report as plain
 from gradscope.model.gradients import GradientInfo
-from gradscope.model.plain import Number
 from gradscope.render.drawing.parameters import Parameter, parameters
+from gradscope.render.drawing.ranking import by_size
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options, ToPrint, ToSave
 from gradscope.render.words.numbers import number
@@ -250,9 +250,10 @@ class Report(plain.Report, frozen=True):
         leaves = enumerate(self.graph.leaves)
         found = [LeafGradient.of(leaf, passed.brought(place)) for place, leaf in leaves]
         sign = 1 if count < 0 else -1
-        sized = [one for one in found if _norm(one) is not None]
-        sized.sort(key=lambda one: (_is_finite(one), sign * _size(one)))
-        return sized[: abs(count)]
+        known = ((one.gradient, one) for one in found if one.gradient is not None)
+        sized = [(info, one) for info, one in known if info.norm is not None]
+        sized.sort(key=lambda pair: by_size(pair[0], sign))
+        return [one for _, one in sized[: abs(count)]]
 
     @in_python()
     def to_dataframe(self) -> pandas.DataFrame:
@@ -274,19 +275,6 @@ class Report(plain.Report, frozen=True):
             ) from None
         rows = parameters(Scene(self, Options()))
         return pandas.DataFrame([_plain(row) for row in rows], columns=list(Parameter._fields))
-
-
-def _norm(leaf: LeafGradient) -> Number | None:
-    return leaf.gradient.norm if leaf.gradient else None
-
-
-def _is_finite(leaf: LeafGradient) -> bool:
-    return leaf.gradient is not None and leaf.gradient.state != "non-finite"
-
-
-def _size(leaf: LeafGradient) -> float:
-    size = float(_norm(leaf) or 0)
-    return size if math.isfinite(size) else 0.0
 
 
 def _plain(row: Parameter) -> Sequence[Any]:

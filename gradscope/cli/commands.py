@@ -25,6 +25,7 @@ from gradscope.cli.options import (
     flow_options,
     gradient_option,
     look_options,
+    max_size_option,
     memory_options,
     program_options,
     start_options,
@@ -42,7 +43,6 @@ from gradscope.cli.output_options import (
     values_option,
 )
 from gradscope.cli.result import Result
-from gradscope.cli.saved_options import max_size_option
 from gradscope.cli.typed_command import TypedCommand, TypedGroup
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder

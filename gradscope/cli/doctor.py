@@ -12,12 +12,12 @@ import msgspec
 
 from gradscope import doing, render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
-from gradscope.cli import beforehand, progress, ranks, terminal, viewer
+from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.messages import say, tell_error
 from gradscope.cli.options import DoctorOptions, TargetOptions
-from gradscope.cli.output import Output
+from gradscope.cli.output import Output, temporary
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import prepared, remembered_target, tell_unused
@@ -112,7 +112,7 @@ class Verdict:
         if options.opened and path == STDOUT:
             raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
         if options.opened and path is None:
-            path = viewer.temporary(None)
+            path = temporary(None)
         render.output.check_writable(STDOUT)
         file = None
         if path is not None and path != STDOUT:

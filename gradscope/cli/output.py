@@ -1,19 +1,25 @@
-"""The output options taken together: a file or stdout, a format, and how to draw."""
+"""The output options taken together: a file or stdout, a format, how to draw, and whether to open
+it in its viewer, or over SSH to tell where it is."""
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from gradscope import doing, render
-from gradscope.cli import terminal, viewer
+from gradscope.cli import terminal
 from gradscope.cli.last_target import is_first_tree
 from gradscope.cli.messages import say
 from gradscope.cli.output_options import DrawingOptions, OutputOptions
 from gradscope.errors import OutputError
-from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, LISTS, TEXTS
+from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, FORMATS, LISTS, TEXTS
 from gradscope.model.report import Report
 from gradscope.render.options import options_of
 from gradscope.render.output import STDOUT
@@ -23,6 +29,35 @@ if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
     from gradscope.cli.output_options import Display
     from gradscope.model.history import History
+
+
+def temporary(format: str | None) -> str:
+    """The name of a new file in a folder of its own, for a format of ``--format`` (a page if
+    None); it stays there for the viewer."""
+    known = FORMATS.get(format or "html")
+    suffix = known.suffixes[0] if known and known.suffixes else ".txt"
+    return str(Path(tempfile.mkdtemp(prefix="gradscope-")) / f"graph{suffix}")
+
+
+def show(path: str) -> None:
+    """Open a file with the program that the desktop has for it; say where it is if that cannot be
+    done."""
+    place = Path(path).absolute()
+    if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
+        say(f"not opened over SSH: {place}")
+    elif not _has_display():
+        say(f"not opened, there is no display: {place}")
+    elif click.launch(str(place)):
+        say(f"no program to open it with: {place}")
+
+
+def _has_display() -> bool:
+    """Whether a viewer has somewhere to show itself.
+
+    Without, ``xdg-open`` says so in ten lines, or starts a browser of text in this terminal."""
+    if sys.platform in ("darwin", "win32"):
+        return True
+    return any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")))
 
 
 @dataclass(frozen=True)
@@ -54,7 +89,7 @@ class Output:
             OutputError: the file could not be written, or its suffix names no format.
         """
         own, opened, format_name = ANSWERS[command], options.opened, options.format_name
-        path = options.output or (STDOUT if not opened else viewer.temporary(format_name))
+        path = options.output or (STDOUT if not opened else temporary(format_name))
         to_stdout = path == STDOUT
         if opened and to_stdout:
             raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
@@ -106,7 +141,7 @@ class Output:
         elif is_read and is_first_tree():
             self.remark(legend(UNICODE if self.drawing.unicode else ASCII))
         if self.is_opened:
-            viewer.show(self.destination)
+            show(self.destination)
 
     def remark(self, text: str) -> None:
         """Say something on stderr that is neither result nor error."""

@@ -181,14 +181,10 @@ def _listen() -> None:
             os.register_at_fork(before=_before_fork, after_in_parent=_after_fork)
 
 
-def _status(stream: TextIO, is_dim: bool) -> Progress:
-    return Progress(StatusLine(stream, is_dim))
-
-
 @contextmanager
 def shown(quiet: bool, in_shell: bool = False) -> Iterator[Callable[[Step], None] | None]:
     """Show what is done while the block runs; what shows a step, or None where nobody looks."""
-    with drawn(quiet, in_shell, _status) as progress:
+    with drawn(quiet, in_shell, lambda *given: Progress(StatusLine(*given))) as progress:
         yield None if progress is None else progress.tell
 
 

@@ -13,7 +13,7 @@ from gradscope.analyses.explain.narrowed import of_leaf
 from gradscope.analyses.explain.request import Explain
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
-from gradscope.cli.last_numbers import NOTE
+from gradscope.cli.last_target import NOTE
 from gradscope.cli.messages import tell_error
 from gradscope.cli.options import TargetOptions
 from gradscope.cli.output import Output

@@ -8,7 +8,23 @@ from typing import Any, cast, get_type_hints
 
 import click
 
-from gradscope.cli import help_groups, program_arguments
+from gradscope.cli import program_arguments
+
+LOOK = "What to look at"
+"""Where an option stands that no other group names."""
+
+GROUPS = {
+    "What to run": ("-m", "-c", "--let", "--eager", "--wait", "--max-size"),
+    LOOK: (),
+    "How to draw": (
+        *("--format", "--depth", "--all", "--path", "--focus", "--top", "--sort", "--by"),
+        *("--names", "--precision", "--width", "--color"),
+    ),
+    "Where to write": ("-o", "--open", "-q", "--quiet"),
+    "Other": ("--version", "--no-pager", "--help"),
+}
+"""The groups, in the order of a person's questions."""
+
 
 OF_THE_PROGRAM = "arguments"
 """The name under which a function gets the arguments of the program.
@@ -51,9 +67,15 @@ class TypedCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in groups, the same in every command."""
-        for title, records in help_groups.of(self.get_params(ctx), ctx).items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in GROUPS}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            own = (title for title, names in GROUPS.items() if {*names} & {*option.opts})
+            found[next(own, LOOK)] += [record] if record is not None else []
+        for title, records in found.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Give the program what is the program's, and click the rest."""

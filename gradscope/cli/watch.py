@@ -26,7 +26,6 @@ from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
 from gradscope.model import storage
 from gradscope.model.history import SUFFIXES, History, load
-from gradscope.model.report import Report
 from gradscope.model.rows import LogHead, Row
 from gradscope.ranks.job import Job
 from gradscope.render.answers import training
@@ -87,11 +86,13 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
     for note in notes if not is_quiet else ():
         say(note)
     log = None if path is None else Log(Path(path), LogHead(VERSION, options.every, None))
-    held = HeldAtFindings(target.describe(), _as_it_is, "warning") if options.hold else None
+    held = None
+    if options.hold:  # whose reports have their findings
+        held = HeldAtFindings(target.describe(), lambda report: (report, None), "warning")
     with ExitStack() as stack:
         stack.enter_context(memory.remembered(target, is_first))
         live = stack.enter_context(progress.drawn(is_quiet, False, LiveTraining))
-        show = _told if live is None else live.put
+        show = live.put if live is not None else lambda row: say(training.sentence(row))
         rows = _Receiver(log, None if is_quiet else show, path or target.describe())
         others = OtherProcesses()
         rank = 0 if job is None else job.rank
@@ -101,14 +102,6 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
         # What is to be said, rank 0 says, or the parent of this child.
         return Result(ending=ending)
     return _conclude(ending, rows.history, options, _reason(has_calls, others))
-
-
-def _told(row: Row) -> None:
-    say(training.sentence(row))
-
-
-def _as_it_is(report: Report) -> tuple[Report, None]:
-    return report, None  # it has its findings
 
 
 def _watched(

@@ -16,13 +16,15 @@ from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.finite_differences import (
     ELEMENTS,
     STEP,
+    Agreement,
+    Judgement,
     along,
     along_element,
     element_of,
+    judge,
     spread,
 )
 from gradscope.derivatives.forms import Form, Part, part_of
-from gradscope.derivatives.judging import Agreement, Judgement, judge
 from gradscope.derivatives.single_call import DIRECTIONS, InputGradients, SingleCall, real
 from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ import torch
 from gradscope.autograd import histogram
 from gradscope.autograd.decimals import SMALL, all_plain
 from gradscope.autograd.elements import (
+    are_the_same,
     arrives_with_memory,
     has_data,
     has_memory,
@@ -45,9 +47,33 @@ from gradscope.autograd.summary import (
 )
 from gradscope.autograd.tensors import TensorRef, elements_shown
 from gradscope.errors import Fault
-from gradscope.graphing.measured_tensor import MeasuredTensor
 from gradscope.model.plain import number
 from gradscope.model.report import GradientInfo
+
+
+class MeasuredTensor(msgspec.Struct, frozen=True, gc=False):
+    """A gradient tensor that was measured: weakly, at which version, and its entry in the table.
+
+    ``version`` is -1 where torch counts none.
+    """
+
+    # Weakly: of a gradient that somebody holds an AccumulateGrad has to make a copy for `.grad`.
+    tensor: weakref.ref[torch.Tensor]
+    version: int
+    entry: int
+
+    def is_still(self, gradient: torch.Tensor) -> bool:
+        """Whether this is that very tensor, unchanged since."""
+        is_it = self.tensor() is gradient
+        return is_it and (self.version == -1 or self.version == gradient._version)
+
+    def shows(self, gradient: torch.Tensor) -> bool:
+        """Whether a gradient is that tensor in another shape, unchanged since."""
+        one = self.tensor()
+        if one is None or self.version == -1 or gradient.is_inference() or not is_usual(one):
+            return False
+        return self.version == gradient._version and are_the_same(one, gradient)
+
 
 NOT_REACHED, NONE = 0, 1
 """Entries that every table begins with: backward never came here; it came without a gradient."""

@@ -16,6 +16,7 @@ from gradscope.autograd.summary import shown_shape
 from gradscope.autograd.tensors import grad_fn_of, is_functorch_wrapped, requires_grad
 from gradscope.autograd.walk import make_release_safe, walk
 from gradscope.errors import CaptureError, NoGraph, RootError
+from gradscope.graphing.blame import where
 from gradscope.graphing.literal import evaluate
 from gradscope.recording.events import TensorOrigin
 from gradscope.recording.names import Scopes, value_at
@@ -304,8 +305,7 @@ def without_history(tensor: torch.Tensor, shown: str, recorder: Recorder) -> Unu
         return Unusable(f"{what}: it does not require grad", hint)
     place = ""
     if made.site is not None:
-        origin = recorder.sources.origin(made.site)
-        place = f", made by `{' '.join(origin.expression.split())}` at {origin},"
+        place = f", made by {where(made.site, recorder)},"
     what = f"{what}: the tensor{place} does not require grad"
     return Unusable(what, _reason(made, tensor))
 

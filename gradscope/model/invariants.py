@@ -8,7 +8,7 @@ of torch, or of where a report comes from.  The sums of gradients are in
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 
 import msgspec
@@ -95,7 +95,8 @@ def _check_edges(graph: Graph) -> None:
     # An input slot leads to one place; what fans out is the output it leads to.
     slots: set[tuple[int, int]] = set()
     reached = [False] * size
-    for position, (source, slot, target, output) in enumerate(_edge_tuples(graph)):
+    for position, edge in enumerate(graph.edges):
+        source, slot, target, output = edge.source, edge.slot, edge.target, edge.output
         if not 0 <= source < target < size:
             rule = f"runs from {source} to {target}; edges run from a lower to a higher node id"
             fail(f"graph.edges[{position}]", rule)
@@ -113,10 +114,6 @@ def _check_edges(graph: Graph) -> None:
     # Edges only go up, so a node that is a root or has a consumer hangs on some root.
     if False in reached:
         fail(f"graph.nodes[{reached.index(False)}]", "is no root, and no edge leads to it")
-
-
-def _edge_tuples(graph: Graph) -> Iterable[tuple[int, int, int, int]]:
-    return ((edge.source, edge.slot, edge.target, edge.output) for edge in graph.edges)
 
 
 def _check_leaves(graph: Graph) -> None:

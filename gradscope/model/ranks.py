@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gradscope.model.gradients import GradientInfo
+from gradscope.model.gradients import BackwardPass, GradientInfo
 from gradscope.model.observations import Finding, TrackedBuffer
-from gradscope.model.passes import BackwardPass
 from gradscope.model.plain import Number, Struct
 
 RankState = Literal["told", "not told", "not watched"]

@@ -11,20 +11,21 @@ Names and source text are kept raw; only renderers escape.  The encoding is in
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
 
 from gradscope.model.checks import Checks
 from gradscope.model.explanation import Explanation
+from gradscope.model.gradients import Accumulation as Accumulation
+from gradscope.model.gradients import BackwardPass as BackwardPass
 from gradscope.model.gradients import GradientInfo as GradientInfo
 from gradscope.model.gradients import HalfSizes as HalfSizes
 from gradscope.model.gradients import Histogram as Histogram
 from gradscope.model.gradients import State as State
 from gradscope.model.memory import Memory
 from gradscope.model.observations import Finding, Observations
-from gradscope.model.passes import Accumulation as Accumulation
-from gradscope.model.passes import BackwardPass as BackwardPass
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.ranks import Ranks
 from gradscope.words import short_op
@@ -155,6 +156,17 @@ class Graph(Struct, frozen=True):
     def origin_of(self, node: Node) -> Origin | None:
         """The place that made this node, or None when it was not seen."""
         return None if node.origin is None else self.origins[node.origin]
+
+    def edges_to(self, ends: Mapping[int, int]) -> set[int]:
+        """The edges of all ways from the roots to tensors that are given as ``{node: output}``."""
+        found: set[int] = set()
+        passed: set[int] = set()
+        for number in range(len(self.edges) - 1, -1, -1):
+            edge = self.edges[number]  # sorted by source, so targets are decided before
+            if edge.target in passed or ends.get(edge.target) == edge.output:
+                found.add(number)
+                passed.add(edge.source)
+        return found
 
     def module_of(self, node: Node) -> str:
         """The dotted path of the module in whose call this node was made, or ""."""

@@ -17,13 +17,12 @@ from gradscope.errors import Fault, GradscopeError, RanksError, described
 from gradscope.model.ranks import RankLook
 from gradscope.model.report import Report
 from gradscope.model.request import Request
-from gradscope.ranks.agreement import StopAgreement
+from gradscope.ranks.agreement import StopAgreement, Termination
 from gradscope.ranks.board import ARRIVED, Board, NoAnswer, listen, wait_for
 from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import WAIT, Job
+from gradscope.ranks.kept_passes import PassExchange
 from gradscope.ranks.looks import look_of
-from gradscope.ranks.pass_exchange import PassExchange
-from gradscope.ranks.termination import Termination
 
 _BEAT = "rank 0 lives"
 

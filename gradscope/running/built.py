@@ -15,6 +15,7 @@ from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.analyses.doctor.saved_values import activities
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import unseen
+from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.walk import walk
 from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.blame import explain_failure
@@ -112,3 +113,17 @@ def _refuse_freed(watch: FullCapture, recorder: Recorder) -> None:
         hints = hints or ["an earlier backward call has freed it"]
         ways = "call it before backward, or let backward keep the graph: retain_graph=True"
         raise CaptureError(f"backward failed with {described(watch.failure)}", *hints, ways)
+
+
+def reached(root: torch.Tensor) -> list[torch.Tensor]:
+    """The leaves that backward from ``root`` would bring a gradient.
+
+    Raises:
+        RootError: when the root carries no gradient history.
+    """
+    recorder = Recorder.active or Recorder()
+    with unseen():
+        root = usable_root(root, "the root", "root", recorder)
+        walked = walk([edge_of(root)[0]])
+        leaves = map(leaf_of, walked.nodes)
+        return [leaf for leaf in leaves if leaf is not None]

@@ -40,8 +40,7 @@ from gradscope.recording.source import Sources
 from gradscope.running.awaited import AwaitedRoot
 from gradscope.running.create_graph import derivative
 from gradscope.running.look import listener_of
-from gradscope.running.remarks import batched, futile_reads, misfit, single
-from gradscope.running.sent_there import implicit_start
+from gradscope.running.remarks import batched, futile_reads, implicit_start, misfit, single
 from gradscope.running.several_calls import Answer, InnerCalls, cut_short, is_inner, joined
 from gradscope.running.stopped import StoppedAt
 from gradscope.target import Stopper

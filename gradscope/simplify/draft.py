@@ -67,19 +67,10 @@ class Draft:
         numbers = {made: number for number, made in enumerate(order)}
         groups = []
         for made in order:
-            parent, record = parents[made], self.groups[made]
-            groups.append(
-                Group(
-                    numbers[made],
-                    record.kind,
-                    None if parent is None else numbers[parent],
-                    record.title,
-                    record.type,
-                    record.label,
-                    record.call,
-                    record.count,
-                )
-            )
+            parent, one = parents[made], self.groups[made]
+            above = None if parent is None else numbers[parent]
+            facts = (one.title, one.type, one.label, one.call, one.count)
+            groups.append(Group(numbers[made], one.kind, above, *facts))
         return numbers, groups
 
 

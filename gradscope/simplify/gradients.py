@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gradscope.model.plain import Number
+from gradscope.model.plain import Number, number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, State
 from gradscope.simplify import Frame, Item, Link, View
 from gradscope.simplify.sums import Sums
@@ -41,8 +41,7 @@ class ViewGradients(Sums):
         there."""
         found: dict[tuple[int, int], int] = {}
         for index in self._incoming[item.id]:
-            for number in self.view.links[index].edges:
-                edge = self.graph.edges[number]
+            for edge in (self.graph.edges[one] for one in self.view.links[index].edges):
                 place = (edge.target, edge.output)
                 found[place] = found.get(place, 0) + 1
         for index in self._seeds.get(item.id, ()):
@@ -64,12 +63,12 @@ class ViewGradients(Sums):
     def link_by_rounds(self, link: Link) -> list[GradientInfo]:
         """What flows along a link inside a template, in the order of its rounds."""
         source = self.view.items[link.source]
-        round_of = {node: number for number, nodes in enumerate(source.rounds) for node in nodes}
+        round_of = {node: place for place, nodes in enumerate(source.rounds) for node in nodes}
         flows: dict[int, list[GradientInfo]] = {}
         for edge in link.edges:
-            number = round_of[self.graph.edges[edge].source]
-            flows.setdefault(number, []).append(self.backward.on_edge(edge))
-        return [combine(flows[number]) for number in sorted(flows)]
+            place = round_of[self.graph.edges[edge].source]
+            flows.setdefault(place, []).append(self.backward.on_edge(edge))
+        return [combine(flows[place]) for place in sorted(flows)]
 
     def _crossing(self, nodes: set[int]) -> GradientInfo:
         places = {
@@ -128,7 +127,4 @@ def _together(norms: Iterable[Number | None]) -> Number | None:
     if not known:
         return None
     # hypot scales before it squares: norms near the float limits neither overflow nor vanish.
-    whole = math.hypot(*known)
-    if math.isnan(whole) or any(map(math.isnan, known)):
-        return "NaN"
-    return "Infinity" if math.isinf(whole) else whole
+    return number(math.nan if any(map(math.isnan, known)) else math.hypot(*known))

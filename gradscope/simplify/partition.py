@@ -15,6 +15,8 @@ from gradscope.simplify.hierarchy import Group, Hierarchy, Template
 from gradscope.simplify.opening import Opened
 from gradscope.simplify.view import Frame, Item, Link, View
 
+_Facts = tuple[str, str, str, int | None, int]
+
 LEFT_OUT = -1
 """The group of nodes that are not drawn."""
 
@@ -204,28 +206,15 @@ class Partition:
         number = self.inside.get(members[0])
         rounds = self._rounds(fold, key, members)
         names, nodes = (tuple(name for name, _ in rounds), tuple(nodes for _, nodes in rounds))
+        where = (nodes, names, number)
         if fold is None:
             node = self.graph.nodes[members[0]]
             title = self._leaf_name(members) if node.kind == "leaf" else node.short_op
-            label, found = label_of(self.graph, node), tuple(members)
-            count = len(rounds) or 1
-            return Item(
-                position, node.kind, found, title, label, "", None, count, nodes, names, number
-            )
+            facts: _Facts = (title, label_of(self.graph, node), "", None, len(rounds) or 1)
+            return Item(position, node.kind, tuple(members), *facts, *where)
         title = fold.title if number is None else self._title(fold, self.templates[number])
-        return Item(
-            position,
-            fold.kind,
-            tuple(members),
-            title,
-            fold.label,
-            fold.type,
-            fold.call,
-            fold.count,
-            nodes,
-            names,
-            number,
-        )
+        facts = (title, fold.label, fold.type, fold.call, fold.count)
+        return Item(position, fold.kind, tuple(members), *facts, *where)
 
     def _title(self, fold: Group, template: Template) -> str:
         """What a group of all rounds is called: ``h.*.mlp``."""

@@ -18,8 +18,7 @@ from gradscope.target.cell import cell_program
 from gradscope.target.cleaning import clean
 from gradscope.target.description import Target, TargetKind, parse_target
 from gradscope.target.ending import Ending, Stopper, StopProgram, raise_interrupt
-from gradscope.target.processes import OtherProcesses
-from gradscope.target.program import Program
+from gradscope.target.program import OtherProcesses, Program
 
 __all__ = [
     "Ending",

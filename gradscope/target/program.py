@@ -3,16 +3,20 @@
 Holds what running changes in the interpreter (``sys.argv``, ``sys.path``, ``__main__``) and can put
 it back; seeds the random numbers before the program draws any, where its user asked for that, and
 imports nothing for it that the program does not.  Must not know torch, nor what the callbacks it is
-given do.
+given do.  To import torch beforehand would be simpler than to watch for it, but then a program that
+sets an environment variable before ``import torch`` would not do what it does under python.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.abc
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -20,8 +24,12 @@ from gradscope.errors import GradscopeError
 from gradscope.target.cleaning import clean, clean_printing
 from gradscope.target.description import Target
 from gradscope.target.ending import Ending, Shown, StopProgram, was_stopped
-from gradscope.target.import_watch import ImportWatch
 from gradscope.target.launch import Launch, Refused, launch
+
+try:
+    import resource
+except ImportError:  # Windows, which has no fork either
+    resource = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -238,3 +246,100 @@ def seed_torch(seed: int | None) -> None:
     """The generators of torch, on every device, once it is imported."""
     if seed is not None:
         sys.modules["torch"].manual_seed(seed)
+
+
+class ImportWatch(importlib.abc.MetaPathFinder):
+    """Calls back once: when a module is there already, or right after its import has succeeded.
+
+    Attributes:
+        failure: what the callback raised inside the program's import statement.  It has stopped
+            the program and is for the caller to raise: there it would look like the program's.
+    """
+
+    def __init__(self, module: str, then: Callable[[], None]) -> None:
+        self._module = module
+        self._then = then
+        self.failure: BaseException | None = None
+
+    def start(self) -> None:
+        """Call back at once if it is imported, else wait for it."""
+        if self._module in sys.modules:
+            self._then()
+        else:
+            # In front, because whoever finds it ends the search.
+            sys.meta_path.insert(0, self)
+
+    def stop(self) -> None:
+        """Wait no longer; harmless when not waiting."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Let the other finders find the module, and have its loader tell when it is done."""
+        if fullname != self._module:
+            return None
+        # The finders one by one: the search of importlib itself would come back to us.
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(fullname, path, target)
+            if spec is not None:
+                self._arm(spec)
+                return spec
+        return None
+
+    def _arm(self, spec: ModuleSpec) -> None:
+        loader = spec.loader
+        # A loader that takes no attributes cannot tell us; the import itself must go on.
+        if loader is None or not isinstance(getattr(loader, "__dict__", None), dict):
+            return
+
+        def exec_module(module: ModuleType) -> None:
+            # Gone before the module runs: the loader that it keeps is the real one, untouched.
+            vars(loader).pop("exec_module", None)
+            loader.exec_module(module)
+            self._imported()
+
+        # On the instance, not by a wrapping loader, so that nobody ever sees another loader.
+        vars(loader)["exec_module"] = exec_module
+
+    def _imported(self) -> None:
+        # A spec that was asked for earlier may be loaded long after the program has ended.
+        if self not in sys.meta_path:
+            return
+        self.stop()
+        try:
+            self._then()
+        except BaseException as failure:
+            self.failure = failure
+            raise StopProgram from failure
+
+
+class OtherProcesses:
+    """Whether a program has worked in other processes since this object was made."""
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+        self._used = _used_by_children()
+
+    @property
+    def is_this_one(self) -> bool:
+        """Whether this is a forked child of the process that the program was started in."""
+        return os.getpid() != self._process
+
+    @property
+    def have_run(self) -> bool:
+        """Whether children are running, or have run to their end."""
+        # Not imported here: who has started no process with it need not pay for it.
+        module = sys.modules.get("multiprocessing")
+        running = module is not None and bool(module.active_children())
+        return running or _used_by_children() > self._used
+
+
+def _used_by_children() -> int:
+    """Pages that children which have ended had mapped: no process runs without any."""
+    if resource is None:
+        return 0
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt

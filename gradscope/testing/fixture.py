@@ -1,4 +1,4 @@
-"""The assertions of the fixture ``gradscope``."""
+"""The assertions of the fixture ``gradscope``, and what the doctor found in a test."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gradscope.api import Run, diff
-from gradscope.errors import GradscopeError
-from gradscope.running.reach import reached
+from gradscope.api import Finding, Run, diff
+from gradscope.diagnose import at_least
+from gradscope.errors import GradscopeError, NoGraph
+from gradscope.running.built import reached
+from gradscope.testing.told import Examined
 from gradscope.words import count, listed, nearest
 
 if TYPE_CHECKING:
@@ -129,3 +131,28 @@ class Gradients:
         if found.verdict not in ("identical", "equal"):
             again = "pytest --gradscope-update takes what is there now"
             raise AssertionError(f"A is {saved_report}, B this test\n{found}\n{again}")
+
+
+def examined(run: Run) -> Examined | None:
+    """What was found; None where the test made no backward call."""
+    try:
+        report = run.report()
+    except NoGraph:
+        return None
+    except GradscopeError as error:
+        return Examined(problem=error.what)
+    seen = report.observations
+    if seen is None or not seen.calls:
+        return None
+    findings = [one for one in report.findings if one.severity != "information"]
+    return Examined(
+        calls=seen.calls,
+        findings=tuple(map(_line, findings)),
+        text="\n\n".join(map(str, report.findings)),
+        is_failure=at_least(findings, "warning"),
+    )
+
+
+def _line(finding: Finding) -> str:
+    place = f"{finding.location}: " if finding.location else ""
+    return f"{place}{finding.rule} {finding.message}"

@@ -112,7 +112,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
             _keep(item, Examined(problem="torch was not imported when it began"))
         return result
     from gradscope.api.recording import RecordedBlock
-    from gradscope.testing.examined import examined
+    from gradscope.testing.fixture import examined
 
     block, run = RecordedBlock(True, False, False, _ignored(item), as_test=True), None
     try:

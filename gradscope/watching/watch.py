@@ -19,16 +19,13 @@ from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
 from gradscope.recording.compiler import keep_out
 from gradscope.watching.across_ranks import Between, judged
-from gradscope.watching.arrivals import Arrivals, tidy
+from gradscope.watching.arrivals import Arrivals, ThreadCalls, in_pass, tidy
 from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.model_parameters import HasParameters, ModelParameters
-from gradscope.watching.pending import Pending
-from gradscope.watching.running_call import RunningCall
-from gradscope.watching.scalers import Scalers, kinds_of
+from gradscope.watching.pending import Pending, RunningCall
 from gradscope.watching.sinks import Sink
-from gradscope.watching.steps import Stepping, holders, note_step, sampled
+from gradscope.watching.steps import Scalers, Stepping, holders, kinds_of, note_step, sampled
 from gradscope.watching.taps import Tap, Unseen, untraced
-from gradscope.watching.threads import ThreadCalls, in_pass
 from gradscope.watching.turns import Turns
 
 _numbers = count()

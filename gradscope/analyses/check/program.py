@@ -16,9 +16,8 @@ import torch
 from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.isolation import functions_on
 from gradscope.derivatives.double_precision import Unrepeatable, value_of
-from gradscope.derivatives.finite_differences import STEP, along
+from gradscope.derivatives.finite_differences import STEP, Agreement, Judgement, along, judge
 from gradscope.derivatives.forms import FORMS, Form, is_square, part_of
-from gradscope.derivatives.judging import Agreement, Judgement, judge
 from gradscope.derivatives.single_call import ROUNDING, real
 from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import described

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gradscope.analyses.diff.comparison import Distance, EdgeDifference, LeafDifference
 from gradscope.analyses.diff.matching import Matching
-from gradscope.model.plain import Number
+from gradscope.model.plain import Number, number
 from gradscope.model.report import GradientInfo, Leaf, Report
 
 
@@ -40,11 +40,11 @@ def gradients(a: Report, b: Report, matching: Matching) -> EdgeDifferences:
 
 def _edge_pairs(a: Report, b: Report, matching: Matching) -> Iterator[tuple[int, int]]:
     """The numbers of edges that leave the same slot of the same node for the same target."""
-    known = {(edge.source, edge.slot): number for number, edge in enumerate(b.graph.edges)}
-    for number, edge in enumerate(a.graph.edges):
+    known = {(edge.source, edge.slot): place for place, edge in enumerate(b.graph.edges)}
+    for one, edge in enumerate(a.graph.edges):
         other = known.get((matching.pairs.get(edge.source, -1), edge.slot))
         if other is not None and b.graph.edges[other].target == matching.pairs.get(edge.target):
-            yield number, other
+            yield one, other
 
 
 def leaf_differences(a: Report, b: Report, matching: Matching) -> list[LeafDifference]:
@@ -94,7 +94,7 @@ def _apart(a: GradientInfo, b: GradientInfo) -> Distance | None:
         return None
     relative = absolute / max(sizes) if max(sizes) else math.inf
     return Distance(
-        (a.state, b.state), (a.norm, b.norm), _number(absolute), _number(relative), cosine, by_norm
+        (a.state, b.state), (a.norm, b.norm), number(absolute), number(relative), cosine, by_norm
     )
 
 
@@ -103,10 +103,6 @@ def _is_exact(a: GradientInfo, b: GradientInfo) -> bool:
     if a.state == b.state and a.state in ("none", "not reached", "zero"):
         return True
     return a.values is not None and b.values is not None and len(a.values) == len(b.values)
-
-
-def _number(value: float) -> Number:
-    return "Infinity" if math.isinf(value) else value
 
 
 def _seeds(a: Report, b: Report, matching: Matching) -> Iterator[EdgeDifference]:

@@ -2,7 +2,7 @@
 
 study ─► pull              call one node, or send a gradient through all, without the engine
   ├────► asked             which tensors or node the reader means
-  ├────► rules ─► formulas torch's own derivative formulas
+  ├────► rules             torch's own derivative formulas
   ├────► locals, listing   what one node does
   └────► paths, weights    what arrives along which way, and for which element of the root
 

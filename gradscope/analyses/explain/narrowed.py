@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gradscope.errors import ReportError
-from gradscope.model.between import edges_to
 from gradscope.model.explanation import Explanation, Ways, Weights
 from gradscope.model.report import Graph, Report
 from gradscope.words import listed, nearest, option
@@ -48,7 +47,7 @@ def of_leaf(report: Report, name: str, everything: bool) -> Report:
 
 
 def _narrow(graph: Graph, answer: Explanation, leaf: int, everything: bool) -> Explanation:
-    between = {graph.edges[edge].source for edge in edges_to(graph, {graph.leaves[leaf].node: 0})}
+    between = {graph.edges[edge].source for edge in graph.edges_to({graph.leaves[leaf].node: 0})}
     found = tuple(one for one in answer.ways if one.leaf == leaf)
     told = set(steps_told(graph, sorted(between), found, everything))
     return replace(

@@ -18,19 +18,16 @@ from typing import NamedTuple
 import msgspec
 import torch
 
-from gradscope.analyses.explain.amounts import amount
 from gradscope.analyses.explain.asked import End, check_node, chosen_ends
-from gradscope.analyses.explain.formulas import formulas
 from gradscope.analyses.explain.narrowed import steps_told
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, check_numbers
 from gradscope.analyses.explain.request import Explain
-from gradscope.analyses.explain.rules import Rules, constants, local_derivatives
+from gradscope.analyses.explain.rules import Rules, amount, constants, formulas, local_derivatives
 from gradscope.analyses.explain.weights import Wanted, weights
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
-from gradscope.model.between import edges_to
 from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digits
 from gradscope.model.report import Graph
 
@@ -103,7 +100,7 @@ class _Study:
 
     def _region(self, ends: Sequence[End]) -> Region:
         places = dict(end.place for end in ends)
-        edges = edges_to(self.graph, places)
+        edges = self.graph.edges_to(places)
         nodes = {self.graph.edges[edge].source for edge in edges}
         return Region(sorted(nodes | places.keys()), places, edges)
 

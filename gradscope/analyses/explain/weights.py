@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import torch
 
-from gradscope.analyses.explain.amounts import amount, zero
 from gradscope.analyses.explain.asked import End
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region
+from gradscope.analyses.explain.rules import amount, zero
 from gradscope.autograd.decimals import SMALL, shortest
 from gradscope.errors import CaptureError
 from gradscope.model.explanation import Amount, Term, Weights

@@ -14,11 +14,10 @@ from gradscope.escaping import as_json, visible
 from gradscope.model.observations import Finding
 from gradscope.model.plain import storable
 from gradscope.model.report import Report
-from gradscope.render.answers.annotations import gcc, github, relative
-from gradscope.render.answers.sarif import sarif
+from gradscope.render.answers.annotations import gcc, github, relative, sarif
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph, worst
-from gradscope.render.words.writer import Writer
+from gradscope.render.words.table import Writer
 from gradscope.words import count, duration
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")

@@ -14,9 +14,8 @@ from gradscope.render.drawing.overlay import apart
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.places import short_files
-from gradscope.render.words.table import Column, Part
+from gradscope.render.words.table import Column, Part, Writer
 from gradscope.render.words.text import shorten
-from gradscope.render.words.writer import Writer
 from gradscope.words import count, either, listed, one_line, option
 
 ROWS = 10

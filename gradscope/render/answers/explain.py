@@ -10,13 +10,11 @@ from typing import Literal, NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.notation.textbook import SIGNS
-from gradscope.render.answers.explained import Explained
+from gradscope.render.answers.explained import Explained, Rounds, between, folded, heading
 from gradscope.render.answers.explained_chain import ChainWriter
-from gradscope.render.answers.explained_jacobian import roots
-from gradscope.render.answers.explained_loops import Rounds, between, folded, heading
 from gradscope.render.answers.explained_step import StepWriter
 from gradscope.render.answers.explained_ways import LeafWriter, Operands
-from gradscope.render.answers.explained_weights import WeightWriter
+from gradscope.render.answers.explained_weights import WeightWriter, roots
 from gradscope.render.options import Options
 from gradscope.words import count, joined, option
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from gradscope.escaping import visible
 from gradscope.model.explanation import DerivativeRule, Path
 from gradscope.model.report import GradientInfo
-from gradscope.render.answers.explained import Explained
-from gradscope.render.answers.explained_loops import repeats
+from gradscope.render.answers.explained import Explained, repeats
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import cells

@@ -15,9 +15,8 @@ from gradscope.model.report import Report
 from gradscope.render.answers.holdings import HoldingGroup, Holdings
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import share, size
-from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.render.words.text import shorten
-from gradscope.render.words.writer import Writer
 from gradscope.words import count, either, listed
 
 TABLES = ("line", "module", "op", "dtype")

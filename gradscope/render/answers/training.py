@@ -16,9 +16,8 @@ from gradscope.model.rows import Row
 from gradscope.render.drawing.strip import strip
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number
-from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.render.words.text import cells, shorten
-from gradscope.render.words.writer import Writer
 from gradscope.words import count, listed, ranked
 
 FAR = 3.0

@@ -16,6 +16,8 @@ from gradscope.render.words.text import cells, markup, shorten
 LONGEST_TEXT = 400
 """Cells of any text; Graphviz refuses a file with very long ones."""
 
+INK = "#16181d"
+
 SLACK = 1.04
 """Room for a text, as a share of its width in Helvetica."""
 
@@ -76,7 +78,7 @@ def _width(letter: str, table: tuple[int, ...]) -> int:
     return _OTHERS.get(letter, 500 * cells(letter) if cells(letter) != 1 else _ANY_OTHER)
 
 
-def text(words: str, color: str, size: int = 12, bold: bool = False) -> Line:
+def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> Line:
     """Foreign text in one style; blanks at its ends are room before and after it."""
     if not words:
         return []  # Graphviz refuses a font that is around nothing

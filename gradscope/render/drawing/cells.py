@@ -71,7 +71,7 @@ class Cells:
         self.glyphs = glyphs
 
     def columns(self) -> list[Column]:
-        """The columns, with titles the terminal can show."""
+        """The columns, as wide as the options let them be."""
         width = self.scene.options.width
         folded = self.scene.is_folded
         columns = [of_folded(one, width) for one in COLUMNS] if folded else [*COLUMNS]
@@ -80,7 +80,7 @@ class Cells:
         elif width >= COMMON:
             # Beside its branches too little would be left of a leaf's name.
             columns[0] = replace(columns[0], narrowest=20)
-        return [replace(column, title=self.glyphs.text(column.title)) for column in columns]
+        return columns
 
     def of(self, row: TreeRow) -> list[Cell]:
         """The cells of a row."""
@@ -102,8 +102,8 @@ class Cells:
         expression = self._expression(item)
         if arrivals > 1:
             gap = " · " if expression[0].text else ""
-            expression += (Part(self.glyphs.text(f"{gap}sum of {arrivals:,}"), "dim", "whole"),)
-        title = Part(self.glyphs.text(self.scene.title(item)), "bold" * item.folded, _cut(item))
+            expression += (Part(f"{gap}sum of {arrivals:,}", "dim", "whole"),)
+        title = Part(self.scene.title(item), "bold" * item.folded, _cut(item))
         name = (*self.badge(item), title, *self._type(item))
         if item.template is not None:
             gradients = self.scene.gradients
@@ -139,7 +139,7 @@ class Cells:
     def _rounds(self, item: Item, infos: list[GradientInfo]) -> list[Cell]:
         """The cells of shape, value, gradient, size, bar and source of several rounds."""
         tensor = None if item.folded else self.scene.tensor(item.members[0], 0)
-        source = (Part(self.glyphs.text(self.scene.source(item)), "dim", "start"),)
+        source = (Part(self.scene.source(item), "dim", "start"),)
         if not infos:
             return [self._shape(tensor), NOTHING, NOTHING, NOTHING, NOTHING, source]
         step = self.scene.scale.step(middle(infos).norm)
@@ -150,7 +150,7 @@ class Cells:
             self._shape(tensor),
             NOTHING,
             (Part(without, BAD_INK if bad else ""),),
-            (Part(self.glyphs.text(span(infos)), ink),),
+            (Part(span(infos), ink),),
             (Part(strip(infos, ROUND_CELLS, self.glyphs), BAD_INK if bad else ink),),
             source,
         ]
@@ -160,7 +160,7 @@ class Cells:
             self._shape(tensor),
             self._value(tensor),
             *self._gradient(info, tensor),
-            (Part(self.glyphs.text(self.scene.source(item)), "dim", "start"),),
+            (Part(self.scene.source(item), "dim", "start"),),
         ]
 
     def note(self, lead: str, note: Note) -> list[Cell]:
@@ -168,10 +168,10 @@ class Cells:
         if note.across:
             return [self.across(f"{lead} ", note)]
         sign = self.glyphs.saved if note.total is None else self.glyphs.sum
-        name = (Part(f"{lead}{sign} ", "dim", "never"), Part(self.glyphs.text(note.title)))
+        name = (Part(f"{lead}{sign} ", "dim", "never"), Part(note.title))
         return [
             name,
-            (Part(self.glyphs.text(note.remark), "dim"),),
+            (Part(note.remark, "dim"),),
             self._shape(note.tensor),
             self._value(note.tensor, asked=True) if note.total is None else NOTHING,
             *self._gradient(note.total, note.tensor),
@@ -195,16 +195,16 @@ class Cells:
         return row.kind == "reference" and self.scene.is_named(item)
 
     def _expression(self, item: Item) -> Cell:
-        words = Part(self.glyphs.text(self.scene.expression(item)), "cyan")
+        words = Part(self.scene.expression(item), "cyan")
         once = item.template is not None
         more = filter(None, self.remarks(item))
-        parts = (Part(self.glyphs.text(f" · {text}"), "dim", "whole") for text in more)
+        parts = (Part(f" · {text}", "dim", "whole") for text in more)
         if not once:
             return (words, *parts)
         gap = " " if words.text else ""
-        times = Part(self.glyphs.text(f"{gap}×{self.scene.times(item):,}"), "dim", "whole")
+        times = Part(f"{gap}×{self.scene.times(item):,}", "dim", "whole")
         met = meeting(self.scene, item)
-        last = [Part(self.glyphs.text(f" · {met}"), "dim", "whole")] if met else []
+        last = [Part(f" · {met}", "dim", "whole")] if met else []
         return (words, *parts, times, *last)
 
     def remarks(self, item: Item) -> tuple[str, ...]:
@@ -234,7 +234,7 @@ class Cells:
     def _name(self, row: TreeRow, item: Item) -> Cell:
         lead = Part(row.lead, "dim", "never")
         sign, style = self._sign(row, item)
-        name = Part(self.glyphs.text(self._title(row, item)), style, _cut(item))
+        name = Part(self._title(row, item), style, _cut(item))
         badge = () if row.kind == "reference" else self.badge(item)
         number = Part(self._slots(row), "dim", "never")
         return (lead, *badge, Part(f"{sign} ", style, "never"), number, name, *self._type(item))
@@ -248,14 +248,14 @@ class Cells:
 
     def _type(self, item: Item) -> tuple[Part, ...]:
         kind = self.scene.type(item)
-        return (Part(self.glyphs.text(f" {kind}"), "dim", "whole"),) if kind else ()
+        return (Part(f" {kind}", "dim", "whole"),) if kind else ()
 
     def badge(self, item: Item) -> tuple[Part, ...]:
         """The sign of the worst finding about an item."""
         severity = self.scene.badge(item)
         if severity is None:
             return ()
-        return (Part(self.glyphs.text(f"{BADGES[severity]} "), INKS_OF[severity], "never"),)
+        return (Part(f"{BADGES[severity]} ", INKS_OF[severity], "never"),)
 
     def _title(self, row: TreeRow, item: Item) -> str:
         variable = self.scene.graph.nodes[item.members[0]].variable
@@ -299,7 +299,7 @@ class Cells:
         asked = asked or self.scene.options.values or self.scene.backward is None
         if tensor is None or not asked:
             return NOTHING
-        return (Part(self.glyphs.text(self.scene.values(tensor, tensor.shape) or "")),)
+        return (Part(self.scene.values(tensor, tensor.shape) or ""),)
 
     def _gradient(self, info: GradientInfo | None, tensor: TensorInfo | None) -> list[Cell]:
         """The cells of gradient, size and bar."""
@@ -314,7 +314,7 @@ class Cells:
         # The sign says it even where neither colour nor the word nan is noticed.
         text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
         return [
-            (Part(glyphs.text(text), BAD_INK if bad else ""),),
+            (Part(text, BAD_INK if bad else ""),),
             size_cell(info, glyphs, ink),
             (Part(self._bar(info), ink),),
         ]

@@ -13,7 +13,7 @@ from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import Round, exceptions, extremes
 from gradscope.render.words.findings import BADGES, INKS
-from gradscope.render.words.writer import Writer
+from gradscope.render.words.table import Writer
 from gradscope.simplify import Item
 from gradscope.words import count, either, option
 

@@ -7,25 +7,31 @@ harmless.  Knows nothing of layout.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from operator import attrgetter
+
+import msgspec
 
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
-from gradscope.render.drawing.boxes import Line, block, box
+from gradscope.render.drawing.boxes import INK, Line, block, box, text
 from gradscope.render.drawing.facts import meeting, opposing, residuals, saved_words
 from gradscope.render.drawing.river import profile, told
 from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import Round, exceptions, extremes, heights, odd, span
 from gradscope.render.drawing.strip import short as path_end
+from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
 from gradscope.render.words.text import shorten, wrapped
-from gradscope.simplify import Frame, Item
+from gradscope.simplify import Frame, Item, Link
+from gradscope.simplify.gradients import middle
 from gradscope.simplify.grouping import pattern
 
-INK, TEAL, GREY, FAINT = "#16181d", "#0b5370", "#4b5563", "#5b6472"
+TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"
 MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
 
@@ -63,11 +69,6 @@ _STRIP_ROOM = 156
 
 _NARROW, _BROAD = 6, 12
 """Points of a bar and the gap after it."""
-
-
-def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> Line:
-    """Foreign text in one style."""
-    return boxes.text(words, color, size, bold)
 
 
 def short(words: str, keep_end: bool = False) -> str:
@@ -114,7 +115,8 @@ class Labels:
         met = self._meeting(item)
         kept = text(saved_words(scene, item), INK, 10)
         got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
-        lines = [head, _faint(facts, GREY), *got, kept, *met, *self._bars(rounds)]
+        where = text(" · ".join(filter(None, facts)), GREY, 10)
+        lines = [head, where, *got, kept, *met, *self._bars(rounds)]
         return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
@@ -304,6 +306,57 @@ class Labels:
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}", FAINT, 10)]
 
 
-def _faint(facts: list[str], color: str) -> Line:
-    words = " · ".join(fact for fact in facts if fact)
-    return text(words, color, 10) if words else []
+WEIGHT = attrgetter("weight")
+
+
+class Arrows:
+    """The arrows of one scene."""
+
+    def __init__(self, scene: Scene, labels: Labels) -> None:
+        self.scene = scene
+        self.labels = labels
+
+    def flow(self, link: Link) -> tuple[str, dict[str, str]]:
+        """What stands beside an arrow, and how the arrow looks."""
+        scene = self.scene
+        source, target = (scene.view.items[end] for end in (link.source, link.target))
+        once = source.template is not None and source.template == target.template
+        # In a template one edge of a round stands for those of all.
+        tensor = scene.tensor_of(
+            link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
+        )
+        edges = len(link.edges) // (scene.times(source) if once else 1)
+        bundled = f" ·{edges:,}" if edges > 1 else ""
+        overlay = scene.options.overlay
+        mark = heaviest(overlay.edges if overlay else {}, link.edges)
+        if mark is not None:
+            words = mark.words + bundled
+            return words, {"color": mark.color, "fontcolor": mark.color, "penwidth": "2"}
+        if scene.gradients is None:
+            return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
+        if once:
+            return self._flow_by_rounds(link)
+        info = scene.gradients.link(link)
+        words = self.labels.gradient(info, tensor) + bundled
+        if info.state == "non-finite":
+            return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
+        if info.state != "finite":
+            return words, {"style": "dashed"}
+        place = scene.scale.fraction(info.norm)
+        return words, {"penwidth": f"{1 + 5 * place:.2f}"} if place is not None else {}
+
+    def _flow_by_rounds(self, link: Link) -> tuple[str, dict[str, str]]:
+        """The same for an arrow that stands for one in every round."""
+        gradients = self.scene.gradients
+        infos = gradients.link_by_rounds(link) if gradients else []
+        words = self.labels.range(infos)
+        if any(info.state == "non-finite" for info in infos):
+            return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
+        place = self.scene.scale.fraction(middle(infos).norm)
+        return words, {"style": "dashed"} if place is None else {"penwidth": f"{1 + 5 * place:.2f}"}
+
+
+def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
+    """The mark that matters most among some nodes or edges, if one matters."""
+    found = [marks[number] for number in numbers if number in marks] if marks else []
+    return max((one for one in found if one.weight >= 0), key=WEIGHT, default=None)

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Leaf
@@ -13,8 +12,7 @@ from gradscope.render.drawing.facts import cancelling
 from gradscope.render.drawing.parameters import unscaled
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Cell, Column, Part, Table
-from gradscope.render.words.text import Glyphs
+from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.simplify import View, meant
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.words import count, option
@@ -47,19 +45,16 @@ def _by_rounds(view: View, order: list[int]) -> Iterator[int]:
                 yield from nodes
 
 
-class LeafTable:
+class LeafTable(Writer):
     """The leaves of a scene, in the order in which a reader meets them in the tree."""
 
-    def __init__(
-        self, scene: Scene, gradients: ViewGradients, glyphs: Glyphs, order: list[int]
-    ) -> None:
+    def __init__(self, scene: Scene, gradients: ViewGradients, order: list[int]) -> None:
         """``order``: all items as they are met; leaves inside a closed one follow each other.
         Those that are not what the options focus on are left out."""
+        super().__init__(scene.options)
         self.scene = scene
-        self.options = scene.options
         self.gradients = gradients
-        self.glyphs = glyphs
-        self.columns = [replace(one, title=glyphs.text(one.title)) for one in COLUMNS]
+        self.columns: Sequence[Column] = COLUMNS
         graph = scene.graph
         positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
         nodes = _by_rounds(scene.view, order)
@@ -85,12 +80,10 @@ class LeafTable:
         shown = self.positions
         if len(shown) + 1 > most:
             shown = shown[: max(most - 2, 1)]
-        table = Table(self.columns, self.options.width, self.glyphs, self.options.color)
-        lines = list(table.lines([self.cells(position) for position in shown]))
+        lines = list(self.table(self.columns, map(self.cells, shown)))
         left = len(self.positions) - len(shown)
         if left:
-            more = f"… {count(left, 'more leaf')}: {option('all')}"
-            lines.append(self.glyphs.text(more))
+            lines.append(self.line(f"… {count(left, 'more leaf')}: {option('all')}"))
         return lines
 
     def cells(self, position: int) -> list[Cell]:
@@ -104,13 +97,13 @@ class LeafTable:
         return [
             (
                 Part(f"{self.glyphs.leaf} ", "green", "never"),
-                Part(self.glyphs.text(name), "green", "start"),
+                Part(name, "green", "start"),
             ),
             (Part(numbers.shape(leaf.tensor.shape)),),
-            (Part(self.glyphs.text(self._sum(leaf, total)), ink),),
+            (Part(self._sum(leaf, total), ink),),
             size_cell(total, self.glyphs, ink),
             (Part("" if norm is None else numbers.number(norm), ink),),
-            (Part(self.glyphs.text(grad)),),
+            (Part(grad),),
         ]
 
     def _sum(self, leaf: Leaf, total: GradientInfo) -> str:

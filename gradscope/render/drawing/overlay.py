@@ -117,9 +117,8 @@ def verdicts(checks: Checks, graph: Graph) -> Overlay:
 
 
 SEVERITIES = {
-    "information": Mark(BADGE_INKS["information"], "information", 1),
-    "warning": Mark(BADGE_INKS["warning"], "warning", 2),
-    "error": Mark(BADGE_INKS["error"], "error", 3),
+    severity: Mark(BADGE_INKS[severity], severity, weight)
+    for weight, severity in enumerate(("information", "warning", "error"), 1)
 }
 
 

@@ -93,8 +93,7 @@ def _ratio(gradient: Number | None, weight: Number | None) -> Number | None:
     """Not defined for a parameter that is 0 everywhere."""
     if gradient is None or weight is None or not float(weight):
         return None
-    ratio = float(gradient) / float(weight)
-    return ratio if math.isfinite(ratio) else "NaN" if math.isnan(ratio) else "Infinity"
+    return number(float(gradient) / float(weight))
 
 
 def _sorted(rows: list[Parameter], column: str, smallest_first: bool) -> list[Parameter]:

@@ -54,17 +54,15 @@ def _ranked(scene: Scene, wanted: set[int], top: int) -> list[tuple[Item, Gradie
     infos = ((item, scene.gradients.entering(item)) for item in scene.view.items)
     found = [(i, info) for i, info in infos if i.members[0] in wanted and info.norm is not None]
     sign = 1 if top < 0 else -1
-    found.sort(key=lambda pair: (_is_finite(pair[1]), sign * _size(pair[1]), pair[0].id))
+    found.sort(key=lambda pair: (by_size(pair[1], sign), pair[0].id))
     return found[: abs(top)]
 
 
-def _is_finite(info: GradientInfo) -> bool:
-    return info.state != "non-finite"
-
-
-def _size(info: GradientInfo) -> float:
+def by_size(info: GradientInfo, sign: int) -> tuple[bool, float]:
+    """Where a gradient stands among others by size, the smallest first for a ``sign`` of 1, the
+    largest for -1; what is not finite comes first either way."""
     size = float(info.norm or 0)
-    return size if math.isfinite(size) else 0.0
+    return info.state != "non-finite", sign * size if math.isfinite(size) else 0.0
 
 
 def _row(scene: Scene, cells: Cells, item: Item, info: GradientInfo) -> list[Cell]:
@@ -72,5 +70,5 @@ def _row(scene: Scene, cells: Cells, item: Item, info: GradientInfo) -> list[Cel
     name, expression, *rest = cells.in_full(item, info, scene.tensor(node.id, 0))
     sign, style = cells.sign(item)
     number: Cell = (Part(f"#{node.id}", "dim"),)
-    module: Cell = (Part(cells.glyphs.text(visible(scene.graph.module_of(node))), "", "start"),)
+    module: Cell = (Part(visible(scene.graph.module_of(node)), "", "start"),)
     return [number, (Part(f"{sign} ", style, "never"), *name), expression, module, *rest]

@@ -10,8 +10,8 @@ from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import strip
 from gradscope.render.words import numbers
+from gradscope.render.words.table import Writer
 from gradscope.render.words.text import shorten
-from gradscope.render.words.writer import Writer
 from gradscope.simplify.profile import SMALL, ProfileRow, ends, profile_of
 from gradscope.words import count
 

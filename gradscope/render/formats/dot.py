@@ -6,36 +6,75 @@ graphviz package quotes; :mod:`gradscope.render.drawing.labels` writes what stan
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import graphviz
 
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
-from gradscope.render.drawing import grid
-from gradscope.render.drawing.arrows import Arrows, heaviest
-from gradscope.render.drawing.boxes import LONGEST_TEXT, block, box
+from gradscope.render.drawing.boxes import INK, LONGEST_TEXT, block, box, text
 from gradscope.render.drawing.facts import most_saved, saved
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
     BORDER,
     FAINT,
-    INK,
     LEAF_GREEN,
     MAGENTA,
     TEAL,
+    Arrows,
     Labels,
+    heaviest,
     short,
-    text,
 )
 from gradscope.render.drawing.scale import STEPS, tint
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Mark, Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
-from gradscope.simplify import Frame, Item, Link
+from gradscope.simplify import Frame, Item, Link, View
 from gradscope.words import either, folding
+
+MOST_BESIDE = 8
+"""More siblings than this are wrapped, and more leaves are one box."""
+
+NARROWEST = 6
+"""Siblings of a row at least."""
+
+
+def together(view: View) -> list[list[Item]]:
+    """Leaves that only one and the same node uses, where they are many."""
+    siblings: dict[int, list[Item]] = {}
+    for item, links in zip(view.items, view.incoming(), strict=True):
+        if item.kind == "leaf" and len(links) == 1 and item.template is None:
+            siblings.setdefault(view.links[links[0]].source, []).append(item)
+    return [alike for alike in siblings.values() if len(alike) > MOST_BESIDE]
+
+
+def steps(view: View) -> Iterator[tuple[int, int]]:
+    """Pairs of items, of which the second is to stand below the first.
+
+    Siblings have the same items above them and lead to the same ones, but for leaves of their own,
+    which stand in their row with them.
+    """
+    incoming, outgoing = view.incoming(), view.outgoing()
+    ends = [[view.links[link].target for link in links] for links in outgoing]
+    own = [[end for end in some if len(incoming[end]) == 1 and not ends[end]] for some in ends]
+    siblings: dict[object, list[int]] = {}
+    for item in view.items:
+        if item.template is None and item.id not in view.roots:
+            above = frozenset(view.links[link].source for link in incoming[item.id])
+            below = frozenset(ends[item.id]) - frozenset(own[item.id])
+            siblings.setdefault((above, below), []).append(item.id)
+    for alike in siblings.values():
+        if len(alike) > MOST_BESIDE:
+            length = max(NARROWEST, math.isqrt(len(alike)))
+            rows = [alike[start : start + length] for start in range(0, len(alike), length)]
+            for row, next_row in pairwise(rows):
+                for upper, lower in zip(row, next_row, strict=False):
+                    yield (own[upper] or [upper])[0], lower
+
 
 MOST_ITEMS = 2_000
 """Layouts of more take minutes and cannot be read."""
@@ -94,9 +133,9 @@ class _Drawing:
         self.most_saved = most_saved(scene)
         self.entrances: dict[int, str] = {}
         whole = scene.options.folding.is_chosen or scene.options.overlay is not None
-        self.boxes = [] if whole else grid.together(scene.view)
+        self.boxes = [] if whole else together(scene.view)
         self.boxed = {item.id for leaves in self.boxes for item in leaves}
-        self.steps = [step for step in grid.steps(scene.view) if not self.boxed & set(step)]
+        self.steps = [step for step in steps(scene.view) if not self.boxed & set(step)]
         backward = scene.options.direction == "backward"
         self.graph = graphviz.Digraph(
             graph_attr={

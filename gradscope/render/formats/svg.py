@@ -12,9 +12,9 @@ from xml.etree.ElementTree import Element, SubElement
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.render.drawing import boxes
-from gradscope.render.drawing.boxes import width
+from gradscope.render.drawing.boxes import INK, width
 from gradscope.render.drawing.graphviz import draw
-from gradscope.render.drawing.labels import FAINT, GREY, INK, MAGENTA
+from gradscope.render.drawing.labels import FAINT, GREY, MAGENTA
 from gradscope.render.drawing.river import profile, told
 from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene

@@ -62,7 +62,7 @@ def _cells(row: Parameter, glyphs: Glyphs) -> list[Cell]:
     silent = glyphs.silent if row.state in ("none", "not reached") else ""
     norm = f"{glyphs.bad} " * bad + _number(row.gradient)
     return [
-        (Part(f"{glyphs.leaf} ", "green", "never"), Part(glyphs.text(row.name), "green", "start")),
+        (Part(f"{glyphs.leaf} ", "green", "never"), Part(row.name, "green", "start")),
         (Part(numbers.shape(row.shape)),),
         (Part(row.dtype, "dim"),),
         (Part(_number(row.weight)),),

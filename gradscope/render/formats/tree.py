@@ -12,7 +12,6 @@ Writes plain strings and styles, never markup, so that no name can act.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
@@ -32,7 +31,7 @@ from gradscope.render.drawing.spread import extremes, odd_ranks, on
 from gradscope.render.drawing.strip import strip
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Cell, Column, Part, Table
+from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.render.words.text import Glyphs
 from gradscope.simplify import Item
 from gradscope.simplify.gradients import ViewGradients, middle
@@ -126,13 +125,13 @@ class _Tree:
             # A rank without a graph of its own may have heard of the gradients of others.
             if ranks is None or self.scene.graph.nodes or not ranks.has_gradients:
                 return None
-            return RankTable(ranks, self.options, self.glyphs)
+            return RankTable(ranks, self.options)
         if self.calls is not None:
             return CallLeaves(self.scene, gradients, self.walk.order, self.calls)
-        leaves = LeafTable(self.scene, gradients, self.glyphs, self.walk.order)
+        leaves = LeafTable(self.scene, gradients, self.walk.order)
         if ranks is None or not self.scene.rank.is_compared(self.scene.backward):
             return leaves
-        return RankTable(ranks, self.options, self.glyphs, leaves.names)
+        return RankTable(ranks, self.options, leaves.names)
 
 
 ODD_INK = "yellow"
@@ -143,18 +142,15 @@ _AFTER = Column("‖.grad‖", right=True, drop=3)
 _REMARK = Column("differs", drop=2, narrowest=12, comfort=24)
 
 
-class RankTable:
+class RankTable(Writer):
     """The parameters of all ranks, in the order in which they are given."""
 
-    def __init__(
-        self, ranks: Ranks, options: Options, glyphs: Glyphs, order: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, ranks: Ranks, options: Options, order: Sequence[str] = ()) -> None:
         """``order``: names that come first, in this order."""
+        super().__init__(options)
         place = {name: index for index, name in enumerate(order)}
         self._rows = sorted(ranks.parameters, key=lambda one: place.get(one.name, len(place)))
         self._ranks = ranks
-        self._options = options
-        self._glyphs = glyphs
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -169,14 +165,10 @@ class RankTable:
             odd = [one for one in shown if self._remark(one)]
             even = [one for one in shown if not self._remark(one)]
             shown = [*odd, *even][: max(most - 2, 1)]
-        columns = [
-            replace(column, title=self._glyphs.text(column.title)) for column in self._columns()
-        ]
-        table = Table(columns, self._options.width, self._glyphs, self._options.color)
-        lines = list(table.lines([self._cells(one) for one in shown]))
+        lines = list(self.table(self._columns(), map(self._cells, shown)))
         left = len(self._rows) - len(shown)
         if left:
-            lines.append(self._glyphs.text(f"… {count(left, 'more parameter')}: -o FILE.json"))
+            lines.append(self.line(f"… {count(left, 'more parameter')}: -o FILE.json"))
         return lines
 
     def _columns(self) -> list[Column]:
@@ -187,17 +179,12 @@ class RankTable:
         return [_NAME, _SHAPE, *of_ranks, _AFTER, _REMARK]
 
     def _cells(self, one: AcrossRanks) -> list[Cell]:
-        glyphs = self._glyphs
-        remark = self._remark(one)
         return [
-            (
-                Part(f"{glyphs.leaf} ", "green", "never"),
-                Part(glyphs.text(one.name), "green", "start"),
-            ),
+            (Part(f"{self.glyphs.leaf} ", "green", "never"), Part(one.name, "green", "start")),
             (Part(numbers.shape(one.shape)),),
             *(self._each(one) if self._ranks.size <= FEW else self._extremes(one)),
             self._after(one),
-            (Part(glyphs.text(remark), ODD_INK),),
+            (Part(self._remark(one), ODD_INK),),
         ]
 
     def _after(self, one: AcrossRanks) -> Cell:
@@ -210,7 +197,7 @@ class RankTable:
     def _each(self, one: AcrossRanks) -> list[Cell]:
         known = {at.rank: at.gradient for at in one.local}
         # Of a rank that has not told, or of another call, nothing is known.
-        nothing = dict.fromkeys(one.missing, self._glyphs.silent)
+        nothing = dict.fromkeys(one.missing, self.glyphs.silent)
         return [
             self._size(known[rank]) if rank in known else (Part(nothing.get(rank, "?")),)
             for rank in range(self._ranks.size)
@@ -224,7 +211,7 @@ class RankTable:
         return (*self._size(at.gradient), Part(f" ({at.rank})", "dim"))
 
     def _size(self, info: GradientInfo) -> Cell:
-        return size_cell(info, self._glyphs, BAD_INK if info.state == "non-finite" else "")
+        return size_cell(info, self.glyphs, BAD_INK if info.state == "non-finite" else "")
 
     def _remark(self, one: AcrossRanks) -> str:
         words = [odd_ranks(one, self._ranks)]
@@ -271,9 +258,9 @@ class Calls:
     def columns(self) -> list[Column]:
         """A column for each call that has one, and the strip."""
         numbers = (self.each[place].backward.number for place in self.chosen)
-        titles = (self.glyphs.text(f"‖g‖ {number}") for number in numbers)
         is_whole = len(self.chosen) == len(self.each)  # then norms say it all
-        return [*(Column(title, right=True) for title in titles), Column("", drop=2 * is_whole)]
+        each = (Column(f"‖g‖ {number}", right=True) for number in numbers)
+        return [*each, Column("", drop=2 * is_whole)]
 
     def cells(self, infos: Sequence[GradientInfo | None]) -> list[Cell]:
         """The norms at each call, from those of all."""
@@ -302,7 +289,7 @@ class CallCells(cells.Cells):
         self.calls = calls
 
     def columns(self) -> list[Column]:
-        """The columns, with titles the terminal can show."""
+        """The columns, with one for each call."""
         node, expression, shape, *_, source = super().columns()
         return [node, expression, shape, *self.calls.columns(), source]
 
@@ -333,7 +320,7 @@ class CallLeaves(leaves.LeafTable):
     def __init__(
         self, scene: Scene, gradients: ViewGradients, order: list[int], calls: Calls
     ) -> None:
-        super().__init__(scene, gradients, calls.glyphs, order)
+        super().__init__(scene, gradients, order)
         self.calls = calls
         leaf, shape, *_ = self.columns
         self.columns = [leaf, shape, *calls.columns()]

@@ -1,13 +1,15 @@
-"""Aligned columns of text that lose whole columns, never digits, when the terminal is narrow.
+"""Lines of an answer as one terminal shows them, and aligned columns of text that lose whole
+columns, never digits, when it is narrow.
 
-Knows widths and colours, and nothing of gradients.
+Whatever is given to a writer is made visible.  Knows widths, signs and colours, and nothing of
+gradients.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal, NamedTuple
 
@@ -16,7 +18,8 @@ from rich.console import Console
 from rich.style import Style
 
 from gradscope.escaping import own_style, visible
-from gradscope.render.words.text import Glyphs, cells, shorten
+from gradscope.render.options import Options
+from gradscope.render.words.text import ASCII, UNICODE, Glyphs, cells, shorten, wrapped
 
 GAP = "  "
 
@@ -64,26 +67,38 @@ class Column:
 class Table:
     """Lays rows of cells out in a given width."""
 
-    def __init__(self, columns: Sequence[Column], width: int, glyphs: Glyphs, color: bool) -> None:
-        self.columns = columns
+    def __init__(self, columns: Iterable[Column], width: int, glyphs: Glyphs, color: bool) -> None:
+        self.columns = [replace(one, title=glyphs.text(one.title)) for one in columns]
         self.width = width
         self.glyphs = glyphs
         self.paint = painter() if color else plain
 
-    def lines(self, rows: Sequence[Sequence[Cell]]) -> Iterable[str]:
+    def lines(self, rows: Iterable[Sequence[Cell]]) -> Iterable[str]:
         """The title line and a line for every row; a row of fewer cells than columns is one cell
         that goes across them all."""
-        rows = [[_visible(cell) for cell in row] for row in rows]
-        titles = [(Part(column.title, "dim"),) for column in self.columns]
+        shown_rows = [[self._shown(cell) for cell in row] for row in rows]
+        titles: list[Cell] = [(Part(column.title, "dim"),) for column in self.columns]
         texts = [
             [cells("".join(part.text for part in cell)) for cell in row]
-            for row in rows
+            for row in shown_rows
             if len(row) == len(self.columns)
         ]
         natural = [max(column, default=0) for column in zip(*texts, strict=True)] if texts else []
         shown = self._fit(natural)
-        for row in [titles, *rows]:
+        for row in [titles, *shown_rows]:
             yield self._line(row, shown)
+
+    def _shown(self, cell: Cell) -> Cell:
+        """The cell with all its text in signs that there are: nothing of a table can act, whoever
+        filled it.
+
+        A name of millions of characters is not measured cell by cell only to be shortened then."""
+        return tuple(
+            part._replace(text=self.glyphs.text(_end(part)))
+            if len(part.text) > LONGEST or not _is_plain(part)
+            else part
+            for part in cell
+        )
 
     def _fit(self, natural: list[int]) -> dict[int, int]:
         """The width of every column that is shown; a column without content is not."""
@@ -155,18 +170,6 @@ class Table:
         return tuple(reversed(parts))
 
 
-def _visible(cell: Cell) -> Cell:
-    """The cell with all its text made visible: nothing of a table can act, whoever filled it.
-
-    A name of millions of characters is not measured cell by cell only to be shortened then."""
-    return tuple(
-        part._replace(text=visible(_end(part)))
-        if len(part.text) > LONGEST or not _is_plain(part)
-        else part
-        for part in cell
-    )
-
-
 def _is_plain(part: Part) -> bool:
     return part.text.isascii() and part.text.isprintable()
 
@@ -216,3 +219,33 @@ def _readable(style: Style, system: ColorSystem) -> Style:
 
 def _painted(text: str, style: Style, system: ColorSystem) -> str:
     return style.render(text, color_system=system)
+
+
+class Writer:
+    """Writes for the terminal that the options describe."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.glyphs = UNICODE if options.unicode else ASCII
+        self.paint = painter() if options.color else plain
+
+    def line(self, text: str, style: str = "") -> str:
+        """One line of any length."""
+        return self.paint(self.glyphs.text(text), style)
+
+    def fitted(self, text: str, style: str = "") -> str:
+        """One line, cut where the terminal ends."""
+        text = self.glyphs.text(text)
+        return self.paint(shorten(text, self.options.width, self.glyphs.ellipsis), style)
+
+    def wrapped(self, text: str, style: str = "", indent: int = 0) -> list[str]:
+        """As many lines as the text needs, all indented."""
+        lines = wrapped(self.glyphs.text(text), self.options.width - indent)
+        return [" " * indent + self.paint(line, style) for line in lines]
+
+    def table(
+        self, columns: Iterable[Column], rows: Iterable[Sequence[Cell]], indent: int = 0
+    ) -> Iterator[str]:
+        """The titles, and a line for every row, all indented."""
+        table = Table(columns, self.options.width - indent, self.glyphs, self.options.color)
+        yield from (" " * indent + line for line in table.lines(rows))
