@@ -1435,6 +1435,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("fold", A, 1, (8,)),)},
         [("GS531", "warning", 7)],
     ),
+    "a model that is trained in eval mode": (
+        {"oddities": (Oddity("eval kept", A, 3, other=B),)},
+        [("GS538", "warning", 7)],
+    ),
     "train mode in an evaluation": (
         {"oddities": (Oddity("eval undone", A, 3, other=B),)},
         [("GS537", "warning", 7)],

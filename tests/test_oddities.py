@@ -99,6 +99,13 @@ class GraphConv(nn.Module):
     def forward(self, x):
         return x @ self.weight + self.bias
 train(GraphConv(), lambda m: m(torch.randn(7, 6)).pow(2).mean())
+
+regressor = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 1))
+train(regressor, lambda m: m(torch.randn(6, 4)).pow(2).mean())
+regressor.eval()  # <- GS538
+with torch.no_grad():
+    regressor(torch.randn(6, 4))
+train(regressor, lambda m: m(torch.randn(6, 4)).pow(2).mean())
 """
 
 HEALTHY = """
@@ -209,6 +216,28 @@ class Constants(nn.Module):
         self.fade += 0.1
         return (1 - self.fade) * h + self.fade * h.tanh() * self.state
 train(Constants(), lambda m: m(torch.randn(6, 4)).pow(2).mean())
+
+class Partly(nn.Module):  # a part stays in eval mode, and history is switched off in between
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
+        self.head = nn.Sequential(nn.Dropout(0.2), nn.Linear(8, 1))
+    def forward(self, x):
+        return self.head(self.body(x))
+    def train(self, mode=True):
+        super().train(mode)
+        self.body.eval()
+        return self
+partly, fixed = Partly(), nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 1)).eval()
+switched = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 1))
+for epoch in range(3):  # in eval mode from the start; and one that is switched off and on
+    for net in (partly.train(), fixed, switched.train()):
+        train(net, lambda m: m(torch.randn(6, 4)).pow(2).mean())
+        with torch.no_grad():
+            net(torch.randn(6, 4))
+        train(net, lambda m: m(torch.randn(6, 4)).pow(2).mean())
+        with torch.no_grad():
+            net.eval()(torch.randn(6, 4))
 """
 
 

@@ -802,6 +802,12 @@ EDGES = (
         observed(plain(), oddities=(Oddity("fraction lost", A, 1, (89,)),)),
     ),
     Edge(
+        "_oddities.FEWEST_KEPT",
+        observed(plain(), oddities=(Oddity("eval kept", A, 3, other=B),)),
+        ("GS538",),
+        observed(plain(), oddities=(Oddity("eval kept", A, 2, other=B),)),
+    ),
+    Edge(
         "_oddities.FEWEST_MIXED",
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 2, (2,)),)),
         ("GS520",),

@@ -22,6 +22,9 @@ FEWEST_ZERO = 2
 FEWEST_MIXED = 2
 """Calls that mix second derivatives, before anything is said of them."""
 
+FEWEST_KEPT = 3
+"""Steps in eval mode after an evaluation, before that is told."""
+
 
 class _Words(NamedTuple):
     """What is said of one, with its expression, figures and names filled in."""
@@ -98,6 +101,14 @@ _WORDS: dict[OddityKind, _Words] = {
         "changes its running ones by data that is there to evaluate.",
         "Leave it out: `model.eval()` before the loop holds for all of it; call `model.train()` "
         "where the next epoch of training begins.",
+    ),
+    "eval kept": _Words(
+        "The model stays in eval mode after {this}, and is trained so.",
+        "trained in train mode before; {times} steps since, in eval mode{other}",
+        "In eval mode dropout drops nothing, and a batch norm uses its running statistics, which "
+        "change no more: the model is trained as another one than at first.",
+        "Call `model.train()` where training goes on, at the beginning of each epoch or at the end "
+        "of the evaluation.",
     ),
     "flag ignored": _Words(
         "{name}.requires_grad = False freezes nothing: {name} is a Module.",
@@ -266,7 +277,11 @@ def _counts(entry: Oddity) -> bool:
         return entry.figures[0] > PADDED * entry.figures[1]
     if entry.kind == "fraction lost":
         return entry.figures[0] >= LOST
-    fewest = {"zero factor": FEWEST_ZERO, "mixed derivatives": FEWEST_MIXED}
+    fewest = {
+        "zero factor": FEWEST_ZERO,
+        "mixed derivatives": FEWEST_MIXED,
+        "eval kept": FEWEST_KEPT,
+    }
     return entry.times >= fewest.get(entry.kind, 1)
 
 

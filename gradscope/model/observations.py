@@ -491,7 +491,7 @@ OddityKind = (
     | Literal["index repeated", "mixed derivatives", "backward uncalled"]
     | Literal["gradient dropped", "parameter dropped", "history dropped"]
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
-    | Literal["flag ignored", "fold", "eval undone"]
+    | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
 )
 
@@ -512,9 +512,10 @@ class Oddity(Struct, frozen=True):
     many times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so
     many hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored"
     of a module, ``name``, of which so many parameters learn.  "eval undone": a module is put in
-    train mode, and runs so without history, since ``other`` had put it in eval mode.  "none yet",
-    "none left" and "none brought": the program ended over the `.grad` of the leaf ``name``, which
-    was None; "left" where what it held had been zeroed at ``other``.
+    train mode, and runs so without history, since ``other`` had put it in eval mode.  "eval kept":
+    so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
+    ``origin``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
+    the leaf ``name``, which was None; "left" where what it held had been zeroed at ``other``.
     """
 
     kind: OddityKind

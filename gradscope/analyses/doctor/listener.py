@@ -122,9 +122,8 @@ class DoctorListener(Listener):
         self.learners.optimizers.on_step.extend(one.note_step for one in told)
         self.overwritten = Overwritten(recorder, self.learners)
         self.reads = Reads(recorder)
-        self.statistics = FrozenStatistics(
-            recorder, lambda place, at: found.tell("eval undone", place, other=at)
-        )
+        self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
+        self.learners.optimizers.on_changed.append(self.statistics.note_step)
         self.aliases = Aliases(recorder)
         self.copies = Copies()
         self.left_behind = LeftBehind(self.learners, self.copies)

@@ -48,7 +48,8 @@ class Switch(NamedTuple):
 
 
 class Switches:
-    """Where history was switched off, as of now.
+    """Where history was switched off, as of now; ``by_program`` counts how often it was, but by
+    torch itself.
 
     Args:
         sources: tells a decorator's line.
@@ -57,6 +58,7 @@ class Switches:
 
     def __init__(self, sources: Sources, aside: Callable[[], Aside]) -> None:
         self.current = Switch()
+        self.by_program = 0
         self._outer: list[Switch] = []
         self._sources = sources
         self._aside = aside
@@ -107,14 +109,18 @@ class Switches:
         elif method == "__enter__":
             self._enter(_switched_by(call.frame, call.places, self._sources), is_off)
         elif is_off:
-            self.current = _switched_by(call.frame, call.places, self._sources)
+            self._off(_switched_by(call.frame, call.places, self._sources))
 
     def _enter(self, switch: Switch, is_off: bool) -> None:
         if len(self._outer) == MAX_DEPTH:
             del self._outer[0]
         self._outer.append(self.current)
         if is_off:
-            self.current = switch
+            self._off(switch)
+
+    def _off(self, switch: Switch) -> None:
+        self.current = switch
+        self.by_program += not switch.within
 
     def _leave(self) -> None:
         # What is off again after the block was switched off before it.

@@ -1,13 +1,15 @@
-"""Running statistics of batch norms that move while the module's parameters are frozen."""
+"""Modules in train mode or eval mode where the other was meant: running statistics of batch norms
+that move while the module's parameters are frozen, a model that is evaluated in train mode, or
+trained on in eval mode."""
 
 from __future__ import annotations
 
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -44,23 +46,46 @@ class _Undone(NamedTuple):
     sequence: int
 
 
-Found = Callable[[int, int], None]
-"""Told of a place that puts a module in train mode for an evaluation, and of the place that had put
-it in eval mode."""
+class _InEval(NamedTuple):
+    """A module that the program has put in eval mode: where, how many modules had run by then, and
+    how often history had been switched off.  ``learning``: by id, its parameters, where it had
+    been trained in train mode and depends on it; else nothing."""
+
+    module: weakref.ref[nn.Module]
+    place: int
+    calls: int
+    switched: int
+    learning: frozenset[int]
+
+
+class Found(Protocol):
+    """Told of what was met at a place, with the place that it goes back to."""
+
+    def __call__(
+        self, kind: Literal["eval undone", "eval kept"], place: int, /, *, other: int = -1
+    ) -> None: ...
+
 
 _sequence = torch._C._autograd._get_sequence_nr
 
 
 class FrozenStatistics:
-    """Watches batch norms, and the calls of ``eval`` that are meant for a part of a model, or that
-    ``train`` undoes (``found`` is told)."""
+    """Watches batch norms, and the calls of ``eval`` that are meant for a part of a model.
 
-    def __init__(self, recorder: Recorder, found: Found) -> None:
+    Args:
+        recorder: knows the places.
+        found: told of calls of ``eval`` that ``train`` undoes, or that nothing undoes.
+        switched: how often the program has switched history off.
+    """
+
+    def __init__(self, recorder: Recorder, found: Found, switched: Callable[[], int]) -> None:
         self._recorder = recorder
         self._found = found
+        self._switched = switched
+        self._stepped: set[int] = set()
         self._undone: _Undone | None = None
         self._moving: TensorTable[KnownStatistics] = TensorTable(MAX_KNOWN)
-        self._in_eval: dict[int, tuple[weakref.ref[nn.Module], int, int]] = {}
+        self._in_eval: dict[int, _InEval] = {}
         self._originals: dict[str, Any] = {}
 
     def start(self) -> None:
@@ -104,11 +129,26 @@ class FrozenStatistics:
         """By id, the parameters of modules that the program has put in eval mode, and not in train
         mode since, with the place that did."""
         found: dict[int, int] = {}
-        for reference, place, _ in self._in_eval.values():
-            module = reference()
+        for known in self._in_eval.values():
+            module = known.module()
             for parameter in () if module is None else parameters_in(module):
-                found.setdefault(id(parameter), place)
+                found.setdefault(id(parameter), known.place)
         return found
+
+    def note_step(self, changed: Iterable[torch.Tensor], place: int) -> None:
+        """A step of an optimizer has changed these."""
+        ids = set(map(id, changed))
+        if len(self._stepped) < MAX_KNOWN:
+            self._stepped |= ids
+        # History was off in between: it has been evaluated, as eval mode is for.
+        kept = [
+            known
+            for known in self._in_eval.values()
+            if known.learning and known.switched < self._switched() and _is_in_eval(known)
+        ]
+        # Who keeps a part of a model in eval mode trains the others in train mode.
+        if ids and kept and ids.issubset(set[int]().union(*(known.learning for known in kept))):
+            self._found("eval kept", kept[0].place, other=place)
 
     def _switching(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -122,11 +162,24 @@ class FrozenStatistics:
                     if trains:
                         self._note_train(module, place, records)
                     elif len(self._in_eval) < MAX_KNOWN:
-                        calls = self._recorder.modules.calls
-                        self._in_eval[id(module)] = (weakref.ref(module), place, calls)
+                        self._note_eval(module, place)
             return original(module, *args, **kwargs)
 
         return switch
+
+    def _note_eval(self, module: nn.Module, place: int) -> None:
+        """The program puts a module in eval mode."""
+        known = self._in_eval.get(id(module))
+        learning = frozenset(map(id, parameters_in(module)))
+        if not module.training:
+            # Once more: what it was before the first time counts.
+            learning = known.learning if known is not None else frozenset()
+        elif learning.isdisjoint(self._stepped) or not _depends_on_mode(module):
+            learning = frozenset()
+        calls, switched = self._recorder.modules.calls, self._switched()
+        self._in_eval[id(module)] = _InEval(
+            weakref.ref(module), place, calls, switched - (not torch.is_grad_enabled()), learning
+        )
 
     def _note_train(self, module: nn.Module, place: int, records: bool) -> None:
         """The program puts a module in train mode."""
@@ -137,14 +190,21 @@ class FrozenStatistics:
             return
         if known is not None:
             # What ran in eval mode before was evaluated.
-            if known[2] == calls and any(map(_depends_on_mode, nn.Module.modules(module))):
-                self._undone = _Undone(id(module), known[1], calls, sequence)
+            if known.calls == calls and _depends_on_mode(module):
+                self._undone = _Undone(id(module), known.place, calls, sequence)
         elif undone is not None and (undone.module, undone.sequence) == (id(module), sequence):
             self._undone = undone._replace(calls=calls)
             if undone.calls < calls:
-                self._found(place, undone.evaluated_at)
+                self._found("eval undone", place, other=undone.evaluated_at)
+
+
+def _is_in_eval(known: _InEval) -> bool:
+    module = known.module()
+    return module is not None and not module.training
+
+
+_OF_MODE = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 
 
 def _depends_on_mode(module: nn.Module) -> bool:
-    is_dropout = issubclass(type(module), nn.modules.dropout._DropoutNd)
-    return is_dropout or issubclass(type(module), nn.modules.batchnorm._BatchNorm)
+    return any(issubclass(type(one), _OF_MODE) for one in nn.Module.modules(module))
