@@ -56,6 +56,7 @@ DROPPED = (
     "p.clamp(-1, 1)",
     "e.mul(0.9).add(p.data)",
     "loss.detach()",
+    "p = p - 0.1 * p.grad",
 )
 
 TAKEN = (
@@ -68,6 +69,7 @@ TAKEN = (
     "p.data.copy_(p.data.clamp(-1, 1))",
     "str(p.grad.clamp(-1, 1))",
     "x.clamp(-1, 1)",
+    "p = p.detach() * 2; e.copy_(p)",
     "e.mul_(0.9).add_(p.data, alpha=0.1)",
     "F.relu(p.data, inplace=True)",
 )
@@ -92,6 +94,46 @@ for _ in range(3):
     w.data -= 0.1 * gradient
 """
     assert told(session, text) == [("GS515", "gradient.clamp(-1, 1)")]
+
+
+REBOUND = """
+w = torch.ones(3, requires_grad=True)
+def change(p, rate=0.1):
+    p = p - rate * p.grad  # lost
+def changed(p):
+    p = p * 0.5
+    return p
+kept = []
+for step in range(3):
+    w.grad = None
+    (w * w).sum().backward()
+    with torch.no_grad():
+        change(w)
+        w.copy_(changed(w))
+        for name, p in [("w", w)]:
+            if step >= 0:
+                p = torch.clamp(p - p.grad, -1, 1)  # lost
+        for p in [w]:
+            p = p * 2
+            kept.append(p)
+        for q in [w]:
+            q = q * 2
+        kept.append(q)
+        for r in [w]:
+            for _ in range(2):
+                r = r * 2
+        for s in [w]:
+            s = s * 2
+            show = lambda: s
+        for t in [w]:
+            t = t * 2
+            dict(locals())
+"""
+
+
+def test_a_name_that_is_given_something_else_changes_no_parameter(session: Session) -> None:
+    lost = [line.strip() for line in REBOUND.splitlines() if "# lost" in line]
+    assert told(session, REBOUND) == [("GS515", line) for line in lost]
 
 
 # ---------------------------------------------------------------- who sets the rate

@@ -231,6 +231,13 @@ _WORDS: dict[OddityKind, _Words] = {
         "The result keeps its history, and takes it into whatever it goes into next.",
         "Assign what it gives: `h = h.detach()`.",
     ),
+    "name rebound": _Words(
+        "{this} changes nothing: it makes a new tensor, and gives it the name `{name}`.",
+        "nothing reads `{name}` again before it stands for something else",
+        "An assignment to a name changes what the name stands for, never the tensor that it stood "
+        "for: the parameter, or its gradient, is as it was.",
+        "Change it in place, under `torch.no_grad()`: `{name} -= ...`, or `{name}.copy_(...)`.",
+    ),
     "input no log": _Words(
         "{this} takes log-probabilities as its input, and is given probabilities.",
         "none is below 0, and they add up to 1 along dimension {0}",

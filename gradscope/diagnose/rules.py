@@ -183,7 +183,7 @@ _ALL = (
     Rule(
         "GS515",
         "result-dropped",
-        looking_for("gradient dropped", "parameter dropped", "history dropped"),
+        looking_for("gradient dropped", "parameter dropped", "history dropped", "name rebound"),
     ),
     Rule("GS516", "stale-cast", out_of_order("stale cast")),
     Rule("GS517", "index-repeated", looking_for("index repeated")),

@@ -489,7 +489,7 @@ OddityKind = (
     Literal["view", "softmax", "mean", "norm of a part", "weight learns", "own value"]
     | Literal["padding taken", "padding row", "weight drawn", "zero factor"]
     | Literal["index repeated", "mixed derivatives", "backward uncalled"]
-    | Literal["gradient dropped", "parameter dropped", "history dropped"]
+    | Literal["gradient dropped", "parameter dropped", "history dropped", "name rebound"]
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]

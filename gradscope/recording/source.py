@@ -22,6 +22,7 @@ from gradscope.filesystem import here
 from gradscope.model.report import Origin
 from gradscope.recording.compiled import COMMAND, command_line, display_name, with_inner
 from gradscope.recording.expressions import is_path, names_in
+from gradscope.recording.rebound import lost_values
 
 _BEGIN_LOOPS = [opcode.opmap[name] for name in ("GET_ITER", "FOR_ITER")]
 
@@ -61,6 +62,8 @@ class _File:
     """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
+    lost: dict[TextSpan, str] = field(default_factory=dict)
+    """Values that are assigned to a name which nothing reads again, with the name."""
 
 
 class Sources:
@@ -106,6 +109,11 @@ class Sources:
         """Whether the shown text is a statement, which says itself what it assigns to."""
         span = self.span(site)
         return span is not None and span in self._file(site.code).statements
+
+    def lost_name(self, site: Site) -> str:
+        """The name that the site's value is assigned to, if nothing reads it again; else ""."""
+        span = self.span(site)
+        return "" if span is None else self._file(site.code).lost.get(span, "")
 
     def operands(self, site: Site) -> tuple[str, ...]:
         """The names in the site's expression, longest first: ``self.w`` before ``self``."""
@@ -323,6 +331,7 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
                 file.iterated[_span(iterated)] = _span(node)
+    file.lost.update((_span(value), name) for value, name in lost_values(tree))
     return file
 
 

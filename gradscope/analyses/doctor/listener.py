@@ -128,7 +128,7 @@ class DoctorListener(Listener):
         self.copies = Copies()
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
-        self.dropped = DroppedResults()
+        self.dropped = DroppedResults(recorder.sources)
         self.parameters = Parameters(
             self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
         )

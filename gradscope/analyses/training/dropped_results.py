@@ -1,5 +1,6 @@
 """Results that nobody takes: a gradient or a parameter is computed with as if to change it, out of
-place, by a statement that drops the new tensor at once (``p.grad.clamp(-1, 1)``).
+place, by a statement that drops the new tensor at once (``p.grad.clamp(-1, 1)``), or gives it to a
+name that nothing reads again (``p = p - rate * p.grad`` in a loop over parameters).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 from torch import nn
 
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf
+from gradscope.recording.source import Site, Sources
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLACES = 1_000
@@ -22,8 +24,9 @@ MAX_PLACES = 1_000
 MAX_FOLLOWED = 1_000
 """Gradients, and what was computed of them or of parameters, that are followed."""
 
-Dropped = Literal["gradient dropped", "parameter dropped", "history dropped"]
-"""What was to be changed: a gradient, a parameter, or a result that was to lose its history."""
+Dropped = Literal["gradient dropped", "parameter dropped", "history dropped", "name rebound"]
+"""What was to be changed: a gradient, a parameter, or a result that was to lose its history; or a
+name was given the result, that had stood for one of these."""
 
 _DROP = opcode.opmap["POP_TOP"]
 _PADDING = opcode.opmap.get("CACHE", 0)
@@ -31,16 +34,18 @@ _PADDING = opcode.opmap.get("CACHE", 0)
 
 @dataclass
 class KnownDrop:
-    """A place that drops what a function gives, and what that was computed of."""
+    """A place that drops what a function gives, and what that was computed of; ``name``: that of
+    the function, or the one that was given its result."""
 
-    function: str
+    name: str
     kind: Dropped
 
 
 class DroppedResults:
     """Such places.  Each place is asked once."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
         self.known: dict[int, KnownDrop] = {}
         self._asked: set[int] = set()
         self._followed: TensorTable[Dropped] = TensorTable(MAX_FOLLOWED)
@@ -59,12 +64,22 @@ class DroppedResults:
         of = self._of(call)
         if of is None or not call.results:
             return
-        if not hasattr(torch.Tensor, f"{call.function}_") or not _is_dropped(call.frame):
-            # What is computed outside of any graph may be on its way to be put back.
-            if not call.in_graph and _are_alike(call.results[0], call.operands[0]):
-                self._followed[call.results[0]] = of
-        elif len(self.known) < MAX_PLACES:
-            self.known[call.place] = KnownDrop(call.function, of)
+        if hasattr(torch.Tensor, f"{call.function}_") and _is_dropped(call.frame):
+            self._keep(call, call.function, of)
+            return
+        result, first = call.results[0], call.operands[0]
+        if result is first or not _are_alike(result, first):
+            return
+        name = self._sources.lost_name(Site(call.frame.f_code, call.frame.f_lasti))
+        if name:
+            self._keep(call, name, "name rebound")
+        # What is computed outside of any graph may be on its way to be put back.
+        elif not call.in_graph:
+            self._followed[result] = of
+
+    def _keep(self, call: TorchCall, name: str, kind: Dropped) -> None:
+        if len(self.known) < MAX_PLACES:
+            self.known[call.place] = KnownDrop(name, kind)
 
     def _of(self, call: TorchCall) -> Dropped | None:
         first = call.operands[0]
