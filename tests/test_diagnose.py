@@ -1407,6 +1407,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS531", "warning", 7), ("GS531", "warning", 8), ("GS531", "warning", 9)],
     ),
+    "the last sample of a batch": (
+        {"oddities": (Oddity("last sample", A, 1, (0, 8), other=B),)},
+        [("GS531", "warning", 7)],
+    ),
     "a norm of each column": (
         {"oddities": (Oddity("norm of a part", A, 1, (4, 12)),)},
         [("GS532", "warning", 7)],

@@ -42,6 +42,16 @@ def attention(m):
 encoder = nn.LSTM(4, 6, batch_first=True)
 train(parts(rnn=encoder, score=nn.Linear(6, 1), fc=nn.Linear(6, 3)), attention)
 
+def windows(m):
+    states, _ = m.rnn(torch.randn(32, 10, 2))  # <- GS531
+    return F.mse_loss(m.fc(m.norm(states)[:, -1]), torch.randn(32, 1))
+train(parts(rnn=nn.LSTM(2, 8), norm=nn.LayerNorm(8), fc=nn.Linear(8, 1)), windows)
+
+def rows(m):
+    states, _ = m.rnn(torch.randn(32, 10, 2))  # <- GS531
+    return F.mse_loss(m.fc(states[-1, ...]), torch.randn(10, 1))
+train(parts(rnn=nn.GRU(2, 8, batch_first=True), fc=nn.Linear(8, 1)), rows)
+
 def classes(m):
     scores = m.b(torch.relu(m.a(torch.randn(25, 4))))
     return F.nll_loss(scores.log_softmax(0), torch.randint(0, 3, (25,)))  # <- GS531
@@ -202,6 +212,13 @@ words = nn.Embedding(8, 8, padding_idx=0)
 nn.init.normal_(words.weight)
 both = nn.LSTM(3, 4, batch_first=True, bidirectional=True)
 train(parts(rnn=both, user=nn.Embedding(8, 8, padding_idx=0), words=words), ends)
+
+def last(m):  # the last step of both layouts, and of a batch of one; the last state and feature
+    early, late = m.early(torch.randn(7, 5, 3))[0], m.late(torch.randn(5, 7, 3))
+    one = m.early(torch.randn(7, 1, 3))[0][:, -1]
+    taken = early[-1] + late[0][:, -1, :] + late[1][-1] + m.late(torch.randn(7, 3))[0][-1]
+    return (taken + early[-1, ..., -1:] + late[0][..., -1].sum() + one.sum()).pow(2).mean()
+train(parts(early=nn.GRU(3, 4), late=nn.GRU(3, 4, batch_first=True)), last)
 
 class Constants(nn.Module):
     def __init__(self):

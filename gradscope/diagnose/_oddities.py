@@ -66,6 +66,16 @@ _WORDS: dict[OddityKind, _Words] = {
         "Keep the first dimension: `x.flatten(1)`, or `x.view(len(x), -1)`, and a layer of as many "
         "inputs as one sample has.",
     ),
+    "last sample": _Words(
+        "{this} takes axis {0} for the samples, and the last of them is used as if it were the "
+        "last step.",
+        "of {1} samples the last is taken{other}; the others get no gradient through it",
+        "Without batch_first=True a recurrent network takes [steps, samples, features], with it "
+        f"[samples, steps, features]. Given the other, it goes from sample to sample. {_APART}",
+        "Where the data is [samples, steps, features], say `batch_first=True` and take "
+        "`states[:, -1]`; where it is [steps, samples, features], leave it out and take "
+        "`states[-1]`.",
+    ),
     "softmax": _Words(
         "{this} is a softmax over the samples of the batch.",
         "the dimension of {0} samples adds up to 1, and each sample is used by itself",

@@ -195,7 +195,7 @@ _ALL = (
     Rule("GS523", "losses-dropped", out_of_order("losses dropped")),
     Rule("GS524", "training-undone", out_of_order("put back"), {"GS521": "place"}),
     Rule("GS530", "summed-over-batch", terms.summed_over_batch),
-    Rule("GS531", "samples-mixed", looking_for("view", "fold", "softmax", "mean")),
+    Rule("GS531", "samples-mixed", looking_for("view", "fold", "softmax", "mean", "last sample")),
     Rule("GS532", "norm-of-a-part", looking_for("norm of a part")),
     Rule("GS533", "weight-not-detached", looking_for("weight learns")),
     Rule("GS534", "own-value-compared", looking_for("own value"), {"GS303": "place"}),

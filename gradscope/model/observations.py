@@ -486,7 +486,9 @@ class Stopped(Struct, frozen=True):
 
 
 OddityKind = (
-    Literal["view", "softmax", "mean", "norm of a part", "weight learns", "own value"]
+    Literal[
+        "view", "last sample", "softmax", "mean", "norm of a part", "weight learns", "own value"
+    ]
     | Literal["padding taken", "padding row", "weight drawn", "zero factor"]
     | Literal["index repeated", "mixed derivatives", "backward uncalled"]
     | Literal["gradient dropped", "parameter dropped", "history dropped", "name rebound"]

@@ -4,6 +4,7 @@ None."""
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,12 +28,16 @@ from gradscope.autograd.tensors import (
 from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.source import Site
+from gradscope.recording.torch_call import TorchCall, flat_tensors
 
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
 
 _MODULE_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook")
+
+_ADD = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
+"""Where every optimizer looks at what it is given."""
 
 CLIPPERS = ("clip_grad_norm_", "_clip_grads_with_norm_", "clip_grad_value_")
 
@@ -226,6 +231,21 @@ class Reads:
         result was computed at another."""
         for tensor in tensors:
             self._add(tensor, "", asked=place, result=result)
+
+    def note_refused(self, error: BaseException) -> None:
+        """An optimizer has raised this over tensors that are no leaves."""
+        user, step = None, error.__traceback__
+        while step is not None:
+            frame = step.tb_frame
+            if not self._recorder.places.is_foreign(frame.f_code):
+                user = step
+            elif frame.f_code is _ADD and user is not None:
+                group = frame.f_locals.get("param_group")
+                given = group.get("params") if isinstance(group, dict) else None
+                names = self._recorder.sources.operands(Site(user.tb_frame.f_code, user.tb_lasti))
+                for one in flat_tensors(given):
+                    self._add(one, name_in_frame(one, names, user.tb_frame))
+            step = step.tb_next
 
     def is_read(self, leaf: torch.Tensor) -> bool:
         """Whether the program has read the gradient of this leaf."""

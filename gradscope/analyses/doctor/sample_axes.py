@@ -1,9 +1,11 @@
 """Which axis of a tensor counts the samples of a batch, followed from the operations that say so.
 
-Three things put samples together that belong apart: a view that cuts through the axis, as of the
+Four things put samples together that belong apart: a view that cuts through the axis, as of the
 (2, batch, hidden) states of a recurrent network to (batch, 2 * hidden); one that makes a single row
-of the batch, which a loss then compares with the target of each sample; and a softmax or a mean
-over it, whose result is then used sample by sample.  What sums over the axis itself has meant it.
+of the batch, which a loss then compares with the target of each sample; a softmax or a mean
+over it, whose result is then used sample by sample; and a recurrent network that goes along the
+samples, which shows where the last of them is taken as if it were the last step.  What sums over
+the axis itself has meant it.
 """
 
 from __future__ import annotations
@@ -35,12 +37,14 @@ _SOFTMAX = frozenset(["softmax", "log_softmax"])
 
 
 class _Axis(NamedTuple):
-    """The axis and its length; and where something was put together over it, not yet excused."""
+    """The axis and its length; and where something was put together over it, not yet excused;
+    ``steps``: the place of the recurrent network that says so."""
 
     axis: int
     size: int
     kind: OddityKind | None = None
     place: int = -1
+    steps: int = -1
 
 
 class SampleAxes:
@@ -78,7 +82,7 @@ class SampleAxes:
         sized = [one for one in states if one.dim() == 3]
         if not is_packed and type(call.args[-1]) is bool and output.dim() == 3:
             axis = 0 if call.args[-1] else 1
-            self._axes[output] = _Axis(axis, output.shape[axis])
+            self._axes[output] = _Axis(axis, output.shape[axis], steps=call.place)
         for one in sized:
             self._axes[one] = _Axis(1, one.shape[1])
 
@@ -109,6 +113,8 @@ class SampleAxes:
             is_over = _dims(call, tensor) == {known.axis} and _is_wide(tensor, known)
             over = known._replace(kind="softmax", place=call.place)
             self._keep(out, over if is_over else known, known.axis)
+        elif known.steps >= 0 and known.size > 1 and known.axis in _last_of(call, tensor):
+            self._found.tell("last sample", known.steps, known.axis, known.size, other=call.place)
         elif storage_of(out) == storage_of(tensor) != 0:
             for one in call.results:
                 self._keep(one, known, _same_axis(tensor, one, known))
@@ -168,6 +174,22 @@ def _dims(call: TorchCall, tensor: torch.Tensor) -> set[int]:
     named = given if isinstance(given, (list, tuple)) else [given]
     dims = {one % tensor.dim() for one in named if isinstance(one, int)}
     return dims or set(range(tensor.dim()))
+
+
+def _last_of(call: TorchCall, tensor: torch.Tensor) -> set[int]:
+    """The axes of which an index takes the last, written ``-1``, and nothing else."""
+    if call.function == "select" and len(call.args) == 3:
+        return {call.args[1] % tensor.dim()} if call.args[2] == -1 else set()
+    if call.function != "getitem" or len(call.args) < 2:
+        return set()
+    index = call.args[1] if isinstance(call.args[1], tuple) else (call.args[1],)
+    whole = [one if type(one) in (int, slice) else None for one in index]
+    if index[:1] == (...,):
+        whole = [*[slice(None)] * (tensor.dim() - len(index) + 1), *whole[1:]]
+    if index[-1:] == (...,):
+        whole.pop()
+    # What an index by a tensor or by None does to the axes is another matter.
+    return set() if None in whole else {axis for axis, one in enumerate(whole) if one == -1}
 
 
 def _is_wide(tensor: torch.Tensor, known: _Axis) -> bool:
