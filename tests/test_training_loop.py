@@ -116,6 +116,8 @@ for step in range(3):
         for p in [w]:
             p = p * 2
             kept.append(p)
+        for v in [w]:
+            v = v.detach().view(3)
         for q in [w]:
             q = q * 2
         kept.append(q)

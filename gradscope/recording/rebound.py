@@ -27,15 +27,14 @@ def lost_values(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
     named = (one.names for one in nodes if isinstance(one, (ast.Global, ast.Nonlocal)))
     shared = {name for names in named for name in names}
     for scope in (tree, *(one for one in nodes if isinstance(one, _FUNCTIONS[:2]))):
-        taken = shared | _captured(scope)
-        arguments = _arguments(scope)
         loops = [one for one in _own(scope.body) if isinstance(one, _FORS)]
-        bodies = [(one.body, _bound(one.target)) for one in loops]
-        for body, names in (*bodies, (scope.body, arguments)):
-            for value, name, end in _assignments(body):
-                if name not in names - taken or any(at > end for at in _reads(body, name)):
+        bodies = [(one.body, _bound(one.target) - shared) for one in loops]
+        for body, names in (*bodies, (scope.body, _arguments(scope) - shared)):
+            for value, name, end in _assignments(body) if names else ():
+                if name not in names or any(at > end for at in _reads(body, name)):
                     continue
-                if body is scope.body or not _is_read_outside(scope, name):
+                is_read = body is not scope.body and _is_read_outside(scope, name)
+                if not is_read and name not in _captured(scope):
                     yield value, name
 
 

@@ -62,8 +62,9 @@ class _File:
     """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
-    lost: dict[TextSpan, str] = field(default_factory=dict)
-    """Values that are assigned to a name which nothing reads again, with the name."""
+    lost: dict[TextSpan, str] | None = None
+    """Values that are assigned to a name which nothing reads again, with the name; looked for when
+    they are first asked about."""
 
 
 class Sources:
@@ -113,7 +114,14 @@ class Sources:
     def lost_name(self, site: Site) -> str:
         """The name that the site's value is assigned to, if nothing reads it again; else ""."""
         span = self.span(site)
-        return "" if span is None else self._file(site.code).lost.get(span, "")
+        if span is None:
+            return ""
+        file = self._file(site.code)
+        if file.lost is None:
+            tree = _parsed(file.lines)
+            found = () if tree is None else lost_values(tree)
+            file.lost = {_span(value): name for value, name in found}
+        return file.lost.get(span, "")
 
     def operands(self, site: Site) -> tuple[str, ...]:
         """The names in the site's expression, longest first: ``self.w`` before ``self``."""
@@ -288,14 +296,20 @@ def _span(node: ast.expr | ast.stmt) -> TextSpan:
     )
 
 
+def _parsed(lines: Iterable[str]) -> ast.Module | None:
+    try:
+        return ast.parse("".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 @lru_cache(maxsize=256)
 def _indexed(lines: tuple[str, ...]) -> _File:
     # Shared by all who look in this process: to parse a file takes longer than to look at its
     # graph.
     file = _File(list(lines))
-    try:
-        tree = ast.parse("".join(lines))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parsed(lines)
+    if tree is None:
         return file  # a template, a notebook magic: expressions still work, variables do not
     for node in ast.walk(tree):
         match node:
@@ -331,7 +345,6 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
                 file.iterated[_span(iterated)] = _span(node)
-    file.lost.update((_span(value), name) for value, name in lost_values(tree))
     return file
 
 

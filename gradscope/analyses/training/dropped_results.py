@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf
+from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf, storage_of
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.torch_call import TorchCall
 
@@ -68,10 +68,11 @@ class DroppedResults:
             self._keep(call, call.function, of)
             return
         result, first = call.results[0], call.operands[0]
-        if result is first or not _are_alike(result, first):
+        if not _are_alike(result, first):
             return
         name = self._sources.lost_name(Site(call.frame.f_code, call.frame.f_lasti))
-        if name:
+        # A view, or the tensor itself under another name, was not meant to change it.
+        if name and storage_of(result) != storage_of(first):
             self._keep(call, name, "name rebound")
         # What is computed outside of any graph may be on its way to be put back.
         elif not call.in_graph:
