@@ -36,7 +36,7 @@ MAX_KNOWN = 5_000
 
 _MODULE_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook")
 
-_ADD = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
+_ADD_GROUP = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
 """Where every optimizer looks at what it is given."""
 
 CLIPPERS = ("clip_grad_norm_", "_clip_grads_with_norm_", "clip_grad_value_")
@@ -239,7 +239,7 @@ class Reads:
             frame = step.tb_frame
             if not self._recorder.places.is_foreign(frame.f_code):
                 user = step
-            elif frame.f_code is _ADD and user is not None:
+            elif frame.f_code is _ADD_GROUP and user is not None:
                 group = frame.f_locals.get("param_group")
                 given = group.get("params") if isinstance(group, dict) else None
                 names = self._recorder.sources.operands(Site(user.tb_frame.f_code, user.tb_lasti))

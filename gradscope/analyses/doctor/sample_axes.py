@@ -38,13 +38,13 @@ _SOFTMAX = frozenset(["softmax", "log_softmax"])
 
 class _Axis(NamedTuple):
     """The axis and its length; and where something was put together over it, not yet excused;
-    ``steps``: the place of the recurrent network that says so."""
+    ``network``: the place of the recurrent one that says so."""
 
     axis: int
     size: int
     kind: OddityKind | None = None
     place: int = -1
-    steps: int = -1
+    network: int = -1
 
 
 class SampleAxes:
@@ -82,7 +82,7 @@ class SampleAxes:
         sized = [one for one in states if one.dim() == 3]
         if not is_packed and type(call.args[-1]) is bool and output.dim() == 3:
             axis = 0 if call.args[-1] else 1
-            self._axes[output] = _Axis(axis, output.shape[axis], steps=call.place)
+            self._axes[output] = _Axis(axis, output.shape[axis], network=call.place)
         for one in sized:
             self._axes[one] = _Axis(1, one.shape[1])
 
@@ -113,8 +113,8 @@ class SampleAxes:
             is_over = _dims(call, tensor) == {known.axis} and _is_wide(tensor, known)
             over = known._replace(kind="softmax", place=call.place)
             self._keep(out, over if is_over else known, known.axis)
-        elif known.steps >= 0 and known.size > 1 and known.axis in _last_of(call, tensor):
-            self._found.tell("last sample", known.steps, known.axis, known.size, other=call.place)
+        elif known.network >= 0 and known.size > 1 and known.axis in _last_of(call, tensor):
+            self._found.tell("last sample", known.network, known.axis, known.size, other=call.place)
         elif storage_of(out) == storage_of(tensor) != 0:
             for one in call.results:
                 self._keep(one, known, _same_axis(tensor, one, known))
