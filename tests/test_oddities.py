@@ -217,7 +217,8 @@ def last(m):  # the last step of both layouts, and of a batch of one; the last s
     early, late = m.early(torch.randn(7, 5, 3))[0], m.late(torch.randn(5, 7, 3))
     one = m.early(torch.randn(7, 1, 3))[0][:, -1]
     taken = early[-1] + late[0][:, -1, :] + late[1][-1] + m.late(torch.randn(7, 3))[0][-1]
-    return (taken + early[-1, ..., -1:] + late[0][..., -1].sum() + one.sum()).pow(2).mean()
+    some = early[torch.tensor([1, 2]).numpy()].sum()  # an array is no single position
+    return (taken + early[-1, ..., -1:] + late[0][..., -1].sum() + one.sum() + some).pow(2).mean()
 train(parts(early=nn.GRU(3, 4), late=nn.GRU(3, 4, batch_first=True)), last)
 
 class Constants(nn.Module):

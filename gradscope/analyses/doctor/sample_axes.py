@@ -184,9 +184,9 @@ def _last_of(call: TorchCall, tensor: torch.Tensor) -> set[int]:
         return set()
     index = call.args[1] if isinstance(call.args[1], tuple) else (call.args[1],)
     whole = [one if type(one) in (int, slice) else None for one in index]
-    if index[:1] == (...,):
+    if index and index[0] is ...:
         whole = [*[slice(None)] * (tensor.dim() - len(index) + 1), *whole[1:]]
-    if index[-1:] == (...,):
+    elif index and index[-1] is ...:
         whole.pop()
     # What an index by a tensor or by None does to the axes is another matter.
     return set() if None in whole else {axis for axis, one in enumerate(whole) if one == -1}
