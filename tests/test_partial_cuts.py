@@ -175,6 +175,30 @@ def test_one_way_of_several_is_told_as_information(body: str, session: Session) 
     assert told == ([WAYS[body]] if WAYS[body] else [])
 
 
+ASTRAY = {
+    # A critic judges what was drawn, beside the condition that it was drawn for.
+    "other(d.detach()) * h": ["warning"],
+    "other(d) * h": [],
+    # What the layers give learns by this step, or the term reaches all that was cut off.
+    "last(d.detach()) * h": ["information"],
+    "other(h.detach()) * d": ["information"],
+}
+
+
+@pytest.mark.parametrize("term", ASTRAY)
+@pytest.mark.parametrize("steps", ["mine", "mine, theirs"])
+def test_a_way_into_layers_of_another_optimizer_is_a_warning(
+    term: str, steps: str, session: Session
+) -> None:
+    lines = (
+        "    h = net(x)[:, :4]; d = last(h).expand(-1, 4)\n"
+        f"    fit(({term}).square().mean() + (d - y).square().mean(), {steps})\n"
+    )
+    report = session.look(HEAD.format(body=lines), "-q", command="doctor")
+    found = [one.severity for one in report.findings if one.rule == "GS317"]
+    assert found == (ASTRAY[term] if steps == "mine" else ["information"] * bool(ASTRAY[term]))
+
+
 BLOCKS = """
 import torch
 from torch import nn

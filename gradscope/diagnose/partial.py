@@ -158,15 +158,20 @@ def way_cut_off(facts: Facts) -> Iterable[FindingDraft]:
     for place, cuts in places.items():
         leaves = list(dict.fromkeys(name for cut in cuts for name in cut.ways))
         why, remedy = why_and_remedy(cuts[0])
+        is_astray = all(cut.astray for cut in cuts)
         yield facts.finding(
-            "information",
+            "warning" if is_astray else "information",
             f"{at_place(facts, cuts[0])}{name_of(cuts[0])} cuts one way of the gradient off: "
             f"{count(len(leaves), 'parameter')} behind it learn{'s' * (len(leaves) == 1)} nothing "
             "through it.",
             location=facts.location(place),
             subject=listed(_modules(facts, leaves), 3),
             evidence=f"its inputs depend on {listed(leaves)}, which the next step changes; its "
-            "result goes into what learns, and depends on nothing",
+            + (
+                "result goes into layers that this step does not change either"
+                if is_astray
+                else "result goes into what learns, and depends on nothing"
+            ),
             why=why,
-            remedy=f"If it is meant, nothing is wrong. {remedy}",
+            remedy=remedy if is_astray else f"If it is meant, nothing is wrong. {remedy}",
         )

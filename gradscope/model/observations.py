@@ -188,7 +188,8 @@ class Cut(Struct, frozen=True):
     Function whose result does have history, and that used these leaves without being given them.
     ``terms`` made the terms that its result went into, of a loss that has several.  ``ways``:
     leaves behind it that the next step changed, and that learn by other ways, where its result went
-    into a layer.
+    into a layer; ``astray``: one with parameters that get a gradient, and that step changes none of
+    them.
 
     With ``reason`` "constant" it is a loss function that was given nothing with history: ``made``
     made its prediction, where that came of what had none; ``equal``: prediction and target held the
@@ -218,6 +219,7 @@ class Cut(Struct, frozen=True):
     shared: bool = False
     sources: tuple[int, ...] = ()
     ways: tuple[str, ...] = ()
+    astray: bool = False
 
 
 class LossTerm(Struct, frozen=True):

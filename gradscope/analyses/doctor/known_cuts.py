@@ -45,7 +45,8 @@ class KnownCut:
     of those that its result went into, where the loss has several; ``joined``: whole numbers
     were joined with others.  ``parts``, by the id of their leaf, were cut off while the rest
     learns, and ``shared`` says that one was not, at some time; ``ways``, by their id, are leaves
-    that the next step changes, and that learn by other ways only.  ``then`` is what the same line
+    that the next step changes, and that learn by other ways only; ``astray``: its results
+    went only into layers that the next step does not change.  ``then`` is what the same line
     turned the result into: ``numpy`` in ``x.detach().numpy()``; ``create_graph`` of
     ``torch.autograd.grad`` that was called with it.
 
@@ -78,6 +79,7 @@ class KnownCut:
     sources: list[KnownCut] = field(default_factory=list)
     parts: dict[int, KnownPart] = field(default_factory=dict)
     ways: dict[int, TensorRef] = field(default_factory=dict)
+    astray: bool | None = None
     more: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
     _vain: int = 0
 

@@ -49,12 +49,13 @@ class KnownTerm:
 @dataclass(eq=False)
 class _TermSuspect:
     """What a cut took out of a term, or all of a term that is a plain number; ``enters``: its
-    result went into a layer."""
+    result went into a layer, with these parameters."""
 
     cut: KnownCut
     behind: list[TensorRef]
     term: KnownTerm | None
     enters: bool = False
+    layers: list[TensorRef] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -167,11 +168,22 @@ class LostTerms:
             known.fine = True
             if suspect.enters and not suspect.cut.discrete:
                 suspect.cut.ways.update((id(leaf), TensorRef(leaf)) for leaf in starved)
+                self._note_astray(suspect, term, starved)
             return
         if not known.times:
             known.number, known.terms = call.number, call.terms
             known.leaves = list(map(TensorRef, starved))
         known.times += 1
+
+    def _note_astray(
+        self, suspect: _TermSuspect, term: KnownTerm, starved: list[torch.Tensor]
+    ) -> None:
+        """Does the term reach nothing but what stands beside the layers that took the result?"""
+        learning = {id(leaf) for leaf in living(suspect.layers)}
+        if learning:
+            is_astray = learning.isdisjoint(self._stepped)
+            is_astray &= not term.reached().issuperset(map(id, starved))
+            suspect.cut.astray = is_astray and suspect.cut.astray is not False
 
     def _place(self, node: Any) -> int:
         span = self._recorder.span_of(node._sequence_nr())
@@ -218,6 +230,19 @@ def _suspects(
     behind = list(map(TensorRef, taken.call.behind()))
     if taken.added:
         yield _TermSuspect(taken.call.cut, behind, None)
+    layers = list(_parameters_of(taken.entered, watch)) if taken.entered else []
     positions = (watch.sequences[number] for number in taken.takers - taken.added)
     for term in dict.fromkeys(term for position in positions for term in above[position]):
-        yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered))
+        yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered), layers)
+
+
+def _parameters_of(entered: Iterable[int], watch: FullCapture) -> Iterator[TensorRef]:
+    """The leaves that the layers which took a result compute with, themselves or transposed."""
+    for number in entered:
+        node = watch.walked.nodes[watch.sequences[number]]
+        for near, _ in node.next_functions:
+            if type(near).__name__ == "TBackward0":
+                near = near.next_functions[0][0]
+            leaf = None if near is None else leaf_of(near)
+            if leaf is not None:
+                yield TensorRef(leaf)

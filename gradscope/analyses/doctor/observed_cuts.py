@@ -35,6 +35,7 @@ def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
             joined=cut.joined,
             parts=tuple(_parts(listener, case, cut)),
             ways=_names(listener, case, living(cut.ways.values())),
+            astray=bool(cut.astray),
             terms=tuple(
                 origin
                 for place in cut.terms
