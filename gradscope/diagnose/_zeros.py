@@ -11,7 +11,9 @@ from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, elements
 from gradscope.diagnose._ops import HALVES, NORMALISING, RECTIFIERS, TOTALS, VIEWS
+from gradscope.model.observations import Location
 from gradscope.model.report import GradientInfo
+from gradscope.words import listed
 
 ROUNDING = 1e-5
 """A gradient this small beside what it could be is what rounding left of zero."""
@@ -166,3 +168,51 @@ def size_of(info: GradientInfo) -> float:
 
 def _is_there(info: GradientInfo) -> bool:
     return info.state == "zero" or (info.state == "finite" and info.norm is not None)
+
+
+def empty_weights(facts: Facts) -> dict[int, tuple[str, Location]]:
+    """The leaves that are weights of nothing but zeros, each with its name and the line that filled
+    it; a bias of zeros is ordinary."""
+    learners = {one.leaf: one for one in facts.seen.learners if one.leaf is not None}
+    found = {}
+    for number, leaf in enumerate(facts.graph.leaves):
+        if leaf.norm == 0 and number in learners and len(leaf.tensor.shape) > 1:
+            learner = learners[number]
+            filled_at = learner.made if learner.initialised is None else learner.initialised
+            place = facts.location(filled_at)
+            if place is not None:
+                found[leaf.node] = learner.name, place
+    return found
+
+
+def layers_before(facts: Facts, node: int) -> set[int]:
+    """The weights that a node's operands were computed with last, on each way to it."""
+    weights, pending, seen = set[int](), [*facts.below(node)], set[int]()
+    while pending:
+        below = pending.pop()
+        if below in seen:
+            continue
+        seen.add(below)
+        near = {leaf for one in facts.below(below) for leaf in _behind_views(facts, one)}
+        weights |= near
+        if not near:
+            pending += facts.below(below)
+    return weights
+
+
+def _behind_views(facts: Facts, node: int) -> Iterable[int]:
+    while facts.op(node) in VIEWS:
+        node = next(iter(facts.below(node)))
+    one = facts.graph.nodes[node]
+    if one.kind == "leaf" and one.outputs[0] is not None and len(one.outputs[0].shape) > 1:
+        yield node
+
+
+def in_order(places: dict[str, Location]) -> list[tuple[str, Location]]:
+    """Parameters by the lines that filled them."""
+    return sorted(places.items(), key=lambda one: (one[1].file, one[1].line, one[0]))
+
+
+def filled(starts: Iterable[tuple[str, Location]]) -> str:
+    """The parameters of zeros, each with that line."""
+    return f"filled with zeros: {listed(f'{name} at {place}' for name, place in starts)}"

@@ -15,8 +15,17 @@ from gradscope.diagnose._trend import (
     starving_line,
     trends,
 )
-from gradscope.diagnose._zeros import Zeros, all_zero, is_hinge, size_of
-from gradscope.model.observations import Activity
+from gradscope.diagnose._zeros import (
+    Zeros,
+    all_zero,
+    empty_weights,
+    filled,
+    in_order,
+    is_hinge,
+    layers_before,
+    size_of,
+)
+from gradscope.model.observations import Activity, Location
 from gradscope.words import count
 
 EXPLODED = 1e4
@@ -150,21 +159,35 @@ def dead_units(facts: Facts) -> Iterable[FindingDraft]:
         samples = elements(output.shape) // max(units, 1)
         if (units < FEWEST_UNITS or samples < FEWEST_SAMPLES) and not is_off:
             continue
+        starts = _zeros_before(facts, node)
         yield facts.warning(
-            f"The units of {facts.words(node)} are dead.",
+            f"The units of {facts.words(node)} are dead"
+            + (": the layer before it is filled with zeros." if starts else "."),
             node,
+            # Of what is zero from the start, that line is the one to change.
+            location=starts[0][1] if starts else None,
             evidence=(
                 f"{max(share, is_off):.0%} of {count(units, 'unit')} are inactive for every one of "
                 f"{count(samples, 'sample')}",
+                *([filled(starts)] if starts else []),
                 *_passed(facts, node),
             ),
             why="Where a unit is inactive its gradient is 0, so nothing brings it back.",
-            remedy="Look at the bias and the scale of the layer before it, lower the learning "
+            remedy="Begin with small random numbers: only the last layer, or one that is added to "
+            "something else, may begin at zero."
+            if starts
+            else "Look at the bias and the scale of the layer before it, lower the learning "
             "rate, or use LeakyReLU or GELU, which pass a gradient everywhere.",
             # Where zeros go in and zeros come out, units are not dead.
             nodes=(node, *_next_above(facts, node)),
             of_values=True,
         )
+
+
+def _zeros_before(facts: Facts, node: int) -> list[tuple[str, Location]]:
+    """The weights of zeros before a layer of ReLU, where it has no others."""
+    empty, weights = facts.once(empty_weights), layers_before(facts, node)
+    return in_order(dict(map(empty.__getitem__, weights))) if weights <= empty.keys() else []
 
 
 def _is_off(facts: Facts, node: int) -> bool:

@@ -14,7 +14,16 @@ from gradscope.diagnose._ops import (
     SAMPLES,
     STEPS,
 )
-from gradscope.diagnose._zeros import Zeros, all_zero, is_hinge, size_of, zeroing
+from gradscope.diagnose._zeros import (
+    Zeros,
+    all_zero,
+    empty_weights,
+    filled,
+    in_order,
+    is_hinge,
+    size_of,
+    zeroing,
+)
 from gradscope.model.observations import Location
 from gradscope.words import count, listed
 
@@ -119,33 +128,21 @@ _STEP_REMEDY = (
 def _starts(facts: Facts, node: int) -> list[tuple[str, Location]]:
     """The parameters of zeros that both factors of a product come from, each with the line that
     filled it; none unless each factor has one."""
-    learners = {one.leaf: one for one in facts.seen.learners if one.leaf is not None}
-    empty = {
-        leaf.node: learners[number]
-        for number, leaf in enumerate(facts.graph.leaves)
-        # A bias of zeros is ordinary; a factor is zero for what it was multiplied with.
-        if leaf.norm == 0 and number in learners and len(leaf.tensor.shape) > 1
-    }
+    empty = facts.once(empty_weights)
     found: dict[str, Location] = {}
     for target in facts.below(node):
-        places = {}
-        for leaf in facts.reachable([target]) & empty.keys():
-            filled = empty[leaf].initialised
-            place = facts.location(empty[leaf].made if filled is None else filled)
-            if place is not None:
-                places[empty[leaf].name] = place
+        places = dict(empty[leaf] for leaf in facts.reachable([target]) & empty.keys())
         if not places:
             return []
         found |= places
-    return sorted(found.items(), key=lambda one: (one[1].file, one[1].line, one[0]))
+    return in_order(found)
 
 
 def _told(facts: Facts, node: int, starts: list[tuple[str, Location]]) -> Iterable[str]:
     """The same in words, and where the product is."""
     product = facts.location(facts.graph.nodes[node].origin)
     if starts and product is not None:
-        filled = (f"{name} at {place}" for name, place in starts)
-        yield f"filled with zeros: {listed(filled)}"
+        yield filled(starts)
         yield f"multiplied at {product}"
 
 
