@@ -77,6 +77,10 @@ TOLD: dict[str, list[tuple[str, str]]] = {
     "m = last(net(x)[:, :4]).mean(); k = net(x).mean().item(); fit(m + 0.5 * k, mine)": [
         ("GS303", "net(x).mean().item()")
     ],
+    "g = 0.5; m = last(net(x)[:, :4]).mean(); fit(m - net(x).mean().item() * g, mine)": [
+        ("GS303", "net(x).mean().item()")
+    ],
+    "m = last(net(x)[:, :4]).mean(); fit(m * net(x).mean().item() + 0.5, mine)": [],
     "m = {'a': last(net(x)[:, :4]).mean()}; m['b'] = net(x).mean().item(); "
     "fit(m['a'] - m['b'] * 2, mine)": [("GS303", "net(x).mean().item()")],
     "m = [last(net(x)[:, :4]).mean()]; m.append(float(net(x).mean())); fit(sum(m), mine)": [

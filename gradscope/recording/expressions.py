@@ -19,8 +19,8 @@ def names_in(expression: str) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: (-len(name), name)))
 
 
-def summands(expression: str) -> list[tuple[str, ...]]:
-    """The names in each of the terms that an expression, or ``x += ...``, adds up."""
+def summands(expression: str) -> list[str]:
+    """The terms that an expression, or ``x += ...``, adds up."""
     try:
         body = ast.parse(expression.strip()).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -32,7 +32,7 @@ def summands(expression: str) -> list[tuple[str, ...]]:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
             pending += [node.left, node.right]
         else:
-            found.append(names_in(ast.unparse(node)))
+            found.append(ast.unparse(node))
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numbers
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from types import FrameType
 from typing import Any
@@ -126,16 +126,31 @@ class PlainNumbers:
         if not any(found) and site is not None and call.user is not None:
             names = self._sources.operands(site)
             found = [self._calls_of(value_in_frame(name, call.user)) for name in names]
+            if not any(found):
+                terms = summands(self._sources.origin(site).expression)
+                found = list(self._made_within(terms, call.user, call))
             if not any(found) and self._arrays:
-                text = self._sources.origin(site).expression
-                found = list(self._behind_arrays(summands(text), call.user))
+                found = list(self._behind_arrays(map(names_in, terms), call.user))
         return [one for calls in found for one in calls]
 
     def _calls_of(self, value: object) -> list[CutCall]:
         return self._known[id(value)][1] if id(value) in self._known else []
 
+    def _made_within(
+        self, terms: list[str], frame: FrameType, call: TorchCall
+    ) -> Iterator[list[CutCall]]:
+        """Those whose number is made within a term which is a number itself, as 2 * x.item()."""
+        for _, calls in islice(reversed(self._known.values()), MAX_READ):
+            site = call.places.site(calls[0].cut.place)
+            made = "" if site is None else self._sources.origin(site).expression
+            for term in terms:
+                beside = term.replace(made, "0") if made else term
+                values = [value_in_frame(name, frame) for name in names_in(beside)]
+                if beside != term and not any(isinstance(one, torch.Tensor) for one in values):
+                    yield calls
+
     def _behind_arrays(
-        self, terms: list[tuple[str, ...]], frame: FrameType
+        self, terms: Iterable[tuple[str, ...]], frame: FrameType
     ) -> Iterator[list[CutCall]]:
         """Those behind the arrays that terms were computed from which are numbers."""
         for names in terms:
