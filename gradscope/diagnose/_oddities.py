@@ -39,6 +39,10 @@ _APART = (
     "What a sample gives then depends on the others in its batch, and its gradient goes to them "
     "as well; alone it gives something else."
 )
+_DROPS = (
+    "A function knows nothing of the mode of the module that calls it. Each evaluation leaves out "
+    "other elements at random, so that the same input gives something else each time."
+)
 _NEVER = "No optimizer holds it, and no gradient reaches it: it stays as it was made."
 _PARAMETER = "Make it a Parameter: `self.weight = nn.Parameter(...)`."
 
@@ -119,6 +123,19 @@ _WORDS: dict[OddityKind, _Words] = {
         "change no more: the model is trained as another one than at first.",
         "Call `model.train()` where training goes on, at the beginning of each epoch or at the end "
         "of the evaluation.",
+    ),
+    "dropout kept": _Words(
+        "{this} drops in eval mode, too.",
+        "`training` is not given, and is then True; called in a {name} in eval mode",
+        _DROPS,
+        "Give it the mode of the module: `F.dropout(x, p, training=self.training)`; or use an "
+        "`nn.Dropout`.",
+    ),
+    "attention drops": _Words(
+        "{this} drops in eval mode, too.",
+        "`dropout_p` is above 0; called in a {name} in eval mode",
+        _DROPS,
+        "Let the mode of the module decide: `dropout_p=self.p if self.training else 0.0`.",
     ),
     "flag ignored": _Words(
         "{name}.requires_grad = False freezes nothing: {name} is a Module.",

@@ -494,6 +494,7 @@ OddityKind = (
     | Literal["gradient dropped", "parameter dropped", "history dropped", "name rebound"]
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
+    | Literal["dropout kept", "attention drops"]
     | Literal["none yet", "none left", "none brought"]
 )
 
@@ -516,8 +517,9 @@ class Oddity(Struct, frozen=True):
     of a module, ``name``, of which so many parameters learn.  "eval undone": a module is put in
     train mode, and runs so without history, since ``other`` had put it in eval mode.  "eval kept":
     so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
-    ``origin``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
-    the leaf ``name``, which was None; "left" where what it held had been zeroed at ``other``.
+    ``origin``.  "dropout kept" and "attention drops" in the forward of a module of class ``name``
+    that is in eval mode.  "none yet", "none left" and "none brought": the program ended over the
+    `.grad` of the leaf ``name``, which was None; "left" where it had been zeroed at ``other``.
     """
 
     kind: OddityKind
