@@ -123,8 +123,10 @@ class TrackedParameter(Struct, frozen=True):
     program does not change it by hand.  ``thawed``: it was frozen when an
     optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``loaded``: the
     program has copied other numbers into it.  ``evaluated``: the program has put a module that
-    holds it in eval mode last.  ``size`` is the 2-norm of its values at the end,
-    where other ranks have it as well.  ``lazy``: its module has seen no input, and it has no shape.
+    holds it in eval mode last.  ``handled``: the program reads its gradient, or changes it by hand.
+    ``root`` numbers the modules that lie in no other one.  ``size`` is the 2-norm of its values at
+    the end, where other ranks have it as well.  ``lazy``: its module has seen no input, and it has
+    no shape.
     ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
     is a part of is in the graph; ``result`` is where a function that was given it computed what
     does not depend on it.
@@ -152,6 +154,8 @@ class TrackedParameter(Struct, frozen=True):
     thawed_at: int | None = None
     loaded: bool = False
     evaluated: bool = False
+    handled: bool = False
+    root: int | None = None
     size: Number | None = None
     lazy: bool = False
     asked: int | None = None

@@ -138,4 +138,6 @@ def _learner(
         thawed_at=None if thawed is None else case.origins.of_place(thawed),
         loaded=known.is_loaded(tensor),
         evaluated=id(tensor) in case.evaluated,
+        handled=listener.reads.is_read(tensor) or known.births.is_edited(tensor),
+        root=next((at for at, one in enumerate(case.owners) if one is owner), None),
     )

@@ -1,0 +1,70 @@
+"""Mistakes that are made every day and that nothing raises for, each as a small program: it is told
+at the line that is marked, and nothing else is; where no line is marked, nothing is told."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.looking import Session
+
+HEAD = """
+import copy, random, torch, torch.nn as nn, torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+
+def net(first=4, last=3):
+    return nn.Sequential(nn.Linear(first, 8), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, last))
+
+def batch():
+    return torch.randn(8, 4), torch.randint(3, (8,))
+
+def learn(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+BESIDE = """
+a, b = net(4, 8), net(8, 3)
+{before}
+optimizer = torch.optim.Adam({held}.parameters()){mark}
+for _ in range(4):
+    x, y = batch()
+    learn(optimizer, F.cross_entropy(b(a(x)), y))
+    {after}
+"""
+
+
+def beside(held: str, mark: str = "", before: str = "pass", after: str = "pass") -> str:
+    """Two modules, one made beside the other, of which an optimizer holds one."""
+    return BESIDE.format(held=held, mark=mark and f"  # <- {mark}", before=before, after=after)
+
+
+PROGRAMS = {
+    "an encoder that is left out": beside("b", "GS307"),
+    "a decoder that is left out": beside("a", "GS307"),
+    "an encoder that was loaded": beside("b", before="a.load_state_dict(net(4, 8).state_dict())"),
+    "an encoder in eval mode": beside("b", before="a.eval()"),
+    "an encoder that learns by hand": beside(
+        "b", after="for p in a.parameters(): p.data -= 0.1 * p.grad; p.grad = None"
+    ),
+    "a part of one module": beside("b", before="both = nn.Sequential(a, b)"),
+    "an encoder that nothing random fills": beside(
+        "b",
+        before="for p in list(a): p.__dict__['_parameters'] = "
+        "{k: nn.Parameter(v.detach() + 0) for k, v in p._parameters.items()}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_everyday_mistake(name: str, session: Session) -> None:
+    text = HEAD + PROGRAMS[name]
+    path = session.write(text)
+    report = session.look_at(str(path), "-q", "--steps", "all", command="doctor")
+    found = [one for one in report.findings if one.severity != "information"]
+    told = [(one.rule, one.location and one.location.line) for one in found]
+    lines = enumerate(path.read_text("utf-8").splitlines(), 1)
+    assert told == [(rule[1], at) for at, line in lines if (rule := re.search(r"<- (\w+)", line))]
