@@ -1447,6 +1447,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("eval undone", A, 3, other=B),)},
         [("GS537", "warning", 7)],
     ),
+    "a state that stays in its file": (
+        {"oddities": (Oddity("state unread", A, name="optimizer", other=B),)},
+        [("GS522", "warning", 7)],
+    ),
     "dropout that is told no mode": (
         {"oddities": (Oddity("dropout kept", A), Oddity("attention drops", B, name="Net"))},
         [("GS539", "warning", 7), ("GS539", "warning", 8)],

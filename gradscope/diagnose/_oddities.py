@@ -137,6 +137,14 @@ _WORDS: dict[OddityKind, _Words] = {
         _DROPS,
         "Let the mode of the module decide: `dropout_p=self.p if self.training else 0.0`.",
     ),
+    "state unread": _Words(
+        "The model is loaded from this file, and the state of its optimizer is not.",
+        "`{name}` in the file is the state of an optimizer like the one that steps{other}, which "
+        "begins without any",
+        "Momentum and the running means of Adam begin anew, and the learning rate is the one that "
+        "the optimizer was made with, not the one that the training had come to.",
+        'Load it as well, before the first step: `optimizer.load_state_dict(saved["{name}"])`.',
+    ),
     "flag ignored": _Words(
         "{name}.requires_grad = False freezes nothing: {name} is a Module.",
         "{0} of its parameters require grad, get gradients, and are in an optimizer",

@@ -498,7 +498,7 @@ OddityKind = (
     | Literal["gradient dropped", "parameter dropped", "history dropped", "name rebound"]
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
-    | Literal["dropout kept", "attention drops"]
+    | Literal["dropout kept", "attention drops", "state unread"]
     | Literal["none yet", "none left", "none brought"]
 )
 
@@ -522,8 +522,10 @@ class Oddity(Struct, frozen=True):
     train mode, and runs so without history, since ``other`` had put it in eval mode.  "eval kept":
     so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
     ``origin``.  "dropout kept" and "attention drops" in the forward of a module of class ``name``
-    that is in eval mode.  "none yet", "none left" and "none brought": the program ended over the
-    `.grad` of the leaf ``name``, which was None; "left" where it had been zeroed at ``other``.
+    that is in eval mode.  "state unread": of a file the model was loaded, and not the state of the
+    optimizer beside it, ``name``, that steps at ``other``.  "none yet", "none left" and "none
+    brought": the program ended over the `.grad` of the leaf ``name``, which was None; "left" where
+    it had been zeroed at ``other``.
     """
 
     kind: OddityKind

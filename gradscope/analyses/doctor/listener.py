@@ -50,6 +50,7 @@ from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
 from gradscope.analyses.training.overwritten import Overwritten
 from gradscope.analyses.training.repeated_modules import Repeats
+from gradscope.analyses.training.resumed import Resumed
 from gradscope.analyses.training.statistics import FrozenStatistics
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.isolation import functions_off
@@ -126,6 +127,11 @@ class DoctorListener(Listener):
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
         self.learners.optimizers.on_changed.append(self.statistics.note_step)
+        self.resumed = Resumed(
+            recorder, lambda at, key, by: found.tell("state unread", at, name=key, other=by)
+        )
+        self.learners.on_copied = self.resumed.note_copied
+        self.learners.optimizers.on_begin = self.resumed.note_step
         self.aliases = Aliases(recorder)
         self.copies = Copies()
         self.left_behind = LeftBehind(self.learners, self.copies)
@@ -152,6 +158,7 @@ class DoctorListener(Listener):
         """Install what else is needed."""
         self.learners.start()
         self.statistics.start()
+        self.resumed.start()
         self.alterations.start(self.recorder.places)
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
@@ -161,6 +168,7 @@ class DoctorListener(Listener):
         self.parameters.stop()
         self.switches.stop()
         self.alterations.stop()
+        self.resumed.stop()
         self.statistics.stop()
         self.learners.stop()
 

@@ -71,6 +71,7 @@ class Optimizers:
         on_given: told of leaves that hold a gradient no backward call has brought them.
         on_step: told of the tensors of each step.
 
+    ``on_begin`` is told of each optimizer that is about to step, with its tensors and the place.
     ``on_changed`` are told of the tensors that a step has changed, and of its place; ``on_idle`` of
     the place of a step that finds no gradient it has not used, while others wait.  ``codes`` are
     the functions that step, and those that call them.
@@ -90,6 +91,7 @@ class Optimizers:
         self.rates = Rates()
         self.on_step = [on_step]
         self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
+        self.on_begin: Callable[[Any, Sequence[torch.Tensor], int], None] | None = None
         self.on_idle: Callable[[int], None] | None = None
         self.members, self._numbers = Members(), Numbers()
         self.renewed, self.drops = Renewed(self.order), HandDrops(self.order)
@@ -201,6 +203,8 @@ class Optimizers:
         self.rates.step(optimizer, number, self._place(frame), made, setters)
         for told in self.on_step:
             told(tensors)
+        if self.on_begin is not None:
+            self.on_begin(optimizer, tensors, self._place(frame))
         # A closure brings the gradients during the step.
         if not given:
             if self.on_idle is not None and self.order.is_idle(tensors):
