@@ -1447,6 +1447,14 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("eval undone", A, 3, other=B),)},
         [("GS537", "warning", 7)],
     ),
+    "a closure that brings nothing": (
+        {"disorders": (Disorder("closure alone", B, None, 2), Disorder("closure stale", A, B, 2))},
+        [("GS525", "warning", 8), ("GS525", "warning", 7)],
+    ),
+    "a closure that once was in order": (
+        {"disorders": (Disorder("closure alone", B, None, 2, 1),)},
+        [],
+    ),
     "a state that stays in its file": (
         {"oddities": (Oddity("state unread", A, name="optimizer", other=B),)},
         [("GS522", "warning", 7)],

@@ -71,6 +71,25 @@ def resumed(
     return RESUMED.format(mark=mark and f"  # <- {mark}", **names)
 
 
+CLOSURE = """
+model, data = nn.Linear(4, 3), batch()
+def loss_of():
+    return F.cross_entropy(model(data[0]), data[1])
+optimizer = torch.optim.LBFGS(model.parameters(), max_iter=6)
+for _ in range({steps}):
+    {before}
+    def closure():
+        {body}
+    optimizer.step(closure){mark}
+"""
+
+
+def closure(body: str, mark: str = "", before: str = "pass", steps: int = 3) -> str:
+    """A training by LBFGS."""
+    mark = mark and f"  # <- {mark}"
+    return CLOSURE.format(body=body, mark=mark, before=before, steps=steps)
+
+
 PROGRAMS = {
     "an encoder that is left out": beside("b", "GS307"),
     "a decoder that is left out": beside("a", "GS307"),
@@ -99,6 +118,25 @@ PROGRAMS = {
     ),
     "a model that is only looked at": resumed("", after="torch.save(state(), path)", steps=0),
     "a model that goes back": resumed("optimizer = trained", own="start = saved['epoch'] + 1"),
+    "a closure without backward": closure("optimizer.zero_grad(); return loss_of()", "GS525"),
+    "a closure after backward": closure(
+        "return loss_of()", "GS525", "optimizer.zero_grad(); loss_of().backward()"
+    ),
+    "a closure of a constant": closure(
+        "optimizer.zero_grad(); loss_of().backward(); return 0.0", "GS525"
+    ),
+    "a closure of an old loss": closure(
+        "optimizer.zero_grad(); loss_of().backward(); return loss", "GS525", "loss = loss_of()"
+    ),
+    "one step of it": closure("optimizer.zero_grad(); loss_of().backward(); return 0.0", steps=1),
+    "a closure that is whole": closure(
+        "optimizer.zero_grad(); loss = loss_of(); loss.backward(); return loss"
+    ),
+    "a closure with gradients of its own": closure(
+        "loss = loss_of(); w = list(model.parameters())\n"
+        "        for p, g in zip(w, torch.autograd.grad(loss, w)): p.grad = g\n"
+        "        return loss.item()"
+    ),
 }
 
 

@@ -202,6 +202,7 @@ _ALL = (
     Rule("GS522", "state-lost", _either(order.state_lost, looking_for("state unread"))),
     Rule("GS523", "losses-dropped", out_of_order("losses dropped")),
     Rule("GS524", "training-undone", out_of_order("put back"), {"GS521": "place"}),
+    Rule("GS525", "closure-incomplete", out_of_order("closure alone", "closure stale")),
     Rule("GS530", "summed-over-batch", terms.summed_over_batch),
     Rule("GS531", "samples-mixed", looking_for("view", "fold", "softmax", "mean", "last sample")),
     Rule("GS532", "norm-of-a-part", looking_for("norm of a part")),
