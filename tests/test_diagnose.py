@@ -1455,6 +1455,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"disorders": (Disorder("closure alone", B, None, 2, 1),)},
         [],
     ),
+    "functions that are called again": (
+        {"oddities": (Oddity("state not kept", A, other=B), Oddity("other numbers", B, name="F"))},
+        [("GS602", "warning", 7), ("GS602", "warning", 8)],
+    ),
     "a state that stays in its file": (
         {"oddities": (Oddity("state unread", A, name="optimizer", other=B),)},
         [("GS522", "warning", 7)],

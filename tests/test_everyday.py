@@ -90,6 +90,43 @@ def closure(body: str, mark: str = "", before: str = "pass", steps: int = 3) -> 
     return CLOSURE.format(body=body, mark=mark, before=before, steps=steps)
 
 
+CHECKPOINTED = """
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, x, *weights):
+        ctx.run, ctx.weights = run, weights
+        ctx.save_for_backward(x)
+        {forward}
+        with torch.no_grad():
+            return run(x){inner}
+    @staticmethod
+    def backward(ctx, gradient):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        {backward}
+        with torch.enable_grad():
+            out = ctx.run(x)
+        return (None, *torch.autograd.grad(out, (x, *ctx.weights), gradient))
+
+model = net()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(3):
+    x, y = batch()
+    x.requires_grad_()
+    out = {call}{mark}
+    learn(optimizer, F.cross_entropy(out, y))
+"""
+
+
+def checkpointed(
+    call: str, mark: str = "", inner: str = "", forward: str = "pass", backward: str = "pass"
+) -> str:
+    """A network whose function is called again for its backward."""
+    marks = {"mark": mark and f"  # <- {mark}", "inner": inner and f"  # <- {inner}"}
+    return CHECKPOINTED.format(call=call, forward=forward, backward=backward, **marks)
+
+
+BY_HAND = "Again.apply(model, x, *model.parameters())"
+
 PROGRAMS = {
     "an encoder that is left out": beside("b", "GS307"),
     "a decoder that is left out": beside("a", "GS307"),
@@ -136,6 +173,22 @@ PROGRAMS = {
         "loss = loss_of(); w = list(model.parameters())\n"
         "        for p, g in zip(w, torch.autograd.grad(loss, w)): p.grad = g\n"
         "        return loss.item()"
+    ),
+    "a checkpoint without its random state": checkpointed(
+        "checkpoint(model, x, use_reentrant=False, preserve_rng_state=False)", "GS602"
+    ),
+    "a reentrant one": checkpointed(
+        "checkpoint(model, x, use_reentrant=True, preserve_rng_state=False)", "GS602"
+    ),
+    "a checkpoint with it": checkpointed("checkpoint(model, x, use_reentrant=True)"),
+    "a checkpoint that draws nothing": checkpointed(
+        "checkpoint(model.eval(), x, use_reentrant=False, preserve_rng_state=False)"
+    ),
+    "a checkpoint by hand": checkpointed(BY_HAND, inner="GS602"),
+    "a checkpoint by hand that keeps the state": checkpointed(
+        BY_HAND,
+        forward="ctx.rng = torch.get_rng_state()",
+        backward="torch.set_rng_state(ctx.rng)",
     ),
 }
 

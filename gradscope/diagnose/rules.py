@@ -214,6 +214,7 @@ _ALL = (
     Rule("GS538", "eval-kept", looking_for("eval kept")),
     Rule("GS539", "eval-ignored", looking_for("dropout kept", "attention drops")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
+    Rule("GS602", "recomputed-otherwise", looking_for("state not kept", "other numbers")),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),
     Rule("GS703", "unequal-calls", across.unequal_calls, _RAISED),

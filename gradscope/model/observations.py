@@ -499,6 +499,7 @@ OddityKind = (
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["dropout kept", "attention drops", "state unread"]
+    | Literal["state not kept", "other numbers"]
     | Literal["none yet", "none left", "none brought"]
 )
 
@@ -523,9 +524,10 @@ class Oddity(Struct, frozen=True):
     so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
     ``origin``.  "dropout kept" and "attention drops" in the forward of a module of class ``name``
     that is in eval mode.  "state unread": of a file the model was loaded, and not the state of the
-    optimizer beside it, ``name``, that steps at ``other``.  "none yet", "none left" and "none
-    brought": the program ended over the `.grad` of the leaf ``name``, which was None; "left" where
-    it had been zeroed at ``other``.
+    optimizer beside it, ``name``, that steps at ``other``.  "state not kept" and "other numbers": a
+    checkpoint, or the custom Function ``name``, calls its function again, which drops at random at
+    ``other``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
+    the leaf ``name``, which was None; "left" where it had been zeroed at ``other``.
     """
 
     kind: OddityKind

@@ -107,6 +107,7 @@ class DoctorListener(Listener):
         self.logarithms = Logarithms()
         self.oddities = found = Oddities()
         self.slopes, self.scores = Slopes(found), ScoreWeights(found)
+        self.dropouts = Dropouts(found, recorder)
         self._watchers = (
             self.repeated,
             self.slopes,
@@ -115,7 +116,7 @@ class DoctorListener(Listener):
             StraightThrough(found),
             Paddings(found, lambda leaf: self.learners.place_of(leaf)),
             FixedWeights(found, recorder),
-            Dropouts(found, recorder),
+            self.dropouts,
         )
         self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
@@ -297,6 +298,7 @@ class DoctorListener(Listener):
         if is_inside:
             self._note_values(call, is_inside)
             self.learners.note_use(call)
+            self.dropouts.note_inside(call)
             self.inner_uses.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)
