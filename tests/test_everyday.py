@@ -10,7 +10,7 @@ import pytest
 from tests.looking import Session
 
 HEAD = """
-import copy, random, torch, torch.nn as nn, torch.nn.functional as F
+import contextlib, torch, torch.nn as nn, torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 torch.manual_seed(0)
 
@@ -103,9 +103,9 @@ class Again(torch.autograd.Function):
     def backward(ctx, gradient):
         x = ctx.saved_tensors[0].detach().requires_grad_()
         {backward}
-        with torch.enable_grad():
+        with {mode}():
             out = ctx.run(x)
-        return (None, *torch.autograd.grad(out, (x, *ctx.weights), gradient))
+        return (None, *torch.autograd.grad(out, (x, *ctx.weights), gradient)){outer}
 
 model = net()
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -118,11 +118,19 @@ for _ in range(3):
 
 
 def checkpointed(
-    call: str, mark: str = "", inner: str = "", forward: str = "pass", backward: str = "pass"
+    call: str,
+    mark: str = "",
+    inner: str = "",
+    outer: str = "",
+    forward: str = "pass",
+    backward: str = "pass",
+    mode: str = "torch.enable_grad",
 ) -> str:
     """A network whose function is called again for its backward."""
-    marks = {"mark": mark and f"  # <- {mark}", "inner": inner and f"  # <- {inner}"}
-    return CHECKPOINTED.format(call=call, forward=forward, backward=backward, **marks)
+    marks = {"mark": mark, "inner": inner, "outer": outer}
+    marks = {key: rule and f"  # <- {rule}" for key, rule in marks.items()}
+    text = {"call": call, "forward": forward, "backward": backward, "mode": mode}
+    return CHECKPOINTED.format(**text, **marks)
 
 
 BY_HAND = "Again.apply(model, x, *model.parameters())"
@@ -189,6 +197,9 @@ PROGRAMS = {
         BY_HAND,
         forward="ctx.rng = torch.get_rng_state()",
         backward="torch.set_rng_state(ctx.rng)",
+    ),
+    "a checkpoint by hand without history": checkpointed(
+        BY_HAND, outer="GS409", mode="contextlib.nullcontext"
     ),
 }
 
