@@ -57,6 +57,16 @@ def classes(m):
     return F.nll_loss(scores.log_softmax(0), torch.randint(0, 3, (25,)))  # <- GS531
 train(parts(a=nn.Linear(4, 6), b=nn.Linear(6, 3)), classes)
 
+def picked(m):
+    p = torch.softmax(m.b(torch.relu(m.a(torch.randn(25, 4)))), 0)  # <- GS531
+    return -torch.log(p[torch.arange(25), torch.randint(0, 3, (25,))]).mean()
+train(parts(a=nn.Linear(4, 6), b=nn.Linear(6, 3)), picked)
+
+def by_hand(m):
+    p = torch.softmax(m.b(torch.relu(m.a(torch.randn(25, 4)))), 0)  # <- GS531
+    return ((p - F.one_hot(torch.randint(0, 3, (25,)), 3)) ** 2).mean()
+train(parts(a=nn.Linear(4, 6), b=nn.Linear(6, 3)), by_hand)
+
 def dueling(m):
     h = m.a(torch.randn(12, 4))
     adv = m.b(h)
@@ -151,7 +161,11 @@ def bag(m):  # the rows are one sample: what is spread over them is summed over 
     h = m.f(torch.randn(5, 6)).relu()
     weights = m.a(h).softmax(0)
     slots = weights.T @ h
-    pooled = (weights[:, :1] * h).sum(0) + (m.a(h).softmax(1) @ slots).sum(dim=0)
+    mask = (torch.rand(5, 3) > 0.2).float()
+    spread = (weights * (weights + 1e-8).log() * mask).sum() + weights[torch.tensor([0, 3])].sum()
+    target = torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]])
+    spread = spread + ((weights - target) ** 2).mean()
+    pooled = spread + (weights[:, :1] * h).sum(0) + (m.a(h).softmax(1) @ slots).sum(dim=0)
     return pooled.pow(2).mean()
 train(parts(f=nn.Linear(6, 8), a=nn.Linear(8, 3)), bag)
 
