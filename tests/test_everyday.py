@@ -133,6 +133,24 @@ def checkpointed(
     return CHECKPOINTED.format(**text, **marks)
 
 
+MASKED = """
+q, k = nn.Linear(4, 6), nn.Linear(4, 6)
+with torch.no_grad():
+    q.weight[0, 0] = float("{value}")
+mask = torch.triu(torch.ones(5, 5), 1).bool()
+optimizer = torch.optim.SGD([*q.parameters(), *k.parameters()], 0.1)
+x = torch.rand(5, 4)
+scores = q(x) @ k(x).t(){mark}
+weights = scores.masked_fill(mask, float("-inf")).softmax(-1)
+learn(optimizer, (weights @ x).pow(2).mean())
+"""
+
+
+def masked(value: str, mark: str = "") -> str:
+    """An attention of which one weight is this."""
+    return MASKED.format(value=value, mark=mark and f"  # <- {mark}")
+
+
 BY_HAND = "Again.apply(model, x, *model.parameters())"
 
 PROGRAMS = {
@@ -201,6 +219,8 @@ PROGRAMS = {
     "a checkpoint by hand without history": checkpointed(
         BY_HAND, outer="GS409", mode="contextlib.nullcontext"
     ),
+    "an infinite weight before a mask": masked("-inf", "GS105"),
+    "a weight that is finite": masked("-1e2"),
 }
 
 
