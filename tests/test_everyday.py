@@ -233,3 +233,9 @@ def test_an_everyday_mistake(name: str, session: Session) -> None:
     told = [(one.rule, one.location and one.location.line) for one in found]
     lines = enumerate(path.read_text("utf-8").splitlines(), 1)
     assert told == [(rule[1], at) for at, line in lines if (rule := re.search(r"<- (\w+)", line))]
+
+
+def test_a_tensor_that_torch_refuses_goes_by_the_name_of_the_program(session: Session) -> None:
+    text = "w = {'w': torch.randn(3, requires_grad=True) * 2}\ntorch.optim.Adam(w.values())"
+    (found,) = session.look(HEAD + text, "-q", command="doctor").findings
+    assert (found.rule, found.subject) == ("GS306", "w['w']")
