@@ -124,7 +124,8 @@ class TrackedParameter(Struct, frozen=True):
     optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``loaded``: the
     program has copied other numbers into it.  ``evaluated``: the program has put a module that
     holds it in eval mode last.  ``handled``: the program reads its gradient, or changes it by hand.
-    ``root`` numbers the modules that lie in no other one.  ``size`` is the 2-norm of its values at
+    ``root`` numbers the modules that lie in no other one.  ``zero``: it is a matrix of zeros, and
+    frozen.  ``size`` is the 2-norm of its values at
     the end, where other ranks have it as well.  ``lazy``: its module has seen no input, and it has
     no shape.
     ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
@@ -156,6 +157,7 @@ class TrackedParameter(Struct, frozen=True):
     evaluated: bool = False
     handled: bool = False
     root: int | None = None
+    zero: bool = False
     size: Number | None = None
     lazy: bool = False
     asked: int | None = None
