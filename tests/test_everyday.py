@@ -175,6 +175,23 @@ def adapted(learns: str, fill: str, mark: str = "") -> str:
     return ADAPTED.format(learns=learns, fill=fill, mark=mark and f"  # <- {mark}")
 
 
+NO_GRADIENT = """
+class Line(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, b):
+        ctx.save_for_backward(x, w)
+        return x @ w + b
+    @staticmethod
+    def backward(ctx, gradient):
+        x, w = ctx.saved_tensors
+        return gradient @ w.t(), x.t() @ gradient, torch.zeros(3)  # <- GS601
+w, b = nn.Parameter(torch.randn(4, 3)), nn.Parameter(torch.zeros(3))
+optimizer = torch.optim.SGD([w, b], 0.1)
+for _ in range(3):
+    x, y = batch()
+    learn(optimizer, F.cross_entropy(Line.apply(x, w, b), y))
+"""
+
 BY_HAND = "Again.apply(model, x, *model.parameters())"
 
 PROGRAMS = {
@@ -245,6 +262,7 @@ PROGRAMS = {
     ),
     "an infinite weight before a mask": masked("-inf", "GS105"),
     "a weight that is finite": masked("-1e2"),
+    "a Function that gives a parameter zeros": NO_GRADIENT,
     "an adapter that is frozen": adapted("'head' in name", "zeros_", "GS305"),
     "an adapter that is not zero": adapted("'head' in name", "ones_"),
     "an adapter that learns": adapted("'head' in name or 'up' in name", "zeros_"),

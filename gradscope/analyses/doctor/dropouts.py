@@ -18,6 +18,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.model.observations import OddityKind
 from gradscope.recording.expressions import leaves_out
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
@@ -29,14 +30,14 @@ _TRAINING = frozenset(["dropout", "dropout1d", "dropout2d", "dropout3d"])
 _ATTENTION = "scaled_dot_product_attention"
 """Drops at the rate that it is given."""
 
-
 _DROPPING = _TRAINING | {_ATTENTION, "alpha_dropout", "feature_alpha_dropout"}
 _CHECKPOINT = inspect.unwrap(checkpoint).__code__
 _OF_STATE = re.compile("rng|seed|random|state")
+"""What the names in code that keeps a random state have in them."""
 
 
 class Dropouts:
-    """Such calls, in the forward of a module in eval mode."""
+    """Such calls, told to ``found``."""
 
     def __init__(self, found: Oddities, recorder: Recorder) -> None:
         self._found = found
@@ -54,7 +55,7 @@ class Dropouts:
         is_attention = call.function == _ATTENTION
         written = "" if site is None else self._recorder.sources.origin(site).expression
         if is_attention or leaves_out(written, "training", 3):
-            kind = "attention drops" if is_attention else "dropout kept"
+            kind: OddityKind = "attention drops" if is_attention else "dropout kept"
             self._found.tell(kind, call.place, name=type(running[0]).__name__)
 
     def note_inside(self, call: TorchCall) -> None:
@@ -68,8 +69,8 @@ class Dropouts:
             is_kept = code is not _CHECKPOINT or locals_of(frame).get("preserve", True)
             user = call.places.user_frame(frame)
             if user is not None and (not is_kept or code in codes):
-                name = codes[code].__name__ if code in codes else "torch.utils.checkpoint"
-                kind = "other numbers" if is_kept else "state not kept"
+                name = codes[code].__name__ if code in codes else ""
+                kind: OddityKind = "other numbers" if is_kept else "state not kept"
                 self._found.tell(kind, call.places.number(user), name=name, other=call.place)
                 return
             frame = frame.f_back
