@@ -1447,6 +1447,26 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("eval undone", A, 3, other=B),)},
         [("GS537", "warning", 7)],
     ),
+    "a closure that brings nothing": (
+        {"disorders": (Disorder("closure alone", B, None, 2), Disorder("closure stale", A, B, 2))},
+        [("GS525", "warning", 8), ("GS525", "warning", 7)],
+    ),
+    "a closure that once was in order": (
+        {"disorders": (Disorder("closure alone", B, None, 2, 1),)},
+        [],
+    ),
+    "functions that are called again": (
+        {"oddities": (Oddity("state not kept", A, other=B), Oddity("other numbers", B, name="F"))},
+        [("GS602", "warning", 7), ("GS602", "warning", 8)],
+    ),
+    "a state that stays in its file": (
+        {"oddities": (Oddity("state unread", A, name="optimizer", other=B),)},
+        [("GS522", "warning", 7)],
+    ),
+    "dropout that is told no mode": (
+        {"oddities": (Oddity("dropout kept", A), Oddity("attention drops", B, name="Net"))},
+        [("GS539", "warning", 7), ("GS539", "warning", 8)],
+    ),
     "weights of one class that are none": (
         {
             "oddities": (

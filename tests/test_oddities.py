@@ -57,6 +57,16 @@ def classes(m):
     return F.nll_loss(scores.log_softmax(0), torch.randint(0, 3, (25,)))  # <- GS531
 train(parts(a=nn.Linear(4, 6), b=nn.Linear(6, 3)), classes)
 
+def picked(m):
+    p = torch.softmax(m.b(torch.relu(m.a(torch.randn(25, 4)))), 0)  # <- GS531
+    return -torch.log(p[torch.arange(25), torch.randint(0, 3, (25,))]).mean()
+train(parts(a=nn.Linear(4, 6), b=nn.Linear(6, 3)), picked)
+
+def by_hand(m):
+    p = torch.softmax(m.b(torch.relu(m.a(torch.randn(25, 4)))), 0)  # <- GS531
+    return ((p - F.one_hot(torch.randint(0, 3, (25,)), 3)) ** 2).mean()
+train(parts(a=nn.Linear(4, 6), b=nn.Linear(6, 3)), by_hand)
+
 def dueling(m):
     h = m.a(torch.randn(12, 4))
     adv = m.b(h)
@@ -116,6 +126,20 @@ regressor.eval()  # <- GS538
 with torch.no_grad():
     regressor(torch.randn(6, 4))
 train(regressor, lambda m: m(torch.randn(6, 4)).pow(2).mean())
+
+class Drops(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.qkv, self.out = nn.Linear(4, 12), nn.Linear(4, 1)
+    def forward(self, x):
+        q, k, v = self.qkv(x).unsqueeze(0).chunk(3, -1)
+        h = F.scaled_dot_product_attention(q, k, v, dropout_p=0.1).squeeze(0)  # <- GS539
+        return self.out(F.dropout(h, p=0.2))  # <- GS539
+drops = Drops()
+train(drops, lambda m: m(torch.randn(6, 4)).pow(2).mean(), 30)
+drops.eval()
+with torch.no_grad():
+    drops(torch.randn(6, 4))
 """
 
 HEALTHY = """
@@ -137,7 +161,11 @@ def bag(m):  # the rows are one sample: what is spread over them is summed over 
     h = m.f(torch.randn(5, 6)).relu()
     weights = m.a(h).softmax(0)
     slots = weights.T @ h
-    pooled = (weights[:, :1] * h).sum(0) + (m.a(h).softmax(1) @ slots).sum(dim=0)
+    mask = (torch.rand(5, 3) > 0.2).float()
+    spread = (weights * (weights + 1e-8).log() * mask).sum() + weights[torch.tensor([0, 3])].sum()
+    target = torch.tensor([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]])
+    spread = spread + ((weights - target) ** 2).mean()
+    pooled = spread + (weights[:, :1] * h).sum(0) + (m.a(h).softmax(1) @ slots).sum(dim=0)
     return pooled.pow(2).mean()
 train(parts(f=nn.Linear(6, 8), a=nn.Linear(8, 3)), bag)
 
@@ -256,6 +284,21 @@ for epoch in range(3):  # in eval mode from the start; and one that is switched 
         train(net, lambda m: m(torch.randn(6, 4)).pow(2).mean())
         with torch.no_grad():
             net.eval()(torch.randn(6, 4))
+
+class Sampled(nn.Module):  # of a mode that is told, of one meant, and of none; and at a rate of 0
+    def __init__(self):
+        super().__init__()
+        self.fc, self.drop = nn.Linear(4, 4), nn.Dropout(0.5)
+    def forward(self, x):
+        h = F.dropout(self.fc(x), 0.5, self.training) + F.dropout(x, 0.5, True)
+        h = F.dropout(self.drop(h), 0.0) + F.dropout(h, **{"training": True})
+        rate = 0.5 if self.training else 0.0
+        return F.scaled_dot_product_attention(h[None], h[None], h[None], dropout_p=rate)
+sampled = Sampled()
+train(sampled, lambda m: m(F.dropout(torch.ones(6, 4))).pow(2).mean())
+sampled.eval().drop.train()
+with torch.no_grad():
+    sampled(F.dropout(torch.randn(6, 4)))
 """
 
 

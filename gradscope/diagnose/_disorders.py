@@ -33,6 +33,11 @@ class _Said(NamedTuple):
     """Whether it is about what the expression gives a value."""
 
 
+_CLOSURE = (
+    "LBFGS calls it several times in a step, with other parameters each time, and needs the loss "
+    "and the gradients at each: where to go next, how far, and whether to stop depends on them."
+)
+
 _FIRST = _Said(
     "{this} comes before the step of its optimizer.",
     "{times} before {beside}",
@@ -134,6 +139,19 @@ _WORDS: dict[OrderKind, _Said] = {
         fewest=FEWEST_BACK,
         is_named=True,
     ),
+    "closure alone": _Said(
+        "The function given to {this} brings no gradient: it does not call backward.",
+        "{steps} of LBFGS, and .grad of its parameters was the same after each call as before",
+        _CLOSURE,
+        "Do all of it in the function: `zero_grad`, the forward pass, `loss.backward()`, and "
+        "`return loss`.",
+    ),
+    "closure stale": _Said(
+        "The function given to {this} returns the same value each time.",
+        "{steps} of LBFGS, in which it was called up to {each}, each with other parameters",
+        _CLOSURE,
+        "Compute the loss in the function, and return that one: `return loss`.",
+    ),
 }
 
 
@@ -152,7 +170,7 @@ def out_of_order(*kinds: OrderKind) -> Callable[[Facts], Iterable[FindingDraft]]
 def _counts(entry: Disorder) -> bool:
     """Whether it is not, by how often it was in order, as it has to be."""
     match entry.kind:
-        case "clip unused" | "scheduler first":
+        case "clip unused" | "scheduler first" | "closure alone" | "closure stale":
             return not entry.fine
         case "scheduler early":
             return bool(entry.fine)
@@ -170,6 +188,7 @@ def _finding(facts: Facts, entry: Disorder) -> FindingDraft:
         "times": count(entry.times, "time"),
         "steps": count(entry.times, "step"),
         "calls": count(entry.times, "backward call"),
+        "each": count(entry.parameters, "time"),
         "parameters": count(entry.parameters, "parameter"),
         "graphs": count(entry.parameters, "graph"),
         "between": count(entry.parameters, "step"),

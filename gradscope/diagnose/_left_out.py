@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, elements
-from gradscope.diagnose._ops import MOVING, REDUCING, WEIGHING
+from gradscope.diagnose._ops import MOVING, REDUCING, VIEWS, WEIGHING
 from gradscope.model.observations import TrackedParameter
 from gradscope.words import count
 
 _NUMBER = re.compile(r"(?:^|\.|\[)(\d+)\]?(?=\.)")
+
+
+_Items = Sequence[TrackedParameter]
 
 
 class Evidence(NamedTuple):
@@ -48,6 +51,7 @@ def evidence(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
         _of_one_module,
         _late,
         _between,
+        _beside,
         _after,
     )
     return next((found for probe in probes if (found := probe(facts, left))), None)
@@ -149,6 +153,40 @@ def _between(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     return Evidence(words, _holder(facts, held[0]), _BOTH)
 
 
+def _beside(facts: Facts, left: _Items) -> Evidence | None:
+    """A whole module beside the one that the optimizer holds: it is given what that makes, or gives
+    it what it makes.
+
+    A part of one module may well be left as it was drawn, and so may what was trained before."""
+    _, held, _ = _shares(facts)
+    is_drawn = all(one.initialised is not None for one in left if len(one.tensor.shape) > 1)
+    if not is_drawn or not _is_beside(left, held) or not _should_learn(left, held):
+        return None
+    own, over = _nodes(facts, left), _nodes(facts, held)
+    before, after = _weighed(facts, over, own), _weighed(facts, own, over)
+    # What is given something else as well may be there for a loss.
+    if any(before) == any(after) or (any(after) and not all(after)):
+        return None
+    words = "what it makes goes through" if any(before) else "it is given what is made by"
+    words += " another module, which the optimizer holds; it starts from random numbers"
+    return Evidence(words, _holder(facts, held[0]), _BOTH)
+
+
+def _is_beside(left: _Items, held: _Items) -> bool:
+    """Whether the optimizer holds nothing of the modules that these are of."""
+    roots = {one.root for one in left}
+    return bool(held) and None not in roots and roots.isdisjoint(one.root for one in held)
+
+
+def _weighed(facts: Facts, own: set[int], others: set[int]) -> list[bool]:
+    """For each call that weighs something by one of these leaves, whether that was computed of
+    those."""
+    weights = own | {node for leaf in own for node in facts.above(leaf) if facts.op(node) in VIEWS}
+    made = facts.reaching(others) - others
+    users = {node for one in weights for node in facts.above(one) if facts.op(node) in _JOINING}
+    return [not made.isdisjoint(set(facts.below(node)) - weights) for node in users]
+
+
 def _after(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     """The last layer before the loss, and the optimizer holds what comes before it."""
     learned, held, out = _shares(facts)
@@ -158,9 +196,6 @@ def _after(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     words = "it is the last layer before the loss, starts from random numbers, and the optimizer "
     words += f"holds {count(len(held), 'parameter')} before it"
     return Evidence(words, _holder(facts, held[0]), _BOTH)
-
-
-_Items = Sequence[TrackedParameter]
 
 
 def _shares(facts: Facts) -> tuple[_Items, _Items, _Items]:
@@ -322,10 +357,13 @@ def is_forgotten_head(
     A frozen network behind the one that learns (for a perceptual loss, a teacher) was loaded, or is
     in eval mode, or is given data of its own as well.
     """
+    return _should_learn(left, held) and _is_last(facts, _nodes(facts, left), _nodes(facts, held))
+
+
+def _should_learn(left: _Items, held: _Items) -> bool:
+    """Whether the program made these, gave them no other numbers, and left the rest to others."""
     rests = any(item.evaluated for item in left) and not any(item.evaluated for item in held)
-    if rests or any(item.made is None or item.loaded for item in left):
-        return False
-    return _is_last(facts, _nodes(facts, left), _nodes(facts, held))
+    return not rests and not any(one.made is None or one.loaded or one.handled for one in left)
 
 
 def _nodes(facts: Facts, items: Iterable[TrackedParameter]) -> set[int]:

@@ -69,10 +69,17 @@ class ForwardSources:
     def _meant(self) -> list[bool]:
         """Nodes whose infinities the program wrote itself, or that pass such infinities on."""
         facts, meant = self.facts, [False] * len(self.nan)
+        # What a bad parameter has spoilt is no mask, whatever else is written into it.
+        names = set(facts.leaf_names.values())
+        taken = {one.node for one in facts.seen.intakes if one.name in names}
+        spoilt = [node.kind == "leaf" or node.id in taken for node in facts.graph.nodes]
         for node in range(len(meant) - 1, -1, -1):
-            if self.nan[node] or not self.inf[node]:
+            if not self.bad(node):
                 continue
             sources = self.sources(node)
+            spoilt[node] |= any(spoilt[source] for source in sources)
+            if self.nan[node] or spoilt[node]:
+                continue
             op = facts.op(node)
             masks = all(map(self._masks, self.intakes.get(node, ())))
             meant[node] = (op in FILLS and not self._inner(node)) or (

@@ -39,6 +39,14 @@ _APART = (
     "What a sample gives then depends on the others in its batch, and its gradient goes to them "
     "as well; alone it gives something else."
 )
+_DROPS = (
+    "A function knows nothing of the mode of the module that calls it. Each evaluation leaves out "
+    "other elements at random, so that the same input gives something else each time."
+)
+_AGAIN = (
+    "Backward drops other elements than forward did: the gradient belongs to another function than "
+    "the one whose loss was computed."
+)
 _NEVER = "No optimizer holds it, and no gradient reaches it: it stays as it was made."
 _PARAMETER = "Make it a Parameter: `self.weight = nn.Parameter(...)`."
 
@@ -119,6 +127,40 @@ _WORDS: dict[OddityKind, _Words] = {
         "change no more: the model is trained as another one than at first.",
         "Call `model.train()` where training goes on, at the beginning of each epoch or at the end "
         "of the evaluation.",
+    ),
+    "dropout kept": _Words(
+        "{this} drops in eval mode, too.",
+        "`training` is not given, and is then True; called in a {name} in eval mode",
+        _DROPS,
+        "Give it the mode of the module: `F.dropout(x, p, training=self.training)`; or use an "
+        "`nn.Dropout`.",
+    ),
+    "attention drops": _Words(
+        "{this} drops in eval mode, too.",
+        "`dropout_p` is above 0; called in a {name} in eval mode",
+        _DROPS,
+        "Let the mode of the module decide: `dropout_p=self.p if self.training else 0.0`.",
+    ),
+    "state unread": _Words(
+        "The model is loaded from this file, and the state of its optimizer is not.",
+        "`{name}` in the file is the state of an optimizer like the one that steps{other}, which "
+        "begins without any",
+        "Momentum and the running means of Adam begin anew, and the learning rate is the one that "
+        "the optimizer was made with, not the one that the training had come to.",
+        'Load it as well, before the first step: `optimizer.load_state_dict(saved["{name}"])`.',
+    ),
+    "state not kept": _Words(
+        "The checkpoint computes its function again with other random numbers.",
+        "preserve_rng_state=False, and dropout inside{other}",
+        _AGAIN,
+        "Leave `preserve_rng_state=False` out.",
+    ),
+    "other numbers": _Words(
+        "{name} computes its function again in backward, with other random numbers.",
+        "dropout inside{other}; neither forward nor backward of {name} keeps a random state",
+        _AGAIN,
+        "Keep `torch.get_rng_state()` (and that of the device) in forward, and set it again in "
+        "backward, inside `torch.random.fork_rng()`; or use torch.utils.checkpoint.",
     ),
     "flag ignored": _Words(
         "{name}.requires_grad = False freezes nothing: {name} is a Module.",

@@ -261,24 +261,32 @@ def hook_returns_wrong(facts: Facts) -> Iterable[FindingDraft]:
         yield finding
 
 
+_NO_HISTORY = ErrorReading(
+    "",
+    "backward starts from a tensor without history: nothing that requires grad went into it.",
+    "Tensors made by torch.tensor, torch.randn and the like do not require grad unless they are "
+    "told to.",
+    "Make what is to be learned with `requires_grad=True` or as an nn.Parameter; check that no "
+    "torch.no_grad block is around the forward pass.",
+)
+
+
 def no_history(facts: Facts) -> Iterable[FindingDraft]:
     """GS409: backward from a tensor that nothing with requires_grad went into."""
     failure = facts.seen.failure
     if failure is None or not failed_without_history(facts):
         return
-    yield explained(
-        facts,
-        failure,
-        ErrorReading(
-            "",
-            "backward starts from a tensor without history: nothing that requires grad went into "
-            "it.",
-            "Tensors made by torch.tensor, torch.randn and the like do not require grad unless "
-            "they are told to.",
-            "Make what is to be learned with `requires_grad=True` or as an nn.Parameter; check "
-            "that no torch.no_grad block is around the forward pass.",
-        ),
-    )
+    raiser, reading = failure.raiser, _NO_HISTORY
+    inside = raiser is not None and raiser.kind == "Function" and facts.location(raiser.raised)
+    if raiser is not None and inside:
+        reading = reading._replace(
+            why="While backward runs, torch records no history: what a Function computes in its "
+            "backward has none, unless it asks for it.",
+            remedy=f"In {raiser.name}.backward, put `with torch.enable_grad():` around what is "
+            "computed again.",
+        )
+    found = explained(facts, failure, reading)
+    yield msgspec.structs.replace(found, location=inside or found.location)
 
 
 def scaler_out_of_order(facts: Facts) -> Iterable[FindingDraft]:

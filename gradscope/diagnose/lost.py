@@ -23,14 +23,23 @@ def frozen_parameter(facts: Facts) -> Iterable[FindingDraft]:
     ]
     for paths, learners in one_cause(facts, frozen):
         path = listed(paths, 3)
+        zero = [one.name for one in learners if one.zero and one.used is not None]
         yield facts.finding(
-            "information",
+            "warning" if zero else "information",
             f"{path} is frozen (requires_grad=False), and an optimizer holds it.",
             location=facts.location(learners[0].made),
             subject=path,
-            evidence=_names(learners),
-            why="It gets no gradient, so the optimizer skips it and it keeps its values.",
-            remedy="Nothing, if it is meant to stay as it is; else set requires_grad back to True.",
+            evidence=(
+                _names(learners),
+                *([f"forward multiplies by zeros: {listed(zero)}"] if zero else []),
+            ),
+            why="Frozen before any step, a factor of zeros stays as it was made, and what it is "
+            "multiplied with, the other factor of an adapter, has no effect."
+            if zero
+            else "It gets no gradient, so the optimizer skips it and it keeps its values.",
+            remedy="Freeze the network first, and put the adapters into it after that."
+            if zero
+            else "Nothing, if it is meant to stay as it is; else set requires_grad back to True.",
         )
 
 

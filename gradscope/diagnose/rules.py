@@ -42,6 +42,9 @@ they are of one backward call; that both say why the program failed; or that the
 step earlier than the other."""
 
 
+Check = Callable[[Facts], Iterable[FindingDraft]]
+
+
 @dataclass(frozen=True)
 class Rule:
     """One thing that can be wrong.
@@ -54,7 +57,7 @@ class Rule:
 
     code: str
     name: str
-    check: Callable[[Facts], Iterable[FindingDraft]]
+    check: Check
     subsumes: Mapping[str, Agreement] = field(default_factory=dict)
 
     def covers(self, own: FindingDraft, code: str, other: FindingDraft) -> bool:
@@ -71,6 +74,11 @@ class Rule:
             case "failure":
                 return own.fails and other.fails
         return False
+
+
+def _either(*checks: Check) -> Check:
+    """The rule about what any of these finds."""
+    return lambda facts: [found for check in checks for found in check(facts)]
 
 
 _RAISED: dict[str, Agreement] = {"GS410": "failure", "GS413": "failure"}
@@ -191,9 +199,10 @@ _ALL = (
     Rule("GS519", "masked-elements-move", unlearned.masked_elements_move),
     Rule("GS520", "derivatives-mixed", looking_for("mixed derivatives")),
     Rule("GS521", "learner-overwritten", unlearned.learner_overwritten),
-    Rule("GS522", "state-lost", order.state_lost),
+    Rule("GS522", "state-lost", _either(order.state_lost, looking_for("state unread"))),
     Rule("GS523", "losses-dropped", out_of_order("losses dropped")),
     Rule("GS524", "training-undone", out_of_order("put back"), {"GS521": "place"}),
+    Rule("GS525", "closure-incomplete", out_of_order("closure alone", "closure stale")),
     Rule("GS530", "summed-over-batch", terms.summed_over_batch),
     Rule("GS531", "samples-mixed", looking_for("view", "fold", "softmax", "mean", "last sample")),
     Rule("GS532", "norm-of-a-part", looking_for("norm of a part")),
@@ -203,7 +212,9 @@ _ALL = (
     Rule("GS536", "fractions-lost", looking_for("fraction lost")),
     Rule("GS537", "eval-undone", looking_for("eval undone")),
     Rule("GS538", "eval-kept", looking_for("eval kept")),
+    Rule("GS539", "eval-ignored", looking_for("dropout kept", "attention drops")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
+    Rule("GS602", "recomputed-otherwise", looking_for("state not kept", "other numbers")),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),
     Rule("GS703", "unequal-calls", across.unequal_calls, _RAISED),

@@ -37,6 +37,8 @@ OrderKind = Literal[
     "step shared",
     "losses dropped",
     "put back",
+    "closure alone",
+    "closure stale",
     "scheduler seldom",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that

@@ -123,8 +123,11 @@ class TrackedParameter(Struct, frozen=True):
     program does not change it by hand.  ``thawed``: it was frozen when an
     optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``loaded``: the
     program has copied other numbers into it.  ``evaluated``: the program has put a module that
-    holds it in eval mode last.  ``size`` is the 2-norm of its values at the end,
-    where other ranks have it as well.  ``lazy``: its module has seen no input, and it has no shape.
+    holds it in eval mode last.  ``handled``: the program reads its gradient, or changes it by hand.
+    ``root`` numbers the modules that lie in no other one.  ``zero``: it is a matrix of zeros, and
+    frozen.  ``size`` is the 2-norm of its values at
+    the end, where other ranks have it as well.  ``lazy``: its module has seen no input, and it has
+    no shape.
     ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
     is a part of is in the graph; ``result`` is where a function that was given it computed what
     does not depend on it.
@@ -152,6 +155,9 @@ class TrackedParameter(Struct, frozen=True):
     thawed_at: int | None = None
     loaded: bool = False
     evaluated: bool = False
+    handled: bool = False
+    root: int | None = None
+    zero: bool = False
     size: Number | None = None
     lazy: bool = False
     asked: int | None = None
@@ -496,6 +502,8 @@ OddityKind = (
     | Literal["gradient dropped", "parameter dropped", "history dropped", "name rebound"]
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
+    | Literal["dropout kept", "attention drops", "state unread"]
+    | Literal["state not kept", "other numbers"]
     | Literal["none yet", "none left", "none brought"]
 )
 
@@ -518,8 +526,12 @@ class Oddity(Struct, frozen=True):
     of a module, ``name``, of which so many parameters learn.  "eval undone": a module is put in
     train mode, and runs so without history, since ``other`` had put it in eval mode.  "eval kept":
     so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
-    ``origin``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
-    the leaf ``name``, which was None; "left" where what it held had been zeroed at ``other``.
+    ``origin``.  "dropout kept" and "attention drops" in the forward of a module of class ``name``
+    that is in eval mode.  "state unread": of a file the model was loaded, and not the state of the
+    optimizer beside it, ``name``, that steps at ``other``.  "state not kept" and "other numbers": a
+    checkpoint, or the custom Function ``name``, calls its function again, which drops at random at
+    ``other``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
+    the leaf ``name``, which was None; "left" where it had been zeroed at ``other``.
     """
 
     kind: OddityKind

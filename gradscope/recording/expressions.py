@@ -9,23 +9,14 @@ from functools import lru_cache
 @lru_cache(maxsize=4_096)
 def names_in(expression: str) -> tuple[str, ...]:
     """The names in an expression, longest first: ``self.w`` before ``self``."""
-    try:
-        tree = ast.parse(expression.strip())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
-    found = {
-        ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.expr) and is_path(node)
-    }
+    inside = (node for statement in _parsed(expression) for node in ast.walk(statement))
+    found = {ast.unparse(node) for node in inside if isinstance(node, ast.expr) and is_path(node)}
     return tuple(sorted(found, key=lambda name: (-len(name), name)))
 
 
 def summands(expression: str) -> list[str]:
     """The terms that an expression, or ``x += ...``, adds up."""
-    try:
-        body = ast.parse(expression.strip()).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    pending: list[ast.AST] = [getattr(one, "value", one) for one in body]
+    pending: list[ast.AST] = [getattr(one, "value", one) for one in _parsed(expression)]
     found = []
     while pending:
         node = pending.pop()
@@ -34,6 +25,23 @@ def summands(expression: str) -> list[str]:
         else:
             found.append(ast.unparse(node))
     return found
+
+
+def leaves_out(expression: str, name: str, position: int) -> bool:
+    """Whether it is a call that is given no argument of this name, nor as many by position."""
+    match _parsed(expression):
+        case [ast.Expr(value=ast.Call(args=args, keywords=keywords))]:
+            given = {one.arg for one in keywords}  # None is `**`
+            is_starred = any(isinstance(one, ast.Starred) for one in args)
+            return len(args) < position and given.isdisjoint({name, None}) and not is_starred
+    return False
+
+
+def _parsed(expression: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(expression.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
 
 
 def is_path(node: ast.expr) -> bool:

@@ -7,7 +7,7 @@ expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -143,6 +143,10 @@ class Places:
         lines = list(site.code.co_positions())
         # Positions are kept for each unit of two bytes, and `lasti` counts bytes.
         return site.code.co_filename, lines[site.lasti // 2][0]
+
+    def own_frames(self, frames: Iterable[FrameType]) -> list[FrameType]:
+        """Those of the program, whose variables have names that its author knows."""
+        return [frame for frame in frames if not self.is_foreign(frame.f_code)]
 
     def site_of_error(self, error: BaseException) -> Site | None:
         """Where an exception was raised: the innermost place of the program in its traceback."""

@@ -83,8 +83,7 @@ def refusal(recorder: Recorder, frames: list[FrameType]) -> GradscopeError | Non
     refused = (reference() for reference in recorder.refused)
     # Weak references: an operand that the program has let go of since has no name to tell.
     for tensor in (one for one in refused if one is not None):
-        own = [one for one in frames if not recorder.places.is_foreign(one.f_code)]
-        names = Scopes.of_frames(own).names(tensor)
+        names = Scopes.of_frames(recorder.places.own_frames(frames)).names(tensor)
         return without_history(tensor, names[0] if names else "the root", recorder)
     return None
 

@@ -223,7 +223,7 @@ class Watcher:
         if self.answered:
             return
         with self._answering(Fault.of), unseen():
-            self._show_last(Scopes.of_frames(frames), error)
+            self._show_last(Scopes.of_frames(self.recorder.places.own_frames(frames)), error)
 
     def _settle(self) -> None:
         """No further call will come."""

@@ -2598,8 +2598,8 @@ CASES: tuple[Case, ...] = (
     ),
     Case(
         "stochastic_unet",
-        "GS000",
-        "",
+        "GS602",
+        "RecomputeFunction",
         "A hand-written checkpoint Function runs dropout again with other random numbers in "
         "backward",
         "https://github.com/openai/guided-diffusion/issues/167",

@@ -399,7 +399,7 @@ class Examiner:
                 case = self._selector.chosen(error)
                 if case is None:
                     if error is not None:
-                        scopes = Scopes.of_frames(frames)
+                        scopes = Scopes.of_frames(self.recorder.places.own_frames(frames))
                     else:
                         scopes = Scopes.of_namespaces([{**namespace, "_": value}])
                     case = self._last_case(scopes, value, error)

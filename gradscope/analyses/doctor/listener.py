@@ -19,6 +19,7 @@ from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
+from gradscope.analyses.doctor.dropouts import Dropouts
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
@@ -49,6 +50,7 @@ from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
 from gradscope.analyses.training.overwritten import Overwritten
 from gradscope.analyses.training.repeated_modules import Repeats
+from gradscope.analyses.training.resumed import Resumed
 from gradscope.analyses.training.statistics import FrozenStatistics
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.isolation import functions_off
@@ -105,6 +107,7 @@ class DoctorListener(Listener):
         self.logarithms = Logarithms()
         self.oddities = found = Oddities()
         self.slopes, self.scores = Slopes(found), ScoreWeights(found)
+        self.dropouts = Dropouts(found, recorder)
         self._watchers = (
             self.repeated,
             self.slopes,
@@ -113,6 +116,7 @@ class DoctorListener(Listener):
             StraightThrough(found),
             Paddings(found, lambda leaf: self.learners.place_of(leaf)),
             FixedWeights(found, recorder),
+            self.dropouts,
         )
         self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
@@ -124,6 +128,11 @@ class DoctorListener(Listener):
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
         self.learners.optimizers.on_changed.append(self.statistics.note_step)
+        self.resumed = Resumed(
+            recorder, lambda at, key, by: found.tell("state unread", at, name=key, other=by)
+        )
+        self.learners.on_copied = self.resumed.note_copied
+        self.learners.optimizers.on_begin = self.resumed.note_step
         self.aliases = Aliases(recorder)
         self.copies = Copies()
         self.left_behind = LeftBehind(self.learners, self.copies)
@@ -150,6 +159,7 @@ class DoctorListener(Listener):
         """Install what else is needed."""
         self.learners.start()
         self.statistics.start()
+        self.resumed.start()
         self.alterations.start(self.recorder.places)
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
@@ -159,6 +169,7 @@ class DoctorListener(Listener):
         self.parameters.stop()
         self.switches.stop()
         self.alterations.stop()
+        self.resumed.stop()
         self.statistics.stop()
         self.learners.stop()
 
@@ -287,6 +298,7 @@ class DoctorListener(Listener):
         if is_inside:
             self._note_values(call, is_inside)
             self.learners.note_use(call)
+            self.dropouts.note_inside(call)
             self.inner_uses.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)

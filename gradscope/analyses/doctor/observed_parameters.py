@@ -13,6 +13,7 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_cuts import (
     used_name,
 )
+from gradscope.autograd.elements import readable
 from gradscope.autograd.summary import metadata
 from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.observations import (
@@ -99,6 +100,11 @@ def _is_stray(listener: DoctorListener, leaf: torch.Tensor) -> bool:
     return made and not listener.reads.is_read(leaf) and not leaf._version
 
 
+def _is_zero(tensor: torch.Tensor) -> bool:
+    # A bias may be frozen at zero on purpose.
+    return tensor.dim() > 1 and readable(tensor) and not bool(tensor.detach().any())
+
+
 def _learner(
     listener: DoctorListener,
     case: CapturedCall,
@@ -138,4 +144,7 @@ def _learner(
         thawed_at=None if thawed is None else case.origins.of_place(thawed),
         loaded=known.is_loaded(tensor),
         evaluated=id(tensor) in case.evaluated,
+        handled=listener.reads.is_read(tensor) or known.births.is_edited(tensor),
+        zero=held is not None and not tensor.requires_grad and _is_zero(tensor),
+        root=next((at for at, one in enumerate(case.owners) if one is owner), None),
     )

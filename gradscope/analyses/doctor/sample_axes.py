@@ -113,6 +113,8 @@ class SampleAxes:
             is_over = _dims(call, tensor) == {known.axis} and _is_wide(tensor, known)
             over = known._replace(kind="softmax", place=call.place)
             self._keep(out, over if is_over else known, known.axis)
+        elif name == "getitem" and _picks(call.args[1], known):
+            self._convict(known, True)
         elif known.network >= 0 and known.size > 1 and known.axis in _last_of(call, tensor):
             self._found.tell("last sample", known.network, known.axis, known.size, other=call.place)
         elif storage_of(out) == storage_of(tensor) != 0:
@@ -122,6 +124,8 @@ class SampleAxes:
             mean = next((m for one in call.operands if (m := self._means.get(one))), None)
             if mean is not None and "sub" in name:
                 known = known._replace(kind="mean", place=mean.place)
+            if known.kind == "softmax" and any(_is_target(one, known) for one in call.operands):
+                self._convict(known, out.shape == tensor.shape)
             self._keep(out, known, known.axis + out.dim() - tensor.dim())
         elif name in _BATCHED or name.startswith(("conv", "max_pool", "avg_pool", "adaptive")):
             self._keep(out, known, 0)
@@ -190,6 +194,19 @@ def _last_of(call: TorchCall, tensor: torch.Tensor) -> set[int]:
         whole.pop()
     # What an index by a tensor or by None does to the axes is another matter.
     return set() if None in whole else {axis for axis, one in enumerate(whole) if one == -1}
+
+
+def _picks(index: Any, known: _Axis) -> bool:
+    """Whether an index takes one element of each sample: ``x[torch.arange(n), y]``."""
+    whole = [isinstance(one, torch.Tensor) for one in index] if isinstance(index, tuple) else []
+    return len(whole) > 1 and all(whole) and all(one.shape == (known.size,) for one in index)
+
+
+def _is_target(data: torch.Tensor, known: _Axis) -> bool:
+    """Whether these are probabilities of classes, one row of them for each sample."""
+    if requires_grad(data) or data.dim() != 2 or known.axis or data.shape[0] != known.size:
+        return False
+    return bool((data >= 0).all()) and bool((data.sum(1) == 1).all() & (data.sum(0) != 1).any())
 
 
 def _is_wide(tensor: torch.Tensor, known: _Axis) -> bool:

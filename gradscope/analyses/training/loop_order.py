@@ -94,12 +94,14 @@ class _PartZeroed(NamedTuple):
 class LoopOrder:
     """What was seen of the order so far.
 
-    ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
+    ``steps`` counts the steps of optimizers, also those that a scaler leaves out, ``backwards`` the
+    calls of ``backward``; ``fresh`` are the
     parameters whose gradient waits for one; ``latest`` is the place of the last.  ``means``:
     whether each loss from a place was a mean.
     """
 
     steps: int = 0
+    backwards: int = 0
     latest: int = -1
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
@@ -125,6 +127,7 @@ class LoopOrder:
     def backward(self, leaves: Ids, place: int) -> None:
         """A call of ``backward`` has brought these a gradient."""
         self._events += 1
+        self.backwards += 1
         # Hooks may step while backward still runs.
         leaves, self._meanwhile = leaves - self._meanwhile, set()
         if len(self.fresh) > MAX_FRESH:

@@ -98,7 +98,11 @@ class LeafBirths:
         if storage and len(self._edited) < MAX_KNOWN:
             self._edited.add(storage)
 
+    def is_edited(self, leaf: torch.Tensor) -> bool:
+        """Whether the program itself has changed a leaf."""
+        return storage_of(leaf) in self._edited
+
     def is_late(self, leaf: torch.Tensor) -> bool:
         """Whether no optimizer has been made since, and there was one before."""
         made = self._made.get(leaf, 0)
-        return 0 < made == self._members.made and storage_of(leaf) not in self._edited
+        return 0 < made == self._members.made and not self.is_edited(leaf)

@@ -14,9 +14,10 @@ from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
+from torch.optim import LBFGS, Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
+from gradscope.analyses.training.closures import Evaluations
 from gradscope.analyses.training.data_writers import DataWriters
 from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.hand_drops import HandDrops
@@ -45,7 +46,8 @@ class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
     that were above the recorder, which is off meanwhile; or it runs a function of the program
     (``calls``), and the recorder is on.  ``changed`` are the ids of what it has changed so
-    far, ``samples``, ``masked`` and ``numbers`` some of its numbers as they were before."""
+    far, ``samples``, ``masked`` and ``numbers`` some of its numbers as they were before;
+    ``evaluations`` are those of LBFGS."""
 
     optimizer: Optimizer
     frame: FrameType
@@ -56,6 +58,7 @@ class _Step:
     samples: list[Sample] = field(default_factory=list)
     numbers: list[DataSample] = field(default_factory=list)
     masked: list[MaskedSample] = field(default_factory=list)
+    evaluations: Evaluations | None = None
 
 
 class Optimizers:
@@ -71,6 +74,7 @@ class Optimizers:
         on_given: told of leaves that hold a gradient no backward call has brought them.
         on_step: told of the tensors of each step.
 
+    ``on_begin`` is told of each optimizer that is about to step, with its tensors and the place.
     ``on_changed`` are told of the tensors that a step has changed, and of its place; ``on_idle`` of
     the place of a step that finds no gradient it has not used, while others wait.  ``codes`` are
     the functions that step, and those that call them.
@@ -90,6 +94,7 @@ class Optimizers:
         self.rates = Rates()
         self.on_step = [on_step]
         self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
+        self.on_begin: Callable[[Any, Sequence[torch.Tensor], int], None] | None = None
         self.on_idle: Callable[[int], None] | None = None
         self.members, self._numbers = Members(), Numbers()
         self.renewed, self.drops = Renewed(self.order), HandDrops(self.order)
@@ -201,6 +206,8 @@ class Optimizers:
         self.rates.step(optimizer, number, self._place(frame), made, setters)
         for told in self.on_step:
             told(tensors)
+        if self.on_begin is not None:
+            self.on_begin(optimizer, tensors, self._place(frame))
         # A closure brings the gradients during the step.
         if not given:
             if self.on_idle is not None and self.order.is_idle(tensors):
@@ -215,6 +222,8 @@ class Optimizers:
         above = take_out(self._recorder)
         step = _Step(optimizer, frame, above, versions, samples=samples, numbers=numbers)
         step.masked = self.masked.begin(tensors)
+        if isinstance(optimizer, LBFGS):
+            step.evaluations = Evaluations(self.order, tensors)
         self._running.append(step)
         return step
 
@@ -239,7 +248,14 @@ class Optimizers:
             put_back(self._recorder, step.above)
             step.calls = True
             try:
-                return argument(*args, **kwargs)
+                with self._recorder.aside():
+                    if step.evaluations is not None:
+                        step.evaluations.begin()
+                result = argument(*args, **kwargs)
+                with self._recorder.aside():
+                    if step.evaluations is not None:
+                        step.evaluations.end(result)
+                return result
             finally:
                 step.calls = False
                 self.order.wasted.look()
@@ -266,6 +282,8 @@ class Optimizers:
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             number = self._numbers.of(step.optimizer)
             self.order.stepped(number, tensors, place, step.changed)
+            if step.evaluations is not None:
+                step.evaluations.finish(place)
             self.renewed.used(step.optimizer, place, keeps_state(step.optimizer))
             if place not in self._places:
                 self._places.add(place)

@@ -43,6 +43,8 @@ OFTEN = 2
 class TrackedParameters:
     """Which leaves there are, where they came from, who used them and who holds them.
 
+    ``on_copied`` is told of each that is given other numbers, and of the tensor that holds those.
+
     Args:
         recorder: is asked for places.
         made: tells the place where the program itself made a Parameter; -1 where it did not.
@@ -52,6 +54,7 @@ class TrackedParameters:
         self.optimizers = Optimizers(
             recorder, self._note_frozen, self.note_reached, self._note_step
         )
+        self.on_copied: Callable[[torch.Tensor, torch.Tensor], None] | None = None
         self.births = LeafBirths(self.optimizers.members)
         self.remade = Remade()
         self._made = made
@@ -106,6 +109,8 @@ class TrackedParameters:
             if is_leaf_tensor(leaf) and leaf in self._born:
                 if loads:
                     self._loaded[leaf] = True
+                    if self.on_copied is not None and len(call.operands) > 1:
+                        self.on_copied(leaf, call.operands[1])
                 if leaf not in self._used:
                     self._written[leaf] = call.place
 

@@ -10,13 +10,13 @@ class RecomputeFunction(torch.autograd.Function):
         ctx.inputs = list(args[:n_inputs])
         ctx.params = list(args[n_inputs:])
         with torch.no_grad():
-            return run(*ctx.inputs)  # <~ GS000
+            return run(*ctx.inputs)  # <~ GS602
 
     @staticmethod
     def backward(ctx, grad):
         inputs = [x.detach().requires_grad_(True) for x in ctx.inputs]
         with torch.enable_grad():
-            output = ctx.run(*[x.view_as(x) for x in inputs])  # <- GS000
+            output = ctx.run(*[x.view_as(x) for x in inputs])  # <- GS602
         grads = torch.autograd.grad(output, inputs + ctx.params, grad, allow_unused=True)
         return (None, None, *grads)
 

@@ -1,0 +1,286 @@
+"""Mistakes that are made every day and that nothing raises for, each as a small program: it is told
+at the line that is marked, and nothing else is; where no line is marked, nothing is told."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.looking import Session
+
+HEAD = """
+import contextlib, torch, torch.nn as nn, torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+
+def net(first=4, last=3):
+    return nn.Sequential(nn.Linear(first, 8), nn.Tanh(), nn.Dropout(0.2), nn.Linear(8, last))
+
+def batch():
+    return torch.randn(8, 4), torch.randint(3, (8,))
+
+def learn(optimizer, loss):
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+BESIDE = """
+a, b = net(4, 8), net(8, 3)
+{before}
+optimizer = torch.optim.Adam({held}.parameters()){mark}
+for _ in range(4):
+    x, y = batch()
+    learn(optimizer, F.cross_entropy(b(a(x)), y))
+    {after}
+"""
+
+
+def beside(held: str, mark: str = "", before: str = "pass", after: str = "pass") -> str:
+    """Two modules, one made beside the other, of which an optimizer holds one."""
+    return BESIDE.format(held=held, mark=mark and f"  # <- {mark}", before=before, after=after)
+
+
+RESUMED = """
+path, model = "state.pt", net()
+optimizer = trained = torch.optim.Adam(model.parameters())
+def state():
+    return {{"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}}
+def train(optimizer, steps):
+    for _ in range(steps):
+        x, y = batch()
+        learn(optimizer, F.cross_entropy(model(x), y))
+train(optimizer, 2)
+torch.serialization.save(state(), path)  # as by an earlier run
+optimizer = torch.optim.Adam(model.parameters())
+saved = torch.load(path){mark}
+model.load_state_dict(saved["model"])
+{own}
+{load}
+train(optimizer, {steps})
+{after}
+"""
+
+
+def resumed(
+    load: str, mark: str = "", own: str = "pass", after: str = "pass", steps: int = 2
+) -> str:
+    """A training that goes on from a file."""
+    names = {"load": load or "pass", "own": own, "after": after, "steps": steps}
+    return RESUMED.format(mark=mark and f"  # <- {mark}", **names)
+
+
+CLOSURE = """
+model, data = nn.Linear(4, 3), batch()
+def loss_of():
+    return F.cross_entropy(model(data[0]), data[1])
+optimizer = torch.optim.LBFGS(model.parameters(), max_iter=6)
+for _ in range({steps}):
+    {before}
+    def closure():
+        {body}
+    optimizer.step(closure){mark}
+"""
+
+
+def closure(body: str, mark: str = "", before: str = "pass", steps: int = 3) -> str:
+    """A training by LBFGS."""
+    mark = mark and f"  # <- {mark}"
+    return CLOSURE.format(body=body, mark=mark, before=before, steps=steps)
+
+
+CHECKPOINTED = """
+class Again(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, run, x, *weights):
+        ctx.run, ctx.weights = run, weights
+        ctx.save_for_backward(x)
+        {forward}
+        with torch.no_grad():
+            return run(x){inner}
+    @staticmethod
+    def backward(ctx, gradient):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        {backward}
+        with {mode}():
+            out = ctx.run(x)
+        return (None, *torch.autograd.grad(out, (x, *ctx.weights), gradient)){outer}
+
+model = net()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(3):
+    x, y = batch()
+    x.requires_grad_()
+    out = {call}{mark}
+    learn(optimizer, F.cross_entropy(out, y))
+"""
+
+
+def checkpointed(
+    call: str,
+    mark: str = "",
+    inner: str = "",
+    outer: str = "",
+    forward: str = "pass",
+    backward: str = "pass",
+    mode: str = "torch.enable_grad",
+) -> str:
+    """A network whose function is called again for its backward."""
+    marks = {"mark": mark, "inner": inner, "outer": outer}
+    marks = {key: rule and f"  # <- {rule}" for key, rule in marks.items()}
+    text = {"call": call, "forward": forward, "backward": backward, "mode": mode}
+    return CHECKPOINTED.format(**text, **marks)
+
+
+MASKED = """
+q, k = nn.Linear(4, 6), nn.Linear(4, 6)
+with torch.no_grad():
+    q.weight[0, 0] = float("{value}")
+mask = torch.triu(torch.ones(5, 5), 1).bool()
+optimizer = torch.optim.SGD([*q.parameters(), *k.parameters()], 0.1)
+x = torch.rand(5, 4)
+scores = q(x) @ k(x).t(){mark}
+weights = scores.masked_fill(mask, float("-inf")).softmax(-1)
+learn(optimizer, (weights @ x).pow(2).mean())
+"""
+
+
+def masked(value: str, mark: str = "") -> str:
+    """An attention of which one weight is this."""
+    return MASKED.format(value=value, mark=mark and f"  # <- {mark}")
+
+
+ADAPTED = """
+class Adapted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.head = nn.Linear(4, 4), nn.Linear(4, 3)
+        self.down, self.up = nn.Linear(4, 2, bias=False), nn.Linear(2, 4, bias=False){mark}
+        nn.init.{fill}(self.up.weight)
+    def forward(self, x):
+        return self.head(self.layer(x) + self.up(self.down(x)))
+model = Adapted()
+optimizer = torch.optim.Adam(model.parameters())
+for name, p in model.named_parameters():
+    p.requires_grad_({learns})
+for _ in range(3):
+    x, y = batch()
+    learn(optimizer, F.cross_entropy(model(x), y))
+"""
+
+
+def adapted(learns: str, fill: str, mark: str = "") -> str:
+    """A network with an adapter, of which a part is frozen."""
+    return ADAPTED.format(learns=learns, fill=fill, mark=mark and f"  # <- {mark}")
+
+
+NO_GRADIENT = """
+class Line(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w, b):
+        ctx.save_for_backward(x, w)
+        return x @ w + b
+    @staticmethod
+    def backward(ctx, gradient):
+        x, w = ctx.saved_tensors
+        return gradient @ w.t(), x.t() @ gradient, torch.zeros(3)  # <- GS601
+w, b = nn.Parameter(torch.randn(4, 3)), nn.Parameter(torch.zeros(3))
+optimizer = torch.optim.SGD([w, b], 0.1)
+for _ in range(3):
+    x, y = batch()
+    learn(optimizer, F.cross_entropy(Line.apply(x, w, b), y))
+"""
+
+BY_HAND = "Again.apply(model, x, *model.parameters())"
+
+PROGRAMS = {
+    "an encoder that is left out": beside("b", "GS307"),
+    "a decoder that is left out": beside("a", "GS307"),
+    "an encoder that was loaded": beside("b", before="a.load_state_dict(net(4, 8).state_dict())"),
+    "an encoder in eval mode": beside("b", before="a.eval()"),
+    "an encoder that learns by hand": beside(
+        "b", after="for p in a.parameters(): p.data -= 0.1 * p.grad; p.grad = None"
+    ),
+    "a part of one module": beside("b", before="both = nn.Sequential(a, b)"),
+    "an encoder that nothing random fills": beside(
+        "b",
+        before="for p in list(a): p.__dict__['_parameters'] = "
+        "{k: nn.Parameter(v.detach() + 0) for k, v in p._parameters.items()}",
+    ),
+    "a state that stays in its file": resumed("", "GS522", own="start = saved['epoch'] + 1"),
+    "a state that is written again": resumed("", "GS522", after="torch.save(state(), path)"),
+    "a state that is loaded": resumed(
+        "optimizer.load_state_dict(saved['optimizer'])", own="start = saved['epoch'] + 1"
+    ),
+    "a model of somebody else": resumed("", own="print(saved['epoch'])"),
+    "a state of more parameters": resumed(
+        "optimizer = torch.optim.Adam(model[3].parameters())", after="torch.save(state(), path)"
+    ),
+    "a state of another kind": resumed(
+        "optimizer = torch.optim.SGD(model.parameters(), 0.1)", after="torch.save(state(), path)"
+    ),
+    "a model that is only looked at": resumed("", after="torch.save(state(), path)", steps=0),
+    "a model that goes back": resumed("optimizer = trained", own="start = saved['epoch'] + 1"),
+    "a closure without backward": closure("optimizer.zero_grad(); return loss_of()", "GS525"),
+    "a closure after backward": closure(
+        "return loss_of()", "GS525", "optimizer.zero_grad(); loss_of().backward()"
+    ),
+    "a closure of a constant": closure(
+        "optimizer.zero_grad(); loss_of().backward(); return 0.0", "GS525"
+    ),
+    "a closure of an old loss": closure(
+        "optimizer.zero_grad(); loss_of().backward(); return loss", "GS525", "loss = loss_of()"
+    ),
+    "one step of it": closure("optimizer.zero_grad(); loss_of().backward(); return 0.0", steps=1),
+    "a closure that is whole": closure(
+        "optimizer.zero_grad(); loss = loss_of(); loss.backward(); return loss"
+    ),
+    "a closure with gradients of its own": closure(
+        "loss = loss_of(); w = list(model.parameters())\n"
+        "        for p, g in zip(w, torch.autograd.grad(loss, w)): p.grad = g\n"
+        "        return loss.item()"
+    ),
+    "a checkpoint without its random state": checkpointed(
+        "checkpoint(model, x, use_reentrant=False, preserve_rng_state=False)", "GS602"
+    ),
+    "a reentrant one": checkpointed(
+        "checkpoint(model, x, use_reentrant=True, preserve_rng_state=False)", "GS602"
+    ),
+    "a checkpoint with it": checkpointed("checkpoint(model, x, use_reentrant=True)"),
+    "a checkpoint that draws nothing": checkpointed(
+        "checkpoint(model.eval(), x, use_reentrant=False, preserve_rng_state=False)"
+    ),
+    "a checkpoint by hand": checkpointed(BY_HAND, inner="GS602"),
+    "a checkpoint by hand that keeps the state": checkpointed(
+        BY_HAND,
+        forward="ctx.rng = torch.get_rng_state()",
+        backward="torch.set_rng_state(ctx.rng)",
+    ),
+    "a checkpoint by hand without history": checkpointed(
+        BY_HAND, outer="GS409", mode="contextlib.nullcontext"
+    ),
+    "an infinite weight before a mask": masked("-inf", "GS105"),
+    "a weight that is finite": masked("-1e2"),
+    "a Function that gives a parameter zeros": NO_GRADIENT,
+    "an adapter that is frozen": adapted("'head' in name", "zeros_", "GS305"),
+    "an adapter that is not zero": adapted("'head' in name", "ones_"),
+    "an adapter that learns": adapted("'head' in name or 'up' in name", "zeros_"),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_an_everyday_mistake(name: str, session: Session) -> None:
+    text = HEAD + PROGRAMS[name]
+    path = session.write(text)
+    report = session.look_at(str(path), "-q", "--steps", "all", command="doctor")
+    found = [one for one in report.findings if one.severity != "information"]
+    told = [(one.rule, one.location and one.location.line) for one in found]
+    lines = enumerate(path.read_text("utf-8").splitlines(), 1)
+    assert told == [(rule[1], at) for at, line in lines if (rule := re.search(r"<- (\w+)", line))]
+
+
+def test_a_tensor_that_torch_refuses_goes_by_the_name_of_the_program(session: Session) -> None:
+    text = "w = {'w': torch.randn(3, requires_grad=True) * 2}\ntorch.optim.Adam(w.values())"
+    (found,) = session.look(HEAD + text, "-q", command="doctor").findings
+    assert (found.rule, found.subject) == ("GS306", "w['w']")
