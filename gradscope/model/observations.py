@@ -495,6 +495,7 @@ OddityKind = (
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
+    | Literal["load matched nothing", "load own", "load drawn", "fills nothing"]
 )
 
 
@@ -518,6 +519,11 @@ class Oddity(Struct, frozen=True):
     so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
     ``origin``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
     the leaf ``name``, which was None; "left" where what it held had been zeroed at ``other``.
+
+    "load matched nothing" of so many keys, such as those in ``name``; "load own": of so many
+    tensors each is the module's own.  "load drawn": so many of so many weights that were loaded at
+    ``other`` are initialised here.  "fills nothing": a function was applied to so many parts of a
+    module; the classes of those with weights.
     """
 
     kind: OddityKind

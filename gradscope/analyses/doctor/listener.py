@@ -44,6 +44,7 @@ from gradscope.analyses.doctor.values import NonFiniteValues, passes
 from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
+from gradscope.analyses.training.fillings import Fillings
 from gradscope.analyses.training.flagged_modules import FlaggedModules
 from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
@@ -124,6 +125,7 @@ class DoctorListener(Listener):
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
         self.learners.optimizers.on_changed.append(self.statistics.note_step)
+        self.fillings = Fillings(recorder, self.learners, found.tell)
         self.aliases = Aliases(recorder)
         self.copies = Copies()
         self.left_behind = LeftBehind(self.learners, self.copies)
@@ -150,6 +152,7 @@ class DoctorListener(Listener):
         """Install what else is needed."""
         self.learners.start()
         self.statistics.start()
+        self.fillings.start()
         self.alterations.start(self.recorder.places)
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
@@ -159,6 +162,7 @@ class DoctorListener(Listener):
         self.parameters.stop()
         self.switches.stop()
         self.alterations.stop()
+        self.fillings.stop()
         self.statistics.stop()
         self.learners.stop()
 
@@ -294,6 +298,7 @@ class DoctorListener(Listener):
             self.gradient_graphs.note_edit(call)
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
+            self.fillings.note_written(call, ())
             self.overwritten.note_change(call)
         elif sort == "put":
             self.learners.optimizers.drops.note_put(call)
@@ -318,8 +323,9 @@ class DoctorListener(Listener):
             self.changes.note_statistics(call)
             self.statistics.note(call)
         if in_place:
-            sources = (leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one))
+            sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
             self.learners.note_written(call, sources)
+            self.fillings.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
             if self.learners.optimizers.order.fresh:

@@ -136,6 +136,14 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
     for flag in listener.flagged.known.values():
         origin = origins.of_site(flag.site)
         yield Oddity("flag ignored", origin, 1, (flag.parameters,), flag.name)
+    for place, given in listener.fillings.own.items():
+        yield Oddity("load own", origins.of_place(place), 1, (given,))
+    for load in listener.fillings.loads:
+        if load.drawn:
+            drawn, loaded = origins.of_place(load.drawn_at), origins.of_place(load.place)
+            yield Oddity("load drawn", drawn, 1, (load.drawn, load.weights), other=loaded)
+    for place, parts, kinds in listener.fillings.idle.values():
+        yield Oddity("fills nothing", origins.of_place(place), 1, (parts,), kinds)
     recorder = listener.recorder
     for known in listener.uncalled.known():
         line = recorder.sources.lines_of(known.code)[0]

@@ -288,7 +288,7 @@ def shared(listener: DoctorListener, origins: Origins) -> Iterator[SharedObject]
     # A state that is loaded before anything has changed is as good as a copy.
     steps = listener.learners.optimizers.order.steps
     for place, known in listener.aliases.known.items():
-        if steps or not known.is_state:
+        if (steps and place not in listener.fillings.own) or not known.is_state:
             yield SharedObject(
                 known.names, origins.of_place(place), origins.of_site(known.site), known.is_state
             )

@@ -1,0 +1,41 @@
+"""What is said of states of a model that are not what they were meant to be: numbers that were to
+be loaded or drawn, a network that is to follow another one, a mode.
+
+Of each kind: the message, the evidence, why it matters, and a remedy.
+"""
+
+from __future__ import annotations
+
+from gradscope.model.observations import OddityKind
+
+WORDS: dict[OddityKind, tuple[str, str, str, str]] = {
+    "load matched nothing": (
+        "{this} loads nothing: no key of the state is one of the module.",
+        "{0:,} keys, such as {name}",
+        "With strict=False torch passes over what does not match, and the result, which names it, "
+        "is dropped: the module stays as it was drawn.",
+        "Rename the keys, or take the part of the file that holds the state; and look at what "
+        "`load_state_dict` returns, or leave strict=False out.",
+    ),
+    "load own": (
+        "{this} loads the module's own tensors: it changes nothing.",
+        "all of the {0:,} parameters given are those that the module had before",
+        "What was read from elsewhere has not come into the state: its keys match none, or the "
+        "values were taken from the wrong dictionary.",
+        "Take the values from what was read: `{{k: v for k, v in loaded.items() if k in own}}`; "
+        "and look whether any key is left.",
+    ),
+    "load drawn": (
+        "{this} initialises again what has just been loaded.",
+        "{0:,} of {1:,} weights loaded{other}, before anything used them",
+        "The numbers that were loaded are gone: training begins from random ones.",
+        "Initialise first and load after that.",
+    ),
+    "fills nothing": (
+        "{this} changes nothing: the function initialises none of the layers.",
+        "applied to {0:,} modules; of those with weights each is a {name}",
+        "Each layer keeps the numbers that it was made with: no test in the function is true for "
+        "any of them.",
+        "Test for the classes that the model has.",
+    ),
+}
