@@ -1455,6 +1455,14 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("load own", A, 1, (2,)),)},
         [("GS546", "warning", 7)],
     ),
+    "an evaluation in train mode": (
+        {"oddities": (Oddity("eval missing", A, 1, (2,)),)},
+        [("GS550", "warning", 7)],
+    ),
+    "dropout that is over": (
+        {"oddities": (Oddity("dropout lost", A, 1, (), "Attention.p"),)},
+        [("GS551", "warning", 7)],
+    ),
     "an initialiser for other layers": (
         {"oddities": (Oddity("fills nothing", A, 1, (3,), "Conv1d"),)},
         [("GS548", "warning", 7)],

@@ -38,4 +38,19 @@ WORDS: dict[OddityKind, tuple[str, str, str, str]] = {
         "any of them.",
         "Test for the classes that the model has.",
     ),
+    "eval missing": (
+        "The model is evaluated in train mode: `eval()` is never called.",
+        "{0:,} dropouts or batch norms are in train mode in what runs without history here",
+        "Dropout drops, so that each evaluation gives other numbers, and worse ones; a batch norm "
+        "uses the statistics of the batch, and changes its running ones by data that is there to "
+        "evaluate.",
+        "Call `model.eval()` before the evaluation and `model.train()` after it.",
+    ),
+    "dropout lost": (
+        "{name} is 0 since an evaluation has set it to 0: dropout is over.",
+        "above 0 before, and 0 at the step in train mode that came after the evaluation",
+        "An attribute of a module stays as it was set, in train mode as well.",
+        "Leave the attribute alone, and take the rate as `self.rate if self.training else 0.0` "
+        "where it is used; or use an nn.Dropout, which asks for the mode itself.",
+    ),
 }

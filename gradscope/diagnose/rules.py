@@ -206,6 +206,8 @@ _ALL = (
     Rule("GS546", "load-without-effect", looking_for("load matched nothing", "load own")),
     Rule("GS547", "load-overwritten", looking_for("load drawn")),
     Rule("GS548", "init-without-effect", looking_for("fills nothing")),
+    Rule("GS550", "eval-missing", looking_for("eval missing")),
+    Rule("GS551", "dropout-lost", looking_for("dropout lost")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),

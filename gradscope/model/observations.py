@@ -496,6 +496,7 @@ OddityKind = (
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
     | Literal["load matched nothing", "load own", "load drawn", "fills nothing"]
+    | Literal["eval missing", "dropout lost"]
 )
 
 
@@ -523,7 +524,9 @@ class Oddity(Struct, frozen=True):
     "load matched nothing" of so many keys, such as those in ``name``; "load own": of so many
     tensors each is the module's own.  "load drawn": so many of so many weights that were loaded at
     ``other`` are initialised here.  "fills nothing": a function was applied to so many parts of a
-    module; the classes of those with weights.
+    module; the classes of those with weights.  "eval missing": a model is evaluated with so many
+    parts in train mode.  "dropout lost": a rate, ``name``, is 0 since an evaluation, put in eval
+    mode at ``other``.
     """
 
     kind: OddityKind

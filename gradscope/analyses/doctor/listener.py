@@ -19,6 +19,7 @@ from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
+from gradscope.analyses.doctor.evaluations import Evaluations
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
@@ -125,6 +126,9 @@ class DoctorListener(Listener):
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
         self.learners.optimizers.on_changed.append(self.statistics.note_step)
+        self.evaluations = Evaluations(recorder, self.learners)
+        self.statistics.on_eval = self.evaluations.note_eval
+        self.switches.on_switch = self.evaluations.note
         self.fillings = Fillings(recorder, self.learners, found.tell)
         self.aliases = Aliases(recorder)
         self.copies = Copies()

@@ -136,6 +136,8 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
     for flag in listener.flagged.known.values():
         origin = origins.of_site(flag.site)
         yield Oddity("flag ignored", origin, 1, (flag.parameters,), flag.name)
+    for place, evaluation in listener.evaluations.known.items():
+        yield Oddity("eval missing", origins.of_place(place), 1, (evaluation.parts,))
     for place, given in listener.fillings.own.items():
         yield Oddity("load own", origins.of_place(place), 1, (given,))
     for load in listener.fillings.loads:

@@ -274,12 +274,14 @@ def statistics(
 ) -> Iterator[MovingStatistics]:
     """Running statistics that moved in frozen modules."""
     for weight, known in listener.statistics.living():
-        if not listener.learners.is_reached(weight):
+        learns = known.undone is not None
+        if learns or not listener.learners.is_reached(weight):
             yield MovingStatistics(
                 name_of(weight).rpartition(".")[0],
                 origins.of_place(known.place),
                 known.times,
                 origins.of_place(known.evaluated_at),
+                learns,
             )
 
 
