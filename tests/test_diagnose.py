@@ -1455,6 +1455,19 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("load own", A, 1, (2,)),)},
         [("GS546", "warning", 7)],
     ),
+    "a target that follows in part": (
+        {"oddities": (Oddity("part left behind", A, 6, (2,), "head_k.weight"),)},
+        [("GS549", "warning", 7)],
+    ),
+    "an average without its statistics, and one that is gone": (
+        {
+            "oddities": (
+                Oddity("statistics left behind", A, 6, (2,)),
+                Oddity("updates lost", B, 6, (2,)),
+            )
+        },
+        [("GS549", "warning", 7), ("GS549", "warning", 8)],
+    ),
     "an evaluation in train mode": (
         {"oddities": (Oddity("eval missing", A, 1, (2,)),)},
         [("GS550", "warning", 7)],

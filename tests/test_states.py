@@ -234,7 +234,9 @@ def without_statistics(net, x):  # for some passes only
     out = net(x)
     net.train()
     return out
-train(dropped(0.1), lambda m: m(torch.randn(8, 4)).mean() + without_statistics(m, torch.ones(8, 4)).mean(), 5)
+def virtual(m):
+    return m(torch.randn(8, 4)).mean() + without_statistics(m, torch.ones(8, 4)).mean()
+train(dropped(0.1), virtual, 5)
 kept = dropped()
 for epoch in range(2):
     kept.train()
@@ -242,11 +244,161 @@ for epoch in range(2):
     train(kept, squares)
 """
 
+TWINS = """
+import copy
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+def net(*widths):
+    layers = [[nn.Linear(a, b), nn.BatchNorm1d(b), nn.ReLU()] for a, b in zip(widths, widths[1:])]
+    return nn.Sequential(*sum(layers, []))
+
+def loop(modules, loss, after, steps=6):
+    optimizer = torch.optim.SGD([p for m in modules for p in m.parameters()], lr=0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss().backward()
+        optimizer.step()
+        after()
+"""
+
+TWINS_SICK = """
+class Moco(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder_q, self.encoder_k = net(4, 6), net(4, 6)
+        self.head_q, self.head_k = nn.Linear(6, 3), nn.Linear(6, 3)
+    @torch.no_grad()
+    def update(self):
+        for q, k in zip(self.encoder_q.parameters(), self.encoder_k.parameters()):
+            k.data = k.data * 0.9 + q.data * 0.1  # <- GS549
+    def forward(self, x):
+        with torch.no_grad():
+            key = self.head_k(self.encoder_k(x))
+        return F.mse_loss(self.head_q(self.encoder_q(x)), key)
+moco = Moco()
+loop([moco.encoder_q, moco.head_q], lambda: moco(torch.randn(8, 4)), moco.update)
+
+class Agent:
+    def __init__(self):
+        self.online = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        self.target = copy.deepcopy(self.online)
+    def loss(self):
+        s = torch.randn(8, 4)
+        with torch.no_grad():
+            goal = 0.9 * self.target(s).max(1).values
+        return F.mse_loss(self.online(s)[:, 0], goal)
+    def sync(self):
+        pairs = zip(self.target[0].parameters(), self.online[0].parameters())
+        for t, s in pairs:
+            t.data.lerp_(s.data, 0.1)  # <- GS549
+agent = Agent()
+loop([agent.online], agent.loss, agent.sync)
+
+student = net(4, 6, 2)
+teacher = copy.deepcopy(student).eval()
+def consistency():
+    x = torch.randn(8, 4)
+    with torch.no_grad():
+        goal = teacher(x)
+    return F.mse_loss(student(x), goal)
+def average():
+    with torch.no_grad():
+        for name, p in student.named_parameters():
+            teacher.get_parameter(name).mul_(0.9).add_(0.1 * p)  # <- GS549
+loop([student], consistency, average)
+
+class Ema:  # evaluated at the end only
+    def __init__(self, model):
+        self.model, self.module = model, copy.deepcopy(model).eval()
+    def update(self):
+        mine, own = ([p.detach() for p in m.parameters()] for m in (self.module, self.model))
+        torch._foreach_lerp_(mine, own, 0.1)  # <- GS549
+ema = Ema(net(4, 6))
+loop([ema.model], lambda: ema.model(torch.randn(8, 4)).pow(2).mean(), ema.update)
+with torch.no_grad():
+    ema.module(torch.randn(8, 4))
+
+class Critic:
+    def __init__(self):
+        self.net, self.target = nn.Linear(4, 5), nn.Linear(4, 5)
+        self.followers = list(self.target.parameters())
+        self.target = copy.deepcopy(self.net)
+    def loss(self):
+        s = torch.randn(8, 4)
+        return F.mse_loss(self.net(s), self.target(s).detach())
+    @torch.no_grad()
+    def soft_update(self):
+        for t, s in zip(self.followers, self.net.parameters()):
+            t.copy_(0.9 * t + 0.1 * s)  # <- GS549
+critic = Critic()
+loop([critic.net], critic.loss, critic.soft_update)
+"""
+
+TWINS_HEALTHY = """
+online, predictor = net(4, 6, 6), nn.Linear(6, 6)
+target = copy.deepcopy(online)  # its own statistics, in train mode; no predictor
+def byol():
+    x = torch.randn(8, 4)
+    with torch.no_grad():
+        goal = target(x)
+    return F.mse_loss(predictor(online(x)), goal)
+def follow():
+    with torch.no_grad():
+        for t, o in zip(target.parameters(), online.parameters()):
+            t.lerp_(o, 0.1)
+loop([online, predictor], byol, follow)
+
+body, head = net(4, 6), nn.Linear(6, 2)  # a frozen reference, and a part that is frozen in both
+reference = copy.deepcopy(nn.Sequential(body, head)).requires_grad_(False).eval()
+average = copy.deepcopy(nn.Sequential(body, head)).eval()
+body.requires_grad_(False)
+def distilled():
+    x = torch.randn(8, 4)
+    with torch.no_grad():
+        goal = reference(x) + average(x)
+    return F.mse_loss(head(body(x)), goal)
+def averaged():
+    with torch.no_grad():
+        for a, p in zip(average[1].parameters(), head.parameters()):
+            a.mul_(0.9).add_(p, alpha=0.1)
+loop([head], distilled, averaged)
+
+class Shadow:  # an average outside of any module, beside a frozen teacher
+    def __init__(self, model):
+        self.model, self.kept = model, [p.detach().clone() for p in model.parameters()]
+    def update(self):
+        for kept, p in zip(self.kept, self.model.parameters()):
+            kept.lerp_(p.detach(), 0.1)
+small = nn.Linear(4, 5)
+fixed = copy.deepcopy(small).requires_grad_(False)
+shadow = Shadow(small)
+loop([small], lambda: F.mse_loss(small(torch.ones(8, 4)), fixed(torch.ones(8, 4))), shadow.update)
+
+learner = net(4, 6, 2)
+follower = copy.deepcopy(learner).eval()
+def buffers_too():
+    for mine, own in zip(follower.state_dict().values(), learner.state_dict().values()):
+        mine.copy_(own if mine.dtype == torch.long else 0.9 * mine + 0.1 * own)
+def both():
+    x = torch.randn(8, 4)
+    with torch.no_grad():
+        goal = follower(x)
+    return F.mse_loss(learner(x), goal)
+loop([learner], both, buffers_too)
+loop([learner], both, lambda: follower.load_state_dict(learner.state_dict()))
+
+swa = AveragedModel(learner, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+loop([learner], both, lambda: swa.update_parameters(learner))
+with torch.no_grad():
+    swa.eval()(torch.randn(8, 4))
+"""
+
 PAIRS = (
     (LOADED + LOADED_SICK, LOADED + LOADED_HEALTHY),
     (MODES + MODES_SICK, MODES + MODES_HEALTHY),
+    (TWINS + TWINS_SICK, TWINS + TWINS_HEALTHY),
 )
-NAMES = ("loaded", "modes")
+NAMES = ("loaded", "modes", "twins")
 
 
 @pytest.mark.parametrize("text", [sick for sick, _ in PAIRS], ids=NAMES)

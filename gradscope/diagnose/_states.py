@@ -53,4 +53,27 @@ WORDS: dict[OddityKind, tuple[str, str, str, str]] = {
         "Leave the attribute alone, and take the rate as `self.rate if self.training else 0.0` "
         "where it is used; or use an nn.Dropout, which asks for the mode itself.",
     ),
+    "part left behind": (
+        "{name} should follow what is learned, and stays as it was: the update leaves it out.",
+        "{0:,} parameters that forward uses are never written to, while others of their network "
+        "are, after {times} steps",
+        "What a step has learned in one part is used with the beginnings of the other.",
+        "Update all parts: go through the parameters of the whole network, its heads as well.",
+    ),
+    "statistics left behind": (
+        "The parameters follow what is learned, and the running statistics do not.",
+        "{0:,} batch norms in eval mode have mean 0 and variance 1, as at the start, after {times} "
+        "updates of their weights",
+        "Running statistics are buffers, which `parameters()` does not give; in eval mode a batch "
+        "norm normalises by them.",
+        "Copy the buffers as well: `for b, own in zip(average.buffers(), model.buffers()): "
+        "b.copy_(own)`; torch's AveragedModel does so.",
+    ),
+    "updates lost": (
+        "{this} updates parameters that no module holds any more.",
+        "{0:,} parameters, after {times} steps; those of the same shapes that forward uses without "
+        "a gradient are never changed",
+        "The module has got others since: its parameters, or all of it, were made or loaded anew.",
+        "Take the parameters from the module where they are updated: `target.parameters()`.",
+    ),
 }

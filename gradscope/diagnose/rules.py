@@ -206,6 +206,11 @@ _ALL = (
     Rule("GS546", "load-without-effect", looking_for("load matched nothing", "load own")),
     Rule("GS547", "load-overwritten", looking_for("load drawn")),
     Rule("GS548", "init-without-effect", looking_for("fills nothing")),
+    Rule(
+        "GS549",
+        "left-behind",
+        looking_for("part left behind", "statistics left behind", "updates lost"),
+    ),
     Rule("GS550", "eval-missing", looking_for("eval missing")),
     Rule("GS551", "dropout-lost", looking_for("dropout lost")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),

@@ -497,6 +497,7 @@ OddityKind = (
     | Literal["none yet", "none left", "none brought"]
     | Literal["load matched nothing", "load own", "load drawn", "fills nothing"]
     | Literal["eval missing", "dropout lost"]
+    | Literal["part left behind", "statistics left behind", "updates lost"]
 )
 
 
@@ -526,7 +527,9 @@ class Oddity(Struct, frozen=True):
     ``other`` are initialised here.  "fills nothing": a function was applied to so many parts of a
     module; the classes of those with weights.  "eval missing": a model is evaluated with so many
     parts in train mode.  "dropout lost": a rate, ``name``, is 0 since an evaluation, put in eval
-    mode at ``other``.
+    mode at ``other``.  "part left behind": of a network that is written to after so many steps so
+    many parameters are not, those in ``name``; "statistics left behind" of so many batch norms of
+    it; "updates lost": so many parameters that are written to are in no module.
     """
 
     kind: OddityKind

@@ -122,7 +122,8 @@ class DoctorListener(Listener):
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
         told = (self.lost_terms, self.partial_cuts, self.scores)
         self.learners.optimizers.on_step.extend(one.note_step for one in told)
-        self.overwritten = Overwritten(recorder, self.learners)
+        self.copies = Copies()
+        self.overwritten = Overwritten(recorder, self.learners, self.copies)
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
         self.learners.optimizers.on_changed.append(self.statistics.note_step)
@@ -131,7 +132,6 @@ class DoctorListener(Listener):
         self.switches.on_switch = self.evaluations.note
         self.fillings = Fillings(recorder, self.learners, found.tell)
         self.aliases = Aliases(recorder)
-        self.copies = Copies()
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults(recorder.sources)

@@ -13,6 +13,7 @@ from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.compared import functions
+from gradscope.analyses.doctor.followers import left_behind
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_buffers import buffers
@@ -96,7 +97,10 @@ def observations(
         never_stepped=listener.never_stepped,
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),
-        oddities=tuple(_oddities(listener, case.origins)),
+        oddities=(
+            *_oddities(listener, case.origins),
+            *left_behind(listener, case.origins, name_of),
+        ),
         overwrites=tuple(observed_loop.overwrites(listener, case.origins, name_of)),
         masked_moves=tuple(observed_loop.masked_moves(listener, case.origins)),
         statistics=tuple(observed_loop.statistics(listener, case.origins, name_of)),

@@ -170,6 +170,10 @@ class FrozenStatistics:
                 found.setdefault(id(parameter), known.place)
         return found
 
+    def is_stepped(self, tensor: torch.Tensor) -> bool:
+        """Whether a step has changed it."""
+        return id(tensor) in self._stepped
+
     def note_step(self, changed: Iterable[torch.Tensor], place: int) -> None:
         """A step of an optimizer has changed these."""
         ids = set(map(id, changed))
