@@ -106,6 +106,11 @@ late.load_state_dict(state, assign=True)
 train(late, squares)
 late.apply(draw)  # trained and begun again
 train(late, squares)
+counted = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6))
+old = {key: one.clone() for key, one in counted.state_dict().items() if "num_batches" not in key}
+train(counted, squares)
+counted.load_state_dict(old)  # torch fills in the counter, which is the module's own
+train(counted, squares)
 """
 
 
@@ -313,6 +318,18 @@ class Ema:  # evaluated at the end only
     def update(self):
         mine, own = ([p.detach() for p in m.parameters()] for m in (self.module, self.model))
         torch._foreach_lerp_(mine, own, 0.1)  # <- GS549
+def run():  # when it has returned, the networks are gone
+    a, b = net(4, 6), net(4, 6)
+    twins = nn.ModuleDict({"slow": a.eval(), "fast": b})
+    def both():
+        with torch.no_grad():
+            goal = twins["slow"](torch.ones(8, 4))
+        return F.mse_loss(twins["fast"](torch.randn(8, 4)), goal)
+    def follow():
+        for slow, fast in zip(a.parameters(), b.parameters()):
+            slow.data.mul_(0.9).add_(fast.data, alpha=0.1)  # <- GS549
+    loop([b], both, follow, 12)
+run()
 ema = Ema(net(4, 6))
 loop([ema.model], lambda: ema.model(torch.randn(8, 4)).pow(2).mean(), ema.update)
 with torch.no_grad():

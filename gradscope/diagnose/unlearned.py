@@ -252,7 +252,7 @@ def statistics_move(facts: Facts) -> Iterable[FindingDraft]:
             "warning" if place else "information",
             f"The running statistics of {listed(names, 3)} move, though the parameters are frozen."
             if not learns
-            else f"{listed(names, 3)} was put in eval mode, and is trained in train mode.",
+            else f"Put in eval mode before, {listed(names, 3)} is trained in train mode.",
             location=place or facts.location(entries[0].origin),
             subject=names[0],
             evidence=(

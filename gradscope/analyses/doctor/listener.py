@@ -21,6 +21,7 @@ from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.evaluations import Evaluations
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
+from gradscope.analyses.doctor.followers import Followers
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
@@ -128,6 +129,9 @@ class DoctorListener(Listener):
         self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
         self.learners.optimizers.on_changed.append(self.statistics.note_step)
         self.evaluations = Evaluations(recorder, self.learners)
+        self.followers = Followers(
+            recorder.modules, self.learners, self.overwritten, self.statistics.is_stepped
+        )
         self.statistics.on_eval = self.evaluations.note_eval
         self.switches.on_switch = self.evaluations.note
         self.fillings = Fillings(recorder, self.learners, found.tell)

@@ -13,7 +13,6 @@ from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.compared import functions
-from gradscope.analyses.doctor.followers import left_behind
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_buffers import buffers
@@ -99,7 +98,7 @@ def observations(
         effects=tuple(observed_loop.effects(listener, case.origins)),
         oddities=(
             *_oddities(listener, case.origins),
-            *left_behind(listener, case.origins, name_of),
+            *observed_loop.left_behind(listener, case.origins, name_of),
         ),
         overwrites=tuple(observed_loop.overwrites(listener, case.origins, name_of)),
         masked_moves=tuple(observed_loop.masked_moves(listener, case.origins)),

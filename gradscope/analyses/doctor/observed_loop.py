@@ -28,8 +28,9 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.observations import Cut, EmptyStep, SkippedSteps
+from gradscope.model.observations import Cut, EmptyStep, Oddity, SkippedSteps
 from gradscope.model.plain import number
+from gradscope.words import listed
 
 NameOf = Callable[[torch.Tensor], str]
 """What the program calls a leaf, or ""."""
@@ -283,6 +284,17 @@ def statistics(
                 origins.of_place(known.evaluated_at),
                 learns,
             )
+
+
+def left_behind(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Iterator[Oddity]:
+    """What should follow, and does not."""
+    listener.followers.look(at_end=True)
+    for place, one in listener.followers.known.items():
+        leaves = [leaf for ref in one.leaves if (leaf := ref()) is not None]
+        # What was written to since has followed.
+        if not any(leaf in listener.overwritten.changed for leaf in leaves):
+            names = listed([name for leaf in leaves if (name := name_of(leaf))], 3)
+            yield Oddity(one.kind, origins.of_place(place), one.steps, (one.count,), names)
 
 
 def shared(listener: DoctorListener, origins: Origins) -> Iterator[SharedObject]:

@@ -26,6 +26,9 @@ MAX_KNOWN = 10_000
 MAX_PLACES = 100
 """Places that are remembered."""
 
+FEWEST = 5
+"""Steps after which a parameter was written to, from which on it follows another."""
+
 
 @dataclass
 class KnownOverwrite:
@@ -48,7 +51,8 @@ class KnownFollower:
 
 
 class Overwritten:
-    """Such places; ``changed`` are the parameters that may well be drawn towards others.
+    """Such places; ``changed`` are the parameters that may well be drawn towards others, and
+    ``is_ripe`` says that it is time to look what follows.
 
     Args:
         recorder: knows the places.
@@ -62,6 +66,7 @@ class Overwritten:
         self._copies = copies
         self._derived: TensorTable[TensorRef] = TensorTable(MAX_KNOWN)
         self.restored = Restored(recorder, learners.optimizers)
+        self.is_ripe = False
         self.changed: TensorTable[KnownFollower] = TensorTable(MAX_KNOWN)
         self._memory: dict[int, TensorRef] = {}
         self._leaves = -1
@@ -110,7 +115,11 @@ class Overwritten:
         known, step = self.changed.get(leaf), self._learners.optimizers.order.steps
         if known is None:
             known = self.changed[leaf] = KnownFollower()
-        known.times += known.step != step
+        if known.step != step:
+            known.times += 1
+            # Looked at after 5 steps, and 10, 20, and so on.
+            rounds, rest = divmod(known.times, FEWEST)
+            self.is_ripe |= not rest and rounds.bit_count() == 1
         known.step, known.place = step, call.place
 
     def still(self) -> Iterator[tuple[int, KnownOverwrite]]:

@@ -123,7 +123,8 @@ class FrozenStatistics:
                 module, kept = known.undone.module(), self._in_eval.values()
                 is_last = any(one is known.undone for one in kept)
                 steps = self._steps - (known.undone.steps or 0)
-                if is_last and module is not None and module.training and steps >= FEWEST:
+                trains = module is None or module.training
+                if is_last and trains and steps >= FEWEST:
                     yield weight, known
                 continue
             edited = any(
