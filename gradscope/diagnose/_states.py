@@ -40,7 +40,7 @@ WORDS: dict[OddityKind, tuple[str, str, str, str]] = {
     ),
     "eval missing": (
         "The model is evaluated in train mode: `eval()` is never called.",
-        "{0:,} dropouts or batch norms are in train mode in what runs without history here",
+        "dropouts and batch norms in train mode, in what runs without history here: {0:,}",
         "Dropout drops, so that each evaluation gives other numbers, and worse ones; a batch norm "
         "uses the statistics of the batch, and changes its running ones by data that is there to "
         "evaluate.",
@@ -54,16 +54,16 @@ WORDS: dict[OddityKind, tuple[str, str, str, str]] = {
         "where it is used; or use an nn.Dropout, which asks for the mode itself.",
     ),
     "part left behind": (
-        "{name} should follow what is learned, and stays as it was: the update leaves it out.",
-        "{0:,} parameters that forward uses are never written to, while others of their network "
-        "are, after {times} steps",
+        "The update leaves {name} out, which should follow what is learned.",
+        "parameters that forward uses and that are never written to: {0:,}; others of their "
+        "network are, after {times} steps",
         "What a step has learned in one part is used with the beginnings of the other.",
         "Update all parts: go through the parameters of the whole network, its heads as well.",
     ),
     "statistics left behind": (
         "The parameters follow what is learned, and the running statistics do not.",
-        "{0:,} batch norms in eval mode have mean 0 and variance 1, as at the start, after {times} "
-        "updates of their weights",
+        "batch norms in eval mode with mean 0 and variance 1, as at the start: {0:,}; their "
+        "weights were updated after {times} steps",
         "Running statistics are buffers, which `parameters()` does not give; in eval mode a batch "
         "norm normalises by them.",
         "Copy the buffers as well: `for b, own in zip(average.buffers(), model.buffers()): "

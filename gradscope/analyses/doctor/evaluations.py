@@ -110,7 +110,8 @@ class Evaluations:
                     [site.code.co_name, *([] if text else sources.lines_of(site.code)[1])]
                 )
         for frame in islice(frames_from(sys._getframe(1), self._recorder.places), CALLERS):
-            yield sources.origin(Site(frame.f_code, frame.f_lasti)).expression
+            origin = sources.origin(Site(frame.f_code, frame.f_lasti))
+            yield f"{origin.variable} {origin.expression}"
 
 
 def _live(module: nn.Module) -> int:

@@ -32,7 +32,7 @@ _Change = tuple[str, str]
 """One word of a path, and what it is in another one."""
 
 
-class LeftBehind(NamedTuple):
+class KnownLaggard(NamedTuple):
     """What does not follow, of a network that is written to after so many steps; how much, and
     which parameters."""
 
@@ -59,7 +59,7 @@ class Followers:
         overwritten: Overwritten,
         is_stepped: Callable[[torch.Tensor], bool],
     ) -> None:
-        self.known: dict[int, LeftBehind] = {}
+        self.known: dict[int, KnownLaggard] = {}
         self._modules = modules
         self._learners = learners
         self._overwritten = overwritten
@@ -85,7 +85,7 @@ class Followers:
             kind, count, parts = self._left_behind(leaves, ahead, still, norms, at_end)
             if kind is not None:
                 steps = max(known.times for one in leaves if (known := written.get(one)))
-                self.known[place] = LeftBehind(kind, steps, count, list(map(TensorRef, parts)))
+                self.known[place] = KnownLaggard(kind, steps, count, list(map(TensorRef, parts)))
             elif norms:
                 # What still lives has followed since.
                 self.known.pop(place, None)

@@ -294,6 +294,7 @@ def left_behind(listener: DoctorListener, origins: Origins, name_of: NameOf) -> 
         # What was written to since has followed.
         if not any(leaf in listener.overwritten.changed for leaf in leaves):
             names = listed([name for leaf in leaves if (name := name_of(leaf))], 3)
+            names = names or "a part of the network"
             yield Oddity(one.kind, origins.of_place(place), one.steps, (one.count,), names)
 
 
