@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
@@ -38,7 +38,7 @@ class KnownLaggard(NamedTuple):
 
     kind: _Kind
     steps: int
-    count: int
+    amount: int
     leaves: list[TensorRef]
 
 
@@ -82,10 +82,10 @@ class Followers:
         still = [one for one in used if not any(knows(one) for knows in ours)]
         for place, leaves in places.items():
             norms = list(self._norms(leaves))
-            kind, count, parts = self._left_behind(leaves, ahead, still, norms, at_end)
+            kind, amount, parts = self._left_behind(leaves, ahead, still, norms, at_end)
             if kind is not None:
                 steps = max(known.times for one in leaves if (known := written.get(one)))
-                self.known[place] = KnownLaggard(kind, steps, count, list(map(TensorRef, parts)))
+                self.known[place] = KnownLaggard(kind, steps, amount, list(map(TensorRef, parts)))
             elif norms:
                 # What still lives has followed since.
                 self.known.pop(place, None)
@@ -94,10 +94,10 @@ class Followers:
         self,
         leaves: list[torch.Tensor],
         ahead: _Paths,
-        still: list[torch.Tensor],
+        still: Sequence[torch.Tensor],
         norms: list[_BatchNorm],
         at_end: bool,
-    ) -> tuple[_Kind | None, int, list[torch.Tensor]]:
+    ) -> tuple[_Kind | None, int, Sequence[torch.Tensor]]:
         changes = _changes({path: one for one in leaves if (path := self._path(one))}, ahead)
         parts = [one for one in still if _is_ahead(self._path(one), one, ahead, changes)]
         stale = sum(map(_is_of_the_start, norms)) if changes else 0
@@ -122,7 +122,7 @@ class Followers:
             if is_norm and id(module._parameters.get("weight")) in ids:
                 yield module  # type: ignore[misc]
 
-    def _are_lost(self, leaves: list[torch.Tensor], still: list[torch.Tensor]) -> bool:
+    def _are_lost(self, leaves: list[torch.Tensor], still: Sequence[torch.Tensor]) -> bool:
         """Whether no module holds any of these, which one did, and others like them run
         unchanged."""
         learners, others = self._learners, Counter(one.shape for one in still)

@@ -295,7 +295,7 @@ def left_behind(listener: DoctorListener, origins: Origins, name_of: NameOf) -> 
         if not any(leaf in listener.overwritten.changed for leaf in leaves):
             names = listed([name for leaf in leaves if (name := name_of(leaf))], 3)
             names = names or "a part of the network"
-            yield Oddity(one.kind, origins.of_place(place), one.steps, (one.count,), names)
+            yield Oddity(one.kind, origins.of_place(place), one.steps, (one.amount,), names)
 
 
 def shared(listener: DoctorListener, origins: Origins) -> Iterator[SharedObject]:
