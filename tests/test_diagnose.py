@@ -1443,6 +1443,43 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("eval kept", A, 3, other=B),)},
         [("GS538", "warning", 7)],
     ),
+    "a state that is not the module's": (
+        {
+            "oddities": (
+                Oddity("load matched nothing", A, 1, (2,), "`a`, where the module has `b`"),
+            )
+        },
+        [("GS546", "warning", 7)],
+    ),
+    "a state that is the module's already": (
+        {"oddities": (Oddity("load own", A, 1, (2,)),)},
+        [("GS546", "warning", 7)],
+    ),
+    "a target that follows in part": (
+        {"oddities": (Oddity("part left behind", A, 6, (2,), "head_k.weight"),)},
+        [("GS549", "warning", 7)],
+    ),
+    "an average without its statistics, and one that is gone": (
+        {
+            "oddities": (
+                Oddity("statistics left behind", A, 6, (2,)),
+                Oddity("updates lost", B, 6, (2,)),
+            )
+        },
+        [("GS549", "warning", 7), ("GS549", "warning", 8)],
+    ),
+    "an evaluation in train mode": (
+        {"oddities": (Oddity("eval missing", A, 1, (2,)),)},
+        [("GS550", "warning", 7)],
+    ),
+    "dropout that is over": (
+        {"oddities": (Oddity("dropout lost", A, 1, (), "Attention.p"),)},
+        [("GS551", "warning", 7)],
+    ),
+    "an initialiser for other layers": (
+        {"oddities": (Oddity("fills nothing", A, 1, (3,), "Conv1d"),)},
+        [("GS548", "warning", 7)],
+    ),
     "train mode in an evaluation": (
         {"oddities": (Oddity("eval undone", A, 3, other=B),)},
         [("GS537", "warning", 7)],

@@ -802,6 +802,12 @@ EDGES = (
         observed(plain(), oddities=(Oddity("fraction lost", A, 1, (89,)),)),
     ),
     Edge(
+        "_oddities.DRAWN",
+        observed(plain(), oddities=(Oddity("load drawn", A, 1, (3, 4), other=B),)),
+        ("GS547",),
+        observed(plain(), oddities=(Oddity("load drawn", A, 1, (73, 100), other=B),)),
+    ),
+    Edge(
         "_oddities.FEWEST_KEPT",
         observed(plain(), oddities=(Oddity("eval kept", A, 3, other=B),)),
         ("GS538",),

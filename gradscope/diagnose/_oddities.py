@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._states import WORDS
 from gradscope.model.observations import Oddity, OddityKind
 from gradscope.words import listed
 
@@ -21,6 +22,9 @@ FEWEST_ZERO = 2
 
 FEWEST_MIXED = 2
 """Calls that mix second derivatives, before anything is said of them."""
+
+DRAWN = 0.75
+"""Of the weights that were loaded so many have to be initialised after that."""
 
 FEWEST_KEPT = 3
 """Steps in eval mode after an evaluation, before that is told."""
@@ -309,6 +313,7 @@ _WORDS: dict[OddityKind, _Words] = {
         "Say `log_target=True`, or give it the `softmax` of the target's scores.",
     ),
 }
+_WORDS |= {kind: _Words(*words) for kind, words in WORDS.items()}
 _ATTRIBUTES = ("weight drawn", "zero factor")
 _ENDS = ("none yet", "none left", "none brought")
 _NAMED = (*_ATTRIBUTES, *_ENDS, "backward uncalled", "layer repeated", "flag ignored")
@@ -336,6 +341,8 @@ def _counts(entry: Oddity) -> bool:
         return entry.figures[0] > PADDED * entry.figures[1]
     if entry.kind == "fraction lost":
         return entry.figures[0] >= LOST
+    if entry.kind == "load drawn":
+        return entry.figures[0] >= DRAWN * entry.figures[1]
     fewest = {
         "zero factor": FEWEST_ZERO,
         "mixed derivatives": FEWEST_MIXED,

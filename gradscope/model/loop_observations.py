@@ -174,12 +174,13 @@ class Overwrite(Struct, frozen=True):
 class MovingStatistics(Struct, frozen=True):
     """A batch norm whose running statistics moved (in so many calls that were heard) while its
     weight did not require grad; ``evaluated`` is where the program had put a module around it in
-    eval mode."""
+    eval mode.  ``learns``: the weight does, and it was this batch norm itself that was put so."""
 
     name: str
     origin: int | None
     times: int = 1
     evaluated: int | None = None
+    learns: bool = False
 
 
 class SharedObject(Struct, frozen=True):

@@ -505,6 +505,9 @@ OddityKind = (
     | Literal["dropout kept", "attention drops", "state unread"]
     | Literal["state not kept", "other numbers"]
     | Literal["none yet", "none left", "none brought"]
+    | Literal["load matched nothing", "load own", "load drawn", "fills nothing"]
+    | Literal["eval missing", "dropout lost"]
+    | Literal["part left behind", "statistics left behind", "updates lost"]
 )
 
 
@@ -532,6 +535,15 @@ class Oddity(Struct, frozen=True):
     checkpoint, or the custom Function ``name``, calls its function again, which drops at random at
     ``other``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
     the leaf ``name``, which was None; "left" where it had been zeroed at ``other``.
+
+    "load matched nothing" of so many keys, such as those in ``name``; "load own": of so many
+    tensors each is the module's own.  "load drawn": so many of so many weights that were loaded at
+    ``other`` are initialised here.  "fills nothing": a function was applied to so many parts of a
+    module; the classes of those with weights.  "eval missing": a model is evaluated with so many
+    parts in train mode.  "dropout lost": a rate, ``name``, is 0 since an evaluation, put in eval
+    mode at ``other``.  "part left behind": of a network that is written to after so many steps so
+    many parameters are not, those in ``name``; "statistics left behind" of so many batch norms of
+    it; "updates lost": so many parameters that are written to are in no module.
     """
 
     kind: OddityKind

@@ -20,7 +20,9 @@ from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.dropouts import Dropouts
+from gradscope.analyses.doctor.evaluations import Evaluations
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
+from gradscope.analyses.doctor.followers import Followers
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
@@ -45,6 +47,7 @@ from gradscope.analyses.doctor.values import NonFiniteValues, passes
 from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
+from gradscope.analyses.training.fillings import Fillings
 from gradscope.analyses.training.flagged_modules import FlaggedModules
 from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
@@ -124,7 +127,8 @@ class DoctorListener(Listener):
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
         told = (self.lost_terms, self.partial_cuts, self.scores)
         self.learners.optimizers.on_step.extend(one.note_step for one in told)
-        self.overwritten = Overwritten(recorder, self.learners)
+        self.copies = Copies()
+        self.overwritten = Overwritten(recorder, self.learners, self.copies)
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
         self.learners.optimizers.on_changed.append(self.statistics.note_step)
@@ -133,8 +137,14 @@ class DoctorListener(Listener):
         )
         self.learners.on_copied = self.resumed.note_copied
         self.learners.optimizers.on_begin = self.resumed.note_step
+        self.evaluations = Evaluations(recorder, self.learners)
+        self.followers = Followers(
+            recorder.modules, self.learners, self.overwritten, self.statistics.is_stepped
+        )
+        self.statistics.on_eval = self.evaluations.note_eval
+        self.switches.on_switch = self.evaluations.note
+        self.fillings = Fillings(recorder, self.learners, found.tell)
         self.aliases = Aliases(recorder)
-        self.copies = Copies()
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults(recorder.sources)
@@ -160,6 +170,7 @@ class DoctorListener(Listener):
         self.learners.start()
         self.statistics.start()
         self.resumed.start()
+        self.fillings.start()
         self.alterations.start(self.recorder.places)
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
@@ -170,6 +181,7 @@ class DoctorListener(Listener):
         self.switches.stop()
         self.alterations.stop()
         self.resumed.stop()
+        self.fillings.stop()
         self.statistics.stop()
         self.learners.stop()
 
@@ -306,6 +318,7 @@ class DoctorListener(Listener):
             self.gradient_graphs.note_edit(call)
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
+            self.fillings.note_written(call, ())
             self.overwritten.note_change(call)
         elif sort == "put":
             self.learners.optimizers.drops.note_put(call)
@@ -330,8 +343,9 @@ class DoctorListener(Listener):
             self.changes.note_statistics(call)
             self.statistics.note(call)
         if in_place:
-            sources = (leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one))
+            sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
             self.learners.note_written(call, sources)
+            self.fillings.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
             if self.learners.optimizers.order.fresh:

@@ -28,8 +28,9 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.observations import Cut, EmptyStep, SkippedSteps
+from gradscope.model.observations import Cut, EmptyStep, Oddity, SkippedSteps
 from gradscope.model.plain import number
+from gradscope.words import listed
 
 NameOf = Callable[[torch.Tensor], str]
 """What the program calls a leaf, or ""."""
@@ -274,13 +275,27 @@ def statistics(
 ) -> Iterator[MovingStatistics]:
     """Running statistics that moved in frozen modules."""
     for weight, known in listener.statistics.living():
-        if not listener.learners.is_reached(weight):
+        learns = known.undone is not None
+        if learns or not listener.learners.is_reached(weight):
             yield MovingStatistics(
                 name_of(weight).rpartition(".")[0],
                 origins.of_place(known.place),
                 known.times,
                 origins.of_place(known.evaluated_at),
+                learns,
             )
+
+
+def left_behind(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Iterator[Oddity]:
+    """What should follow, and does not."""
+    listener.followers.look(at_end=True)
+    for place, one in listener.followers.known.items():
+        leaves = [leaf for ref in one.leaves if (leaf := ref()) is not None]
+        # What was written to since has followed.
+        if not any(leaf in listener.overwritten.changed for leaf in leaves):
+            names = listed([name for leaf in leaves if (name := name_of(leaf))], 3)
+            names = names or "a part of the network"
+            yield Oddity(one.kind, origins.of_place(place), one.steps, (one.amount,), names)
 
 
 def shared(listener: DoctorListener, origins: Origins) -> Iterator[SharedObject]:
@@ -288,7 +303,7 @@ def shared(listener: DoctorListener, origins: Origins) -> Iterator[SharedObject]
     # A state that is loaded before anything has changed is as good as a copy.
     steps = listener.learners.optimizers.order.steps
     for place, known in listener.aliases.known.items():
-        if steps or not known.is_state:
+        if (steps and place not in listener.fillings.own) or not known.is_state:
             yield SharedObject(
                 known.names, origins.of_place(place), origins.of_site(known.site), known.is_state
             )

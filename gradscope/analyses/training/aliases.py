@@ -63,7 +63,9 @@ class Aliases:
         is_loading = call.frame is not call.user and call.function == "copy_"
         if is_loading:
             # Torch's own code copies a state into a module, tensor by tensor.
-            if values and _memory(values[0]) == _memory(target):
+            # Torch itself fills in the counter that an old file does not have.
+            is_counter = not target.is_floating_point()
+            if values and _memory(values[0]) == _memory(target) and not is_counter:
                 self._looked.add(call.place)
                 self._note_loaded(call)
             return

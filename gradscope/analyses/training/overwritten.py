@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import torch
+from torch import nn
 
+from gradscope.analyses.training.copies import Copies
 from gradscope.analyses.training.restored import Restored
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.tensors import TensorRef, TensorTable, storage_of
@@ -24,6 +26,9 @@ MAX_KNOWN = 10_000
 MAX_PLACES = 100
 """Places that are remembered."""
 
+FEWEST = 5
+"""Steps after which a parameter was written to, from which on it follows another."""
+
 
 @dataclass
 class KnownOverwrite:
@@ -35,20 +40,34 @@ class KnownOverwrite:
     towards: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_KNOWN))
 
 
+@dataclass
+class KnownFollower:
+    """A parameter in no optimizer that the program itself writes to: after how many steps, the last
+    of them, and the place."""
+
+    times: int = 0
+    step: int = -1
+    place: int = -1
+
+
 class Overwritten:
-    """Such places.
+    """Such places; ``changed`` are the parameters that may well be drawn towards others, and
+    ``is_ripe`` says that it is time to look what follows.
 
     Args:
         recorder: knows the places.
         learners: know what forward has taken, and what is stepped.
+        copies: know what was copied.
     """
 
-    def __init__(self, recorder: Recorder, learners: TrackedParameters) -> None:
+    def __init__(self, recorder: Recorder, learners: TrackedParameters, copies: Copies) -> None:
         self.known: dict[int, KnownOverwrite] = {}
         self._learners = learners
+        self._copies = copies
         self._derived: TensorTable[TensorRef] = TensorTable(MAX_KNOWN)
         self.restored = Restored(recorder, learners.optimizers)
-        self._changed: TensorTable[bool] = TensorTable(MAX_KNOWN)
+        self.is_ripe = False
+        self.changed: TensorTable[KnownFollower] = TensorTable(MAX_KNOWN)
         self._memory: dict[int, TensorRef] = {}
         self._leaves = -1
 
@@ -65,12 +84,19 @@ class Overwritten:
         if not self._learners.optimizers.any_stepped or not call.operands:
             return
         target, *others = call.operands
-        drawn = target if self._is_held(target) else self._leaf(target)
+        # Those of a list that are changed together are followers, as a rule.
+        many = call.args[0] if call.args and isinstance(call.args[0], (list, tuple)) else ()
+        for one in many[1:]:
+            leaf = self._leaf(one) if isinstance(one, torch.Tensor) else None
+            if leaf is not None and not self._is_held(leaf):
+                self._note_follower(leaf, call)
+        is_own = self._is_held(target) or type(target) is nn.Parameter
+        drawn = target if is_own else self._leaf(target)
         if drawn is None:
             return
         self._memory[storage_of(drawn)] = TensorRef(drawn)
         if not self._is_held(drawn):
-            self._changed[drawn] = True
+            self._note_follower(drawn, call)
             return
         self.restored.note(drawn, call)
         sources = [one for tensor in others if (one := self._source(tensor)) is not None]
@@ -85,10 +111,21 @@ class Overwritten:
         for one in sources:
             known.towards[one] = True
 
+    def _note_follower(self, leaf: torch.Tensor, call: TorchCall) -> None:
+        known, step = self.changed.get(leaf), self._learners.optimizers.order.steps
+        if known is None:
+            known = self.changed[leaf] = KnownFollower()
+        if known.step != step:
+            known.times += 1
+            # Looked at after 5 steps, and 10, 20, and so on.
+            rounds, rest = divmod(known.times, FEWEST)
+            self.is_ripe |= not rest and rounds.bit_count() == 1
+        known.step, known.place = step, call.place
+
     def still(self) -> Iterator[tuple[int, KnownOverwrite]]:
         """Those that draw towards nothing but what never changed."""
         for place, known in self.known.items():
-            if not any(one in self._changed for one, _ in known.towards.living()):
+            if not any(one in self.changed for one, _ in known.towards.living()):
                 yield place, known
 
     def _is_held(self, tensor: torch.Tensor) -> bool:
@@ -98,13 +135,14 @@ class Overwritten:
         """The parameter outside of optimizers that a tensor shows, or was computed from."""
         derived = self._derived.get(tensor)
         leaf = derived() if derived is not None else self._leaf(tensor)
-        return None if leaf is None or self._is_held(leaf) else leaf
+        is_other = leaf is not None and self._learners.used(leaf) >= 0 and not self._is_held(leaf)
+        return leaf if is_other else None
 
     def _leaf(self, tensor: torch.Tensor) -> torch.Tensor | None:
-        """The leaf of the forward pass whose memory this is."""
-        if self._leaves != self._learners.uses:
-            self._leaves = self._learners.uses
-            self._memory = {storage_of(one): TensorRef(one) for one in self._learners.used_leaves()}
+        """The leaf of a module, or of the forward pass, whose memory this is."""
+        if self._leaves != (now := self._learners.uses + len(self._copies)):
+            leaves = (*self._copies.leaves(), *self._learners.leaves())
+            self._leaves, self._memory = now, {storage_of(one): TensorRef(one) for one in leaves}
         known = self._memory.get(storage_of(tensor))
         return None if known is None else known()
 

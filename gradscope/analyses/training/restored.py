@@ -77,8 +77,7 @@ class Restored:
     def _is_undone(self, leaf: torch.Tensor, call: TorchCall, known: _PutBack) -> bool | None:
         """Whether what is written is random, or what was written the last time; None where that
         is not known."""
-        of = getattr(call.func, "__module__", "")
-        if of == nn.init.__name__ or call.frame.f_code.co_filename == nn.init.__file__:
+        if is_initialiser(call):
             return True
         is_whole = call.operands[0].numel() == leaf.numel()
         if call.function not in _COPIES or not readable(leaf) or not leaf.is_contiguous():
@@ -95,3 +94,9 @@ class Restored:
         while frame is not None and frame.f_code not in self._optimizers.codes:
             frame = frame.f_back
         return call.place if frame is None else call.places.number(frame)
+
+
+def is_initialiser(call: TorchCall) -> bool:
+    """Whether a call is one of torch.nn.init, or made there."""
+    of = getattr(call.func, "__module__", "")
+    return of == nn.init.__name__ or call.frame.f_code.co_filename == nn.init.__file__

@@ -14,10 +14,14 @@ from typing import Any, Literal, NamedTuple, Protocol
 import torch
 from torch import nn
 
+from gradscope.analyses.training.lost_dropout import LostDropout
 from gradscope.autograd.tensors import TensorTable, storage_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import parameters_in
+
+FEWEST = 3
+"""Steps after which a batch norm that was put in eval mode before them is not on its way back."""
 
 MAX_KNOWN = 5_000
 """Batch norms, and modules in eval mode, that are remembered."""
@@ -27,13 +31,15 @@ MAX_KNOWN = 5_000
 class KnownStatistics:
     """A batch norm that trains and does not learn: where it was called, how often, and the place
     that had put a module around it in eval mode, or -1; and its weight's memory and version then,
-    and the sequence number."""
+    and the sequence number.  ``undone``: it learns, and the program had put it itself in eval mode
+    before the first step."""
 
     place: int
     evaluated_at: int
     memory: tuple[int, int]
     since: int
     times: int = 1
+    undone: _InEval | None = None
 
 
 class _Undone(NamedTuple):
@@ -49,13 +55,15 @@ class _Undone(NamedTuple):
 class _InEval(NamedTuple):
     """A module that the program has put in eval mode: where, how many modules had run by then, and
     how often history had been switched off.  ``learning``: by id, its parameters, where it had
-    been trained in train mode and depends on it; else nothing."""
+    been trained in train mode and depends on it; else nothing.  ``steps``: how many were
+    made by then, None where any had changed its parameters."""
 
     module: weakref.ref[nn.Module]
     place: int
     calls: int
     switched: int
     learning: frozenset[int]
+    steps: int | None
 
 
 class Found(Protocol):
@@ -76,6 +84,8 @@ class FrozenStatistics:
         recorder: knows the places.
         found: told of calls of ``eval`` that ``train`` undoes, or that nothing undoes.
         switched: how often the program has switched history off.
+
+    ``on_eval`` is told of all that is put in eval mode.
     """
 
     def __init__(self, recorder: Recorder, found: Found, switched: Callable[[], int]) -> None:
@@ -83,6 +93,9 @@ class FrozenStatistics:
         self._found = found
         self._switched = switched
         self._stepped: set[int] = set()
+        self._steps = 0
+        self.on_eval: Callable[[nn.Module], None] | None = None
+        self._dropout = LostDropout(found)
         self._undone: _Undone | None = None
         self._moving: TensorTable[KnownStatistics] = TensorTable(MAX_KNOWN)
         self._in_eval: dict[int, _InEval] = {}
@@ -105,6 +118,15 @@ class FrozenStatistics:
         edits = list(self._recorder.events.in_place)
         for weight, known in self._moving.living():
             memory = (storage_of(weight), weight._version)
+            if known.undone is not None:
+                # Who puts it in eval mode for some passes does so again.
+                module, kept = known.undone.module(), self._in_eval.values()
+                is_last = any(one is known.undone for one in kept)
+                steps = self._steps - (known.undone.steps or 0)
+                trains = module is None or module.training
+                if is_last and trains and steps >= FEWEST:
+                    yield weight, known
+                continue
             edited = any(
                 edit.storage == memory[0] and edit.sequence > known.since for edit in edits
             )
@@ -114,7 +136,10 @@ class FrozenStatistics:
     def note(self, call: TorchCall) -> None:
         """A batch norm computes, and changes, its statistics."""
         weight = call.kwargs.get("weight")
-        if type(weight) is not nn.Parameter or weight.requires_grad:
+        if type(weight) is not nn.Parameter:
+            return
+        undone = self._put_back(call) if weight.requires_grad else None
+        if weight.requires_grad and undone is None:
             return
         known = self._moving.get(weight)
         if known is not None:
@@ -122,8 +147,19 @@ class FrozenStatistics:
             return
         memory = (storage_of(weight), weight._version)
         self._moving[weight] = KnownStatistics(
-            call.place, self.evaluated().get(id(weight), -1), memory, call.sequence_range[1]
+            call.place,
+            self.evaluated().get(id(weight), -1),
+            memory,
+            call.sequence_range[1],
+            undone=undone,
         )
+
+    def _put_back(self, call: TorchCall) -> _InEval | None:
+        """What is known of the batch norm that runs, where it was put in eval mode itself."""
+        running = self._recorder.modules.running if call.in_graph else None
+        known = None if running is None else self._in_eval.get(id(running[0]))
+        is_it = known is not None and running is not None and known.module() is running[0]
+        return known if is_it and known is not None and known.steps is not None else None
 
     def evaluated(self) -> dict[int, int]:
         """By id, the parameters of modules that the program has put in eval mode, and not in train
@@ -135,9 +171,15 @@ class FrozenStatistics:
                 found.setdefault(id(parameter), known.place)
         return found
 
+    def is_stepped(self, tensor: torch.Tensor) -> bool:
+        """Whether a step has changed it."""
+        return id(tensor) in self._stepped
+
     def note_step(self, changed: Iterable[torch.Tensor], place: int) -> None:
         """A step of an optimizer has changed these."""
         ids = set(map(id, changed))
+        self._steps += 1
+        self._dropout.note_step()
         if len(self._stepped) < MAX_KNOWN:
             self._stepped |= ids
         # History was off in between: it has been evaluated, as eval mode is for.
@@ -171,15 +213,20 @@ class FrozenStatistics:
         """The program puts a module in eval mode."""
         known = self._in_eval.get(id(module))
         learning = frozenset(map(id, parameters_in(module)))
+        if self.on_eval is not None:
+            self.on_eval(module)
+        steps = self._steps if learning.isdisjoint(self._stepped) else None
         if not module.training:
             # Once more: what it was before the first time counts.
             learning = known.learning if known is not None else frozenset()
         elif learning.isdisjoint(self._stepped) or not _depends_on_mode(module):
             learning = frozenset()
         calls, switched = self._recorder.modules.calls, self._switched()
+        switched -= not torch.is_grad_enabled()
         self._in_eval[id(module)] = _InEval(
-            weakref.ref(module), place, calls, switched - (not torch.is_grad_enabled()), learning
+            weakref.ref(module), place, calls, switched, learning, steps
         )
+        self._dropout.note_eval(module, place)
 
     def _note_train(self, module: nn.Module, place: int, records: bool) -> None:
         """The program puts a module in train mode."""

@@ -183,6 +183,11 @@ class TrackedParameters:
         """All living leaves that a call has taken."""
         return (tensor for tensor, _ in self._used.living())
 
+    def leaves(self) -> Iterator[torch.Tensor]:
+        """All living leaves that a module has registered, or a call has taken."""
+        tables = (self._born, self._used)
+        return (tensor for table in tables for tensor, _ in table.living())
+
     def optimized(self) -> dict[int, tuple[torch.Tensor, bool]]:
         """The tensors in optimizers, and whether one of theirs has stepped."""
         return self.optimizers.held(self._optimizers())
