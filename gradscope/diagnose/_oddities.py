@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from gradscope.diagnose._axes import WORDS
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.model.observations import Oddity, OddityKind
 from gradscope.words import listed
@@ -267,6 +268,7 @@ _WORDS: dict[OddityKind, _Words] = {
         "Say `log_target=True`, or give it the `softmax` of the target's scores.",
     ),
 }
+_WORDS |= {kind: _Words(*words) for kind, words in WORDS.items()}
 _ATTRIBUTES = ("weight drawn", "zero factor")
 _ENDS = ("none yet", "none left", "none brought")
 _NAMED = (*_ATTRIBUTES, *_ENDS, "backward uncalled", "layer repeated", "flag ignored")
@@ -304,7 +306,7 @@ def _counts(entry: Oddity) -> bool:
 
 def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
     words, shown = _WORDS[entry.kind], list[object](entry.figures)
-    if entry.kind == "view":
+    if entry.kind in ("view", "axes"):
         axis, *sizes = entry.figures
         shown = [sizes[: sizes.index(-1)], sizes[sizes.index(-1) + 1 :], axis]
     beside = facts.location(entry.other)

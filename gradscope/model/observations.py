@@ -495,6 +495,7 @@ OddityKind = (
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
+    | Literal["axes", "constant over samples", "along samples", "reduction"]
 )
 
 
@@ -518,6 +519,10 @@ class Oddity(Struct, frozen=True):
     so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
     ``origin``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
     the leaf ``name``, which was None; "left" where what it held had been zeroed at ``other``.
+    "axes": of this length one is taken for another at ``other``, with the shapes as for "view".
+    "constant over samples": it varies along so many, and not along so many steps.  "along samples":
+    a network goes along so many, and takes so many of another axis for samples.  "reduction": the
+    axis that one at ``other`` had left meets that other one.
     """
 
     kind: OddityKind

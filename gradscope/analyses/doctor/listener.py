@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.alike import Alike
+from gradscope.analyses.doctor.axes import AxesMixedUp
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
 from gradscope.analyses.doctor.changes import Changes
@@ -110,6 +111,7 @@ class DoctorListener(Listener):
             self.slopes,
             self.scores,
             SampleAxes(found),
+            AxesMixedUp(found),
             StraightThrough(found),
             Paddings(found, lambda leaf: self.learners.place_of(leaf)),
             FixedWeights(found, recorder),
