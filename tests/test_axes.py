@@ -245,3 +245,36 @@ def test_each_is_told_at_its_line(session: Session) -> None:
 
 def test_what_only_looks_like_them_is_left_alone(session: Session) -> None:
     assert told(session, HEALTHY) == []
+
+
+EPOCH = """
+def epoch(module, rows, criterion=F.mse_loss):
+    x, y = torch.randn(rows, 4), torch.randn(rows)
+    for inputs, target in zip(x.split(8), y.split(8)):
+        criterion(module(inputs), target).backward()
+"""
+NET = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.rnn = nn.Linear(4, 8), nn.GRU(8, 1, batch_first=True)
+    def forward(self, x):
+        h = torch.squeeze(self.fc(x).unsqueeze(1))
+        return self.rnn(h.unsqueeze(1))[0].flatten()
+"""
+SQUEEZED = {
+    "epoch(nn.Sequential(nn.Linear(4, 1), nn.Flatten(0)), 33)": False,
+    # A loss, and the check of a layer, many steps later.
+    "net = nn.Linear(4, 1)\nepoch(lambda x: net(x).squeeze(), 401, nn.BCEWithLogitsLoss())": True,
+    NET + "epoch(Net(), 401)": True,
+    # Never more than one; and what has its axis still, where something else fails.
+    "net = nn.Linear(4, 1)\nepoch(lambda x: net(x[:1]).squeeze(), 8, lambda p, y: p @ y)": False,
+    "net = nn.Linear(4, 3)\n"
+    "epoch(lambda x: net(x).unsqueeze(1).squeeze(), 16, lambda p, y: p.mean())\n"
+    "(net(torch.ones(5, 4)).unsqueeze(1).squeeze() @ torch.ones(4)).backward()": False,
+}
+
+
+@pytest.mark.parametrize(("text", "is_told"), SQUEEZED.items())
+def test_the_axis_of_a_batch_of_one(session: Session, text: str, is_told: bool) -> None:
+    assert ("GS554" in dict(told(session, EPOCH + text))) == is_told

@@ -1420,6 +1420,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("axes", A, 1, AXES, other=B),)},
         [("GS552", "warning", 7)],
     ),
+    "a batch of one, squeezed": (
+        {"oddities": (Oddity("batch squeezed", A, 1, (1, 5, 1), other=B),)},
+        [("GS554", "error", 7)],
+    ),
     "by another axis": (
         {
             "oddities": (
@@ -1922,6 +1926,14 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         plain(), oddities=(Oddity("view", A, 1, AXES), Oddity("axes", A, 1, AXES, other=B))
     ),
     ("GS534", "GS303"): compared(),
+    **{
+        ("GS554", code): observed(
+            plain(),
+            oddities=(Oddity("batch squeezed", A, 1, (1, 5, 1), other=B),),
+            failure=Failure("ValueError", "sizes", B, code == "GS410", ended=True, got="got [5]"),
+        )
+        for code in ("GS410", "GS412")
+    },
     ("GS405", "GS412"): observed(
         plain(),
         failure=Failure("RuntimeError", MESSAGES["GS405"], A, ended=True, got="got [3]"),

@@ -29,6 +29,13 @@ WORDS: dict[OddityKind, tuple[str, str, str, str]] = {
         "It is noticed only where the two are not of the same length.",
         "Keep it: `x.sum(dim=1, keepdim=True)`.",
     ),
+    "batch squeezed": (
+        "{this} takes the samples' own axis away where the batch has one sample.",
+        "given {0}; the program ended{other} by what came of it",
+        "Without a dimension squeeze takes away every axis of length 1. With more samples the axis "
+        "stayed; the last batch of an epoch may have a single one.",
+        "Name the dimension: `x.squeeze(-1)`.",
+    ),
     "along samples": (
         "{this} goes along the samples that a DataLoader has put in a batch.",
         "{0} samples are taken for its steps, and {1} of something else for the samples",

@@ -309,6 +309,8 @@ def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
     if entry.kind in ("view", "axes"):
         axis, *sizes = entry.figures
         shown = [sizes[: sizes.index(-1)], sizes[sizes.index(-1) + 1 :], axis]
+    elif entry.kind == "batch squeezed":
+        shown = [list(entry.figures)]
     beside = facts.location(entry.other)
     named = {
         "this": facts.expression(entry.origin) or "This",
@@ -317,7 +319,7 @@ def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
         "other": facts.at(entry.other),
     }
     names = [one.name for one in others if entry.kind in _ATTRIBUTES]
-    is_end = entry.kind in _ENDS
+    is_end = entry.kind in (*_ENDS, "batch squeezed")
     return facts.finding(
         "error" if is_end else "warning",
         words.message.format(*shown, **named),

@@ -210,6 +210,12 @@ _ALL = (
     Rule("GS538", "eval-kept", looking_for("eval kept")),
     Rule("GS552", "axes-scrambled", looking_for("axes")),
     Rule("GS553", "axes-misaligned", looking_for("constant over samples", "reduction")),
+    Rule(
+        "GS554",
+        "batch-squeezed",
+        looking_for("batch squeezed"),
+        {"GS410": "failure", "GS412": "failure"},
+    ),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),

@@ -495,7 +495,7 @@ OddityKind = (
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
-    | Literal["axes", "constant over samples", "along samples", "reduction"]
+    | Literal["axes", "constant over samples", "along samples", "reduction", "batch squeezed"]
 )
 
 
@@ -522,7 +522,8 @@ class Oddity(Struct, frozen=True):
     "axes": of this length one is taken for another at ``other``, with the shapes as for "view".
     "constant over samples": it varies along so many, and not along so many steps.  "along samples":
     a network goes along so many, and takes so many of another axis for samples.  "reduction": the
-    axis that one at ``other`` had left meets that other one.
+    axis that one at ``other`` had left meets that other one.  "batch squeezed": of this shape, with
+    one sample, a call has taken the axis that counts samples; the program ended at ``other``.
     """
 
     kind: OddityKind

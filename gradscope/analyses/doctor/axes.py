@@ -21,7 +21,14 @@ import torch
 from torch.utils.data import RandomSampler
 from torch.utils.data._utils import collate
 
-from gradscope.analyses.doctor.axis_parts import Axis, Part, named, regrouped, seen_through, sole
+from gradscope.analyses.doctor.axis_parts import (
+    Axis,
+    AxisPart,
+    named,
+    regrouped,
+    seen_through,
+    sole,
+)
 from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
 from gradscope.analyses.doctor.oddities import Oddities
@@ -207,7 +214,7 @@ class AxesMixedUp:
                     sizes = varying.size, other.size
                     varying.origin.added = (other.origin, call.place, *sizes)
 
-    def _goes_along(self, steps: Part | None, rows: Sequence[Axis]) -> None:
+    def _goes_along(self, steps: AxisPart | None, rows: Sequence[Axis]) -> None:
         """A network goes along these steps, of each of these rows by itself."""
         if steps is None:
             return
@@ -270,7 +277,7 @@ class AxesMixedUp:
                 if at == 0 and is_one_each and not part.origin.steps and part.origin.added:
                     self._tell("constant over samples", *part.origin.added[1:])
 
-    def _convict(self, call: TorchCall, part: Part) -> None:
+    def _convict(self, call: TorchCall, part: AxisPart) -> None:
         mixture = part.mixture
         if mixture is not None and part.claims and not mixture.excused:
             shapes = (*mixture.before, -1, *mixture.after)

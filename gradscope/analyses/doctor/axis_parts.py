@@ -16,7 +16,7 @@ import torch
 
 
 @dataclass(eq=False, slots=True)
-class Origin:
+class AxisOrigin:
     """What an axis is, in whatever tensor and at whatever length it lies.
 
     ``features``: a layer made it.  ``samples``: it counts them.  ``steps``: a network went along
@@ -26,7 +26,7 @@ class Origin:
     features: bool = False
     samples: bool = False
     steps: bool = False
-    added: tuple[Origin, int, int, int] | None = None
+    added: tuple[AxisOrigin, int, int, int] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -40,27 +40,27 @@ class Mixture:
 
 
 @dataclass(eq=False, slots=True)
-class Part:
+class AxisPart:
     """So many elements of an axis, or of a mixture that claims to be another part; ``half`` of
     this one, the inner where ``other`` is the outer one."""
 
     size: int
-    origin: Origin
+    origin: AxisOrigin
     mixture: Mixture | None = None
-    claims: Part | None = None
-    half: Part | None = None
-    other: Part | None = None
+    claims: AxisPart | None = None
+    half: AxisPart | None = None
+    other: AxisPart | None = None
 
 
-Axis = tuple[Part, ...]
+Axis = tuple[AxisPart, ...]
 
 
 def named(shape: Sequence[int], features: bool = False) -> list[Axis]:
     """Axes that were not met before."""
-    return [(Part(size, Origin(features)),) if size > 1 else () for size in shape]
+    return [(AxisPart(size, AxisOrigin(features)),) if size > 1 else () for size in shape]
 
 
-def sole(axis: Axis) -> Part | None:
+def sole(axis: Axis) -> AxisPart | None:
     """The one part that an axis consists of."""
     return axis[0] if len(axis) == 1 else None
 
@@ -77,7 +77,7 @@ def seen_through(tensor: torch.Tensor, view: torch.Tensor, axes: Sequence[Axis])
             for part in axis:
                 if part.mixture is not None:
                     part.mixture.excused = True
-            axis = (Part(size, axis[0].origin),) if len(axis) == 1 and size > 1 else ()
+            axis = (AxisPart(size, axis[0].origin),) if len(axis) == 1 and size > 1 else ()
         found.append(axis if size > 1 else ())
     return found
 
@@ -104,13 +104,13 @@ def regrouped(
         is_shift = any(abs(part.size - after[number]) == 1 for part in broken)
         is_it = len(claimed) == 1 and claimed[0] in broken and not is_shift
         if axis and is_it and list(after).count(after[number]) == 1 and not claimed[0].mixture:
-            found[number] = (Part(after[number], Origin(), mixture, claimed[0]),)
+            found[number] = (AxisPart(after[number], AxisOrigin(), mixture, claimed[0]),)
     return found
 
 
-def _next_axes(waiting: list[Part], sizes: Sequence[int], mixture: Mixture) -> list[Axis]:
+def _next_axes(waiting: list[AxisPart], sizes: Sequence[int], mixture: Mixture) -> list[Axis]:
     """The next axis, made of what waits; or the next few, where they cut through several parts."""
-    taken, left = list[Part](), sizes[0]
+    taken, left = list[AxisPart](), sizes[0]
     while left > 1:
         part = waiting.pop(0)
         if left % part.size == 0:
@@ -128,12 +128,14 @@ def _next_axes(waiting: list[Part], sizes: Sequence[int], mixture: Mixture) -> l
     return [tuple(taken)]
 
 
-def _split(part: Part, outer: int) -> tuple[Part, Part]:
-    first = Part(outer, Origin(part.origin.features))
-    return first, Part(part.size // outer, Origin(part.origin.features), None, None, part, first)
+def _split(part: AxisPart, outer: int) -> tuple[AxisPart, AxisPart]:
+    first = AxisPart(outer, AxisOrigin(part.origin.features))
+    return first, AxisPart(
+        part.size // outer, AxisOrigin(part.origin.features), None, None, part, first
+    )
 
 
-def _cut(held: int, waiting: list[Part], sizes: Sequence[int], mixture: Mixture) -> list[Axis]:
+def _cut(held: int, waiting: list[AxisPart], sizes: Sequence[int], mixture: Mixture) -> list[Axis]:
     asked, number = sizes[0], 1
     while held != asked:
         if held < asked:
@@ -141,4 +143,4 @@ def _cut(held: int, waiting: list[Part], sizes: Sequence[int], mixture: Mixture)
         else:
             asked *= sizes[number]
             number += 1
-    return [(Part(size, Origin(), mixture),) if size > 1 else () for size in sizes[:number]]
+    return [(AxisPart(size, AxisOrigin(), mixture),) if size > 1 else () for size in sizes[:number]]

@@ -38,6 +38,7 @@ from gradscope.analyses.doctor.sample_axes import SampleAxes
 from gradscope.analyses.doctor.score_weights import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.slopes import Slopes
+from gradscope.analyses.doctor.squeezes import Squeezes
 from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
@@ -106,10 +107,12 @@ class DoctorListener(Listener):
         self.logarithms = Logarithms()
         self.oddities = found = Oddities()
         self.slopes, self.scores = Slopes(found), ScoreWeights(found)
+        self.squeezes = Squeezes(found, recorder)
         self._watchers = (
             self.repeated,
             self.slopes,
             self.scores,
+            self.squeezes,
             SampleAxes(found),
             AxesMixedUp(found),
             StraightThrough(found),
