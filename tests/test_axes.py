@@ -91,6 +91,24 @@ def encoded(m):
 layer = nn.TransformerEncoderLayer(8, 2, 16)
 train(parts(net=layer, fc=nn.Linear(3, 8)), encoded)
 
+def penalty(m, real, fake):
+    share = torch.rand(real.shape)
+    x = (share * real + (1 - share) * fake).requires_grad_(True)  # <- GS557
+    score = m(x)
+    (g,) = torch.autograd.grad(score, x, torch.ones_like(score), create_graph=True)
+    return score.mean() + (g.flatten(1).norm(2, dim=1) - 1).pow(2).mean()
+critic = nn.Sequential(nn.Flatten(), nn.Linear(12, 4), nn.Tanh(), nn.Linear(4, 1))
+train(critic, lambda m: penalty(m, torch.randn(6, 3, 4), torch.rand(6, 3, 4)))
+def perturbed(m):
+    real, fake = torch.randn(6, 12), torch.randn(6, 12)
+    between = real + torch.rand_like(real) * (fake - real)  # <- GS557
+    x = torch.autograd.Variable(between, requires_grad=True)
+    return torch.autograd.grad(m.score(x).sum(), x, create_graph=True)[0].pow(2).sum(1).mean()
+class Critic(nn.Linear):
+    def score(self, x):
+        return (x @ self.weight).tanh().pow(2).sum(1)
+train(Critic(3, 12), perturbed)
+
 def contrast(m):
     score = -torch.cdist(m(torch.randn(8, 5)), m(torch.randn(8, 5)))
     with torch.no_grad():
@@ -188,6 +206,18 @@ def rotary(m):  # all words of a batch in one row, each with the code of its pla
     y = F.scaled_dot_product_attention(*[q.transpose(0, 1)] * 3).transpose(0, 1).reshape(9, 12)
     return F.cross_entropy(m.q(y), torch.randint(0, 12, (9,)))
 train(parts(q=nn.Linear(12, 12)), rotary)
+
+def penalties(m):  # one weight a sample, noise around it, a mask; and no gradient by the mixture
+    real, fake, loss = torch.randn(6, 12), torch.rand(6, 12), 0
+    share, mask = torch.rand(6, 1).expand(6, 12).contiguous(), (torch.rand(6, 12) > 0.5).float()
+    points = (torch.lerp(real, fake, share), real + 0.1 * torch.rand(6, 12))
+    for x in (share * real + (1 - share) * fake, mask * real + (1 - mask) * fake, *points):
+        x.requires_grad_(True)
+        g, = torch.autograd.grad(m(x).sum(), x, create_graph=True)
+        loss = loss + (g.norm(2, dim=1) - 1).pow(2).mean()
+    gate = m[0](real).sigmoid().repeat(1, 3)
+    return loss + m(gate * real + (1 - gate) * fake).mean()
+train(nn.Sequential(nn.Linear(12, 4), nn.Tanh(), nn.Linear(4, 1)), penalties)
 
 def reduced(m):  # by the axis that is meant, by name, and where both are alike
     z, w = m.a(torch.randn(8, 5)), m.b(torch.randn(8, 5))

@@ -1424,6 +1424,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("batch squeezed", A, 1, (1, 5, 1), other=B),)},
         [("GS554", "error", 7)],
     ),
+    "a weight of each pixel": (
+        {"oddities": (Oddity("own weights", A, 1, (12,)),)},
+        [("GS557", "warning", 7)],
+    ),
     "by another axis": (
         {
             "oddities": (

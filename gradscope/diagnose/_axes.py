@@ -36,6 +36,14 @@ WORDS: dict[OddityKind, tuple[str, str, str, str]] = {
         "stayed; the last batch of an epoch may have a single one.",
         "Name the dimension: `x.squeeze(-1)`.",
     ),
+    "own weights": (
+        "{this} draws a weight of its own for each of the elements of a sample.",
+        "{0} weights a sample, and the gradient by the result is asked for, with create_graph=True",
+        "The penalty belongs on the straight line between a real sample and a generated one. With "
+        "weights of its own for each element a point is noise between the two, and hardly ever "
+        "near that line.",
+        "Draw one for each sample: `torch.rand(len(x), 1, 1, 1)`.",
+    ),
     "along samples": (
         "{this} goes along the samples that a DataLoader has put in a batch.",
         "{0} samples are taken for its steps, and {1} of something else for the samples",

@@ -216,6 +216,7 @@ _ALL = (
         looking_for("batch squeezed"),
         {"GS410": "failure", "GS412": "failure"},
     ),
+    Rule("GS557", "interpolates-by-element", looking_for("own weights")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),

@@ -496,6 +496,7 @@ OddityKind = (
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
     | Literal["axes", "constant over samples", "along samples", "reduction", "batch squeezed"]
+    | Literal["own weights"]
 )
 
 
@@ -524,6 +525,7 @@ class Oddity(Struct, frozen=True):
     a network goes along so many, and takes so many of another axis for samples.  "reduction": the
     axis that one at ``other`` had left meets that other one.  "batch squeezed": of this shape, with
     one sample, a call has taken the axis that counts samples; the program ended at ``other``.
+    "own weights": so many in each sample of a point between two, where a gradient is asked for.
     """
 
     kind: OddityKind

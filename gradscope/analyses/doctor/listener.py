@@ -23,6 +23,7 @@ from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
+from gradscope.analyses.doctor.interpolations import Interpolations
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
@@ -108,11 +109,13 @@ class DoctorListener(Listener):
         self.oddities = found = Oddities()
         self.slopes, self.scores = Slopes(found), ScoreWeights(found)
         self.squeezes = Squeezes(found, recorder)
+        self.interpolations = Interpolations(found)
         self._watchers = (
             self.repeated,
             self.slopes,
             self.scores,
             self.squeezes,
+            self.interpolations,
             SampleAxes(found),
             AxesMixedUp(found),
             StraightThrough(found),
