@@ -6,8 +6,9 @@ from __future__ import annotations
 import pytest
 
 from gradscope.analyses.doctor.axis_parts import named, regrouped
+from gradscope.model import storage
 from tests.looking import Session
-from tests.test_oddities import are_told_at_their_lines, told
+from tests.test_oddities import HEAD, are_told_at_their_lines, told
 
 SICK = """
 from torch.utils.data import DataLoader, TensorDataset
@@ -275,6 +276,24 @@ def test_each_is_told_at_its_line(session: Session) -> None:
 
 def test_what_only_looks_like_them_is_left_alone(session: Session) -> None:
     assert told(session, HEALTHY) == []
+
+
+ODD = """
+a = nn.Linear(4, 4)(torch.randn(3, 4, requires_grad=True))
+s, empty = a.sum(), nn.Linear(4, 4)(torch.randn(0, 4))
+s.softmax(0), s.view(1), s.squeeze(), empty.view(4, 0), a.max(dim=1), a[None].squeeze((0,))
+torch.cat([a, torch.zeros(0)]), torch.cat(tensors=[a, a], dim=1), torch.cat([a, a], axis=-1)
+torch.stack([s, s]), torch.stack(tensors=[a[0], a[1]], dim=-1), a.view(torch.int32), 1 - s
+h = a.sum(1)
+h.unsqueeze_(1)
+(a - h + a.sum(0) + torch.rsub(a, 1, alpha=2) + torch.lerp(a, a, 0.5)).sum().backward()
+"""
+
+
+def test_calls_of_any_form_are_followed(session: Session) -> None:
+    path, saved = session.write(HEAD + ODD), session.folder / "report.json"
+    session.cli("doctor", str(path), "-q", "-o", str(saved))
+    assert not [note for note in storage.load(saved).notes if "error" in note]
 
 
 EPOCH = """

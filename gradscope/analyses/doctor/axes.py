@@ -87,8 +87,8 @@ class AxesMixedUp:
         if name in _COUNTING or (tensors and all(map(self._is_constant, tensors))):
             self._count(call, call.results[0])
         elif name == "stack" and call.frame.f_code.co_filename == collate.__file__:
-            self._axes[call.results[0]] = axes = named(call.results[0].shape)
-            for part in axes[0]:
+            fresh = self._axes[call.results[0]] = named(call.results[0].shape)
+            for part in fresh[0]:
                 part.origin.samples = _is_shuffled(call.frame)
         elif tensors and (call.in_graph or name in _DATA or tensors[0] in self._axes):
             axes = self._after(call, call.results[0])

@@ -172,7 +172,7 @@ def dims_of(call: TorchCall, tensor: torch.Tensor) -> set[int]:
     if given is None and call.function in SOFTMAX:
         given = 0 if tensor.dim() in (0, 1, 3) else 1  # torch's own choice
     named = given if isinstance(given, (list, tuple)) else [given]
-    dims = {one % tensor.dim() for one in named if isinstance(one, int)}
+    dims = {one % tensor.dim() for one in named if isinstance(one, int) and tensor.dim()}
     return dims or set(range(tensor.dim()))
 
 
