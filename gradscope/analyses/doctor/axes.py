@@ -40,7 +40,9 @@ from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
 
 _ATTENTION = "multi_head_attention_forward"
-_PRODUCTS = frozenset(["matmul", "bmm", "scaled_dot_product_attention"])
+_PRODUCTS = {"matmul": 0, "bmm": 0, "baddbmm": 1, "scaled_dot_product_attention": 0}
+"""Products of matrices, by which operand is the first."""
+
 _REDUCTIONS = frozenset(
     ["sum", "mean", "amax", "amin", "max", "min", "prod", "norm", "logsumexp", "std", "var", "any"]
 )
@@ -130,14 +132,8 @@ class AxesMixedUp:
             return self._along(call, axes)
         if name == "linear" or name.startswith("conv"):
             return self._layer(call, axes, out)
-        if name in _PRODUCTS and len(call.operands) > 1:
-            is_whole = name == "scaled_dot_product_attention" and len(call.operands) > 2
-            if is_whole:
-                self._attend(axes, self._of(call.operands[1])[-2:-1])
-            last = sole((*self._of(call.operands[1 + is_whole]), ())[-2])
-            # Also where it is the same as that of the rows it is an axis of its own.
-            column = () if last is None else (replace(last),)
-            return (*axes[:-1], column) if given.dim() == out.dim() > 1 else ()
+        if name in _PRODUCTS and len(call.operands) > 1 + _PRODUCTS[name]:
+            return self._product(call.operands[_PRODUCTS[name] :], out)
         if name == "embedding":
             return (*axes, *named(out.shape[-1:], True))
         if name in LOSSES:
@@ -165,6 +161,17 @@ class AxesMixedUp:
         elif storage_of(out) == storage_of(given) != 0:
             return seen_through(given, out, axes)
         return axes if out.shape == given.shape else ()
+
+    def _product(self, factors: Sequence[torch.Tensor], out: torch.Tensor) -> Axes:
+        """A product of matrices, or of queries, keys and values."""
+        rows, last = self._of(factors[0]), factors[1]
+        if len(factors) > 2:
+            self._attend(rows, self._of(factors[1])[-2:-1])
+            last = factors[2]
+        part = sole((*self._of(last), ())[-2])
+        # Also where it is the same as that of the rows it is an axis of its own.
+        column = () if part is None else (replace(part),)
+        return (*rows[:-1], column) if factors[0].dim() == out.dim() > 1 else ()
 
     def _aligned(self, call: TorchCall, out: torch.Tensor) -> Axes:
         """What comes of tensors whose axes are taken for the same, from the last on."""
