@@ -596,6 +596,7 @@ def held(name: str, by: tuple[int, ...]) -> TrackedParameter:
 REACHED = learner("w", leaf=0, reached=True)
 STEPS = (Step(1, nodes=2), Step(2, nodes=2))
 A, B, C = 2, 3, 4  # the origins of lines 7, 8 and 9
+AXES = (5, 2, 4, 5, 3, -1, 2, 5, 12)
 NO_HISTORY = Failure(
     "RuntimeError",
     "element 0 of tensors does not require grad and does not have a grad_fn",
@@ -1411,6 +1412,31 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("last sample", A, 1, (0, 8), other=B),)},
         [("GS531", "warning", 7)],
     ),
+    "along the samples of a loader": (
+        {"oddities": (Oddity("along samples", A, 1, (8, 6)),)},
+        [("GS531", "warning", 7)],
+    ),
+    "heads that are merged with the steps": (
+        {"oddities": (Oddity("axes", A, 1, AXES, other=B),)},
+        [("GS552", "warning", 7)],
+    ),
+    "a batch of one, squeezed": (
+        {"oddities": (Oddity("batch squeezed", A, 1, (1, 5, 1), other=B),)},
+        [("GS554", "error", 7)],
+    ),
+    "a weight of each pixel": (
+        {"oddities": (Oddity("own weights", A, 1, (12,)),)},
+        [("GS557", "warning", 7)],
+    ),
+    "by another axis": (
+        {
+            "oddities": (
+                Oddity("constant over samples", A, 1, (6, 10)),
+                Oddity("reduction", B, 1, (0, 1), other=C),
+            )
+        },
+        [("GS553", "warning", 7), ("GS553", "warning", 8)],
+    ),
     "a norm of each column": (
         {"oddities": (Oddity("norm of a part", A, 1, (4, 12)),)},
         [("GS532", "warning", 7)],
@@ -1957,7 +1983,18 @@ SUBSUMED: dict[tuple[str, str], Report] = {
             "GS206": layers(1, 1, 1, 1e3),
         }.items()
     },
+    ("GS531", "GS552"): observed(
+        plain(), oddities=(Oddity("view", A, 1, AXES), Oddity("axes", A, 1, AXES, other=B))
+    ),
     ("GS534", "GS303"): compared(),
+    **{
+        ("GS554", code): observed(
+            plain(),
+            oddities=(Oddity("batch squeezed", A, 1, (1, 5, 1), other=B),),
+            failure=Failure("ValueError", "sizes", B, code == "GS410", ended=True, got="got [5]"),
+        )
+        for code in ("GS410", "GS412")
+    },
     ("GS405", "GS412"): observed(
         plain(),
         failure=Failure("RuntimeError", MESSAGES["GS405"], A, ended=True, got="got [3]"),

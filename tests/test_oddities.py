@@ -310,10 +310,15 @@ def told(session: Session, text: str) -> list[tuple[str, int]]:
     return [(f.rule, f.location.line) for f in found if f.location and f.severity != "information"]
 
 
-def test_each_is_told_at_its_line(session: Session) -> None:
-    lines = enumerate((HEAD + SICK).splitlines(), 1)
+def are_told_at_their_lines(session: Session, text: str) -> None:
+    """Each line that is marked with a rule is told by it, and nothing else is."""
+    lines = enumerate((HEAD + text).splitlines(), 1)
     marked = [(rule[1], number) for number, one in lines if (rule := re.search(r"<- (\w+)", one))]
-    assert sorted(told(session, SICK)) == sorted(marked)
+    assert sorted(told(session, text)) == sorted(marked)
+
+
+def test_each_is_told_at_its_line(session: Session) -> None:
+    are_told_at_their_lines(session, SICK)
 
 
 def test_what_only_looks_like_them_is_left_alone(session: Session) -> None:

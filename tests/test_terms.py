@@ -32,6 +32,13 @@ TERMS: dict[str, str] = {
     "kl = h.square().sum(); loss = (0.1 * kl + F.mse_loss(value, y, reduction='none')).mean()": (
         "GS530"
     ),
+    # The mean of the batch, times a number for each sample; also one that a loss function takes.
+    "loss = (-log_prob.mean() * y).sum()": "GS530",
+    "loss = 0.5 * (F.mse_loss(value, y) * y.abs() / 2).mean()": "GS530",
+    # Sample by sample; as many other numbers; what has history; another function of it.
+    "loss = -(log_prob * y).mean() + (log_prob.mean() * torch.rand(5)).sum()": "",
+    "loss = (value.mean() * gate).sum() + (value / value.mean().detach()).mean()": "",
+    "loss = (log_prob.mean() * y).exp().mean() + value.mean() * y.mean()": "",
     # All of it is summed; or one for each sample is left; or it is the mean.
     "kl = h.square().sum(); loss = kl + F.mse_loss(value, y, reduction='sum')": "",
     "kl = h.square().sum(1); loss = (kl + (value - y) ** 2).mean()": "",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from gradscope.diagnose._axes import WORDS
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._states import WORDS
 from gradscope.model.observations import Oddity, OddityKind
@@ -353,9 +354,11 @@ def _counts(entry: Oddity) -> bool:
 
 def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
     words, shown = _WORDS[entry.kind], list[object](entry.figures)
-    if entry.kind == "view":
+    if entry.kind in ("view", "axes"):
         axis, *sizes = entry.figures
         shown = [sizes[: sizes.index(-1)], sizes[sizes.index(-1) + 1 :], axis]
+    elif entry.kind == "batch squeezed":
+        shown = [list(entry.figures)]
     beside = facts.location(entry.other)
     named = {
         "this": facts.expression(entry.origin) or "This",
@@ -364,7 +367,7 @@ def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
         "other": facts.at(entry.other),
     }
     names = [one.name for one in others if entry.kind in _ATTRIBUTES]
-    is_end = entry.kind in _ENDS
+    is_end = entry.kind in (*_ENDS, "batch squeezed")
     return facts.finding(
         "error" if is_end else "warning",
         words.message.format(*shown, **named),

@@ -1,5 +1,5 @@
-"""The rule about terms of a loss that do not go together: a sum over the batch beside numbers of
-single samples."""
+"""The rule about terms of a loss that do not go together: a sum or a mean over the batch beside
+numbers of single samples."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ _LINEAR = frozenset(["Add", "Sub", "Neg", "Mul", "Div", "Mean", "Sum", "ToCopy"]
 """What a term of a loss goes through on its way to the root."""
 
 
+_MEANS = ("Mean", "NllLoss", "MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss")
+
+
 def summed_over_batch(facts: Facts) -> Iterable[FindingDraft]:
-    """GS530: one number for the whole batch, added to one for each sample."""
+    """GS530: one number for the whole batch, added to one for each sample, or multiplied by it."""
+    yield from _averaged_first(facts)
     told: set[int | None] = set()
     for node in facts.graph.nodes:
         if node.short_op != "Sum" or _shape(facts, node.id) != ():
@@ -23,6 +27,36 @@ def summed_over_batch(facts: Facts) -> Iterable[FindingDraft]:
         if found is not None and node.origin not in told:
             told.add(node.origin)
             yield _summed(facts, node.id, *found)
+
+
+def _averaged_first(facts: Facts) -> Iterator[FindingDraft]:
+    """A mean with history that is multiplied by numbers of single samples, which have none."""
+    told: set[int | None] = set()
+    for node in facts.graph.nodes:
+        below, size = list(facts.below(node.id)), (*_shape(facts, node.id), 0)[0]
+        is_product = node.short_op == "Mul" and _shape(facts, node.id) == (size,) and size > 1
+        if not (is_product and len(below) == 1 and _shape(facts, below[0]) == ()):
+            continue
+        # It may be weighed before.
+        mean = below[0]
+        while facts.op(mean) in ("Neg", "Mul", "Div") and len(list(facts.below(mean))) == 1:
+            mean = next(iter(facts.below(mean)))
+        summand = next(iter(facts.below(mean)), mean)
+        is_mean = facts.op(mean) in _MEANS and _shape(facts, summand)[:1] == (size,)
+        if is_mean and node.origin not in told and _is_averaged(facts, node.id):
+            told.add(node.origin)
+            where = facts.at(node.origin)
+            yield facts.warning(
+                f"{facts.words(mean)} averages over the batch, and is then multiplied by a number "
+                "for each sample.",
+                mean,
+                evidence=f"one number meets {count(size, 'sample')} in {facts.words(node.id)}"
+                f"{where}",
+                why="That is the product of two means: which sample has which weight is lost, and "
+                "all get the same gradient.",
+                remedy="Multiply sample by sample, and average then: `(log_prob * weight).mean()`; "
+                'a loss function with `reduction="none"` leaves a number for each.',
+            )
 
 
 def _meetings(facts: Facts, total: int) -> Iterator[tuple[int, int]]:

@@ -508,6 +508,8 @@ OddityKind = (
     | Literal["load matched nothing", "load own", "load drawn", "fills nothing"]
     | Literal["eval missing", "dropout lost"]
     | Literal["part left behind", "statistics left behind", "updates lost"]
+    | Literal["axes", "constant over samples", "along samples", "reduction", "batch squeezed"]
+    | Literal["own weights"]
 )
 
 
@@ -544,6 +546,13 @@ class Oddity(Struct, frozen=True):
     mode at ``other``.  "part left behind": of a network that is written to after so many steps so
     many parameters are not, those in ``name``; "statistics left behind" of so many batch norms of
     it; "updates lost": so many parameters that are written to are in no module.
+
+    "axes": of this length one is taken for another at ``other``, with the shapes as for "view".
+    "constant over samples": it varies along so many, and not along so many steps.  "along samples":
+    a network goes along so many, and takes so many of another axis for samples.  "reduction": the
+    axis that one at ``other`` had left meets that other one.  "batch squeezed": of this shape, with
+    one sample, a call has taken the axis that counts samples; the program ended at ``other``.
+    "own weights": so many in each sample of a point between two, where a gradient is asked for.
     """
 
     kind: OddityKind

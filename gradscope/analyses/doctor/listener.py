@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.alike import Alike
+from gradscope.analyses.doctor.axes import AxesMixedUp
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
 from gradscope.analyses.doctor.changes import Changes
@@ -25,6 +26,7 @@ from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.followers import Followers
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
+from gradscope.analyses.doctor.interpolations import Interpolations
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
@@ -40,6 +42,7 @@ from gradscope.analyses.doctor.sample_axes import SampleAxes
 from gradscope.analyses.doctor.score_weights import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.slopes import Slopes
+from gradscope.analyses.doctor.squeezes import Squeezes
 from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
@@ -111,11 +114,16 @@ class DoctorListener(Listener):
         self.oddities = found = Oddities()
         self.slopes, self.scores = Slopes(found), ScoreWeights(found)
         self.dropouts = Dropouts(found, recorder)
+        self.squeezes = Squeezes(found, recorder)
+        self.interpolations = Interpolations(found)
         self._watchers = (
             self.repeated,
             self.slopes,
             self.scores,
+            self.squeezes,
+            self.interpolations,
             SampleAxes(found),
+            AxesMixedUp(found),
             StraightThrough(found),
             Paddings(found, lambda leaf: self.learners.place_of(leaf)),
             FixedWeights(found, recorder),

@@ -25,15 +25,15 @@ from gradscope.autograd.tensors import TensorTable, requires_grad, storage_of
 from gradscope.model.observations import OddityKind
 from gradscope.recording.torch_call import TorchCall
 
-_RECURRENT = frozenset(["gru", "lstm", "rnn_tanh", "rnn_relu"])
+RECURRENT = frozenset(["gru", "lstm", "rnn_tanh", "rnn_relu"])
 _BATCHED = {"linear": 2, "conv1d": 3, "conv2d": 4, "conv3d": 5}
 """What says that the first axis counts samples, given operands of so many."""
 
-_VIEWS = frozenset(["view", "reshape", "view_as", "reshape_as", "unflatten", "flatten"])
+VIEWS = frozenset(["view", "reshape", "view_as", "reshape_as", "unflatten", "flatten"])
 _PRODUCTS = frozenset(["matmul", "bmm", "mm", "mv", "rmatmul", "baddbmm"])
 _SUMS = frozenset(["sum", "mean", "gather"])
 _SPREADS = frozenset(["std", "var"])
-_SOFTMAX = frozenset(["softmax", "log_softmax"])
+SOFTMAX = frozenset(["softmax", "log_softmax"])
 
 
 class _Axis(NamedTuple):
@@ -61,7 +61,7 @@ class SampleAxes:
         tensors = (*call.operands, *call.results)
         if not (call.in_graph and call.args and call.results and all(map(is_plain, tensors))):
             return
-        if call.function in _RECURRENT and len(call.args) > 2:
+        if call.function in RECURRENT and len(call.args) > 2:
             self._begin_recurrent(call)
             return
         known = [(one, axis) for one in call.operands if (axis := self._axes.get(one)) is not None]
@@ -107,10 +107,10 @@ class SampleAxes:
             # Who divides by the spread of all samples, too, normalises the batch, and means it.
             self._found.excuse("mean", self._centred.get(tensor, -1))
             self._centred[tensor] = -1
-        elif name in _VIEWS:
+        elif name in VIEWS:
             self._view(call, tensor, known)
-        elif name in _SOFTMAX:
-            is_over = _dims(call, tensor) == {known.axis} and _is_wide(tensor, known)
+        elif name in SOFTMAX:
+            is_over = dims_of(call, tensor) == {known.axis} and _is_wide(tensor, known)
             over = known._replace(kind="softmax", place=call.place)
             self._keep(out, over if is_over else known, known.axis)
         elif name == "getitem" and _picks(call.args[1], known):
@@ -131,7 +131,7 @@ class SampleAxes:
             self._keep(out, known, 0)
 
     def _sum(self, call: TorchCall, tensor: torch.Tensor, known: _Axis) -> None:
-        out, dims = call.results[0], _dims(call, tensor)
+        out, dims = call.results[0], dims_of(call, tensor)
         if known.axis not in dims:
             self._convict(known, True)
             before = sum(one < known.axis for one in dims)
@@ -169,14 +169,14 @@ class SampleAxes:
             self._found.tell(known.kind, known.place, known.size)
 
 
-def _dims(call: TorchCall, tensor: torch.Tensor) -> set[int]:
+def dims_of(call: TorchCall, tensor: torch.Tensor) -> set[int]:
     """The axes that a call goes over: all where it names none."""
     given: Any = call.args[1] if len(call.args) > 1 else None
     given = call.kwargs.get("dim", call.kwargs.get("axis", given))
-    if given is None and call.function in _SOFTMAX:
+    if given is None and call.function in SOFTMAX:
         given = 0 if tensor.dim() in (0, 1, 3) else 1  # torch's own choice
     named = given if isinstance(given, (list, tuple)) else [given]
-    dims = {one % tensor.dim() for one in named if isinstance(one, int)}
+    dims = {one % tensor.dim() for one in named if isinstance(one, int) and tensor.dim()}
     return dims or set(range(tensor.dim()))
 
 

@@ -183,6 +183,7 @@ class StepTracker:
             place = listener.recorder.places.number(made.call.frame)
             listener.dropped.note_gradients(made.result)
             listener.slopes.note_gradients(made.call, made.result, place)
+            listener.interpolations.note_gradients(made.call)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if isinstance(made, FullCapture):
