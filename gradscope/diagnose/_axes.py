@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from gradscope.model.observations import OddityKind
 
-WORDS: dict[OddityKind, tuple[str, str, str, str]] = {
+AXES: dict[OddityKind, tuple[str, str, str, str]] = {
     "axes": (
         "{this} mixes the axes: the one of length {2} is no longer what it was.",
         "{0} becomes {1}, and the result is used{other} as if it had kept the axis of length {2}",

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from gradscope.diagnose._axes import WORDS
+from gradscope.diagnose._axes import AXES
 from gradscope.diagnose._facts import Facts, FindingDraft
-from gradscope.diagnose._states import WORDS
+from gradscope.diagnose._states import STATES
 from gradscope.model.observations import Oddity, OddityKind
 from gradscope.words import listed
 
@@ -314,7 +314,7 @@ _WORDS: dict[OddityKind, _Words] = {
         "Say `log_target=True`, or give it the `softmax` of the target's scores.",
     ),
 }
-_WORDS |= {kind: _Words(*words) for kind, words in WORDS.items()}
+_WORDS |= {kind: _Words(*words) for kind, words in (AXES | STATES).items()}
 _ATTRIBUTES = ("weight drawn", "zero factor")
 _ENDS = ("none yet", "none left", "none brought")
 _NAMED = (*_ATTRIBUTES, *_ENDS, "backward uncalled", "layer repeated", "flag ignored")

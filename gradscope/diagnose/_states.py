@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gradscope.model.observations import OddityKind
 
-WORDS: dict[OddityKind, tuple[str, str, str, str]] = {
+STATES: dict[OddityKind, tuple[str, str, str, str]] = {
     "load matched nothing": (
         "{this} loads nothing: no key of the state is one of the module.",
         "{0:,} keys, such as {name}",
