@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
@@ -31,7 +31,7 @@ from gradscope.diagnose import (
     zero,
 )
 from gradscope.diagnose._disorders import out_of_order
-from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._facts import Check, FindingDraft, either
 from gradscope.diagnose._oddities import looking_for
 from gradscope.errors import TargetError
 
@@ -40,9 +40,6 @@ Agreement = Literal["node", "place", "values", "call", "failure", "step before"]
 the source; that the other is about the numbers of this step, which the one has made worthless; that
 they are of one backward call; that both say why the program failed; or that the one was found a
 step earlier than the other."""
-
-
-Check = Callable[[Facts], Iterable[FindingDraft]]
 
 
 @dataclass(frozen=True)
@@ -74,11 +71,6 @@ class Rule:
             case "failure":
                 return own.fails and other.fails
         return False
-
-
-def _either(*checks: Check) -> Check:
-    """The rule about what any of these finds."""
-    return lambda facts: [found for check in checks for found in check(facts)]
 
 
 _RAISED: dict[str, Agreement] = {"GS410": "failure", "GS413": "failure"}
@@ -199,7 +191,7 @@ _ALL = (
     Rule("GS519", "masked-elements-move", unlearned.masked_elements_move),
     Rule("GS520", "derivatives-mixed", looking_for("mixed derivatives")),
     Rule("GS521", "learner-overwritten", unlearned.learner_overwritten),
-    Rule("GS522", "state-lost", _either(order.state_lost, looking_for("state unread"))),
+    Rule("GS522", "state-lost", either(order.state_lost, looking_for("state unread"))),
     Rule("GS523", "losses-dropped", out_of_order("losses dropped")),
     Rule("GS524", "training-undone", out_of_order("put back"), {"GS521": "place"}),
     Rule("GS525", "closure-incomplete", out_of_order("closure alone", "closure stale")),

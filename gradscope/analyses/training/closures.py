@@ -15,7 +15,7 @@ _Held = tuple[int, list[tuple[int, int]]]
 """How many backward calls there were, and which gradients there are, in which versions."""
 
 
-class Evaluations:
+class ClosureCalls:
     """The calls of one in a step; told to the protocol of the loop.
 
     Args:

@@ -17,7 +17,7 @@ import torch
 from torch.optim import LBFGS, Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
-from gradscope.analyses.training.closures import Evaluations
+from gradscope.analyses.training.closures import ClosureCalls
 from gradscope.analyses.training.data_writers import DataWriters
 from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.hand_drops import HandDrops
@@ -58,7 +58,7 @@ class _Step:
     samples: list[Sample] = field(default_factory=list)
     numbers: list[DataSample] = field(default_factory=list)
     masked: list[MaskedSample] = field(default_factory=list)
-    evaluations: Evaluations | None = None
+    evaluations: ClosureCalls | None = None
 
 
 class Optimizers:
@@ -223,7 +223,7 @@ class Optimizers:
         step = _Step(optimizer, frame, above, versions, samples=samples, numbers=numbers)
         step.masked = self.masked.begin(tensors)
         if isinstance(optimizer, LBFGS):
-            step.evaluations = Evaluations(self.order, tensors)
+            step.evaluations = ClosureCalls(self.order, tensors)
         self._running.append(step)
         return step
 
