@@ -183,7 +183,10 @@ _ALL = (
     Rule(
         "GS515",
         "result-dropped",
-        looking_for("gradient dropped", "parameter dropped", "history dropped", "name rebound"),
+        looking_for(
+            *("gradient dropped", "parameter dropped", "history dropped", "name rebound"),
+            *("value dropped", "value replaced", "value unread", "number unread"),
+        ),
     ),
     Rule("GS516", "stale-cast", out_of_order("stale cast")),
     Rule("GS517", "index-repeated", looking_for("index repeated")),

@@ -495,6 +495,7 @@ OddityKind = (
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
+    | Literal["value dropped", "value replaced", "value unread", "number unread"]
 )
 
 
@@ -518,6 +519,9 @@ class Oddity(Struct, frozen=True):
     so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
     ``origin``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
     the leaf ``name``, which was None; "left" where what it held had been zeroed at ``other``.
+    "value dropped": nothing takes what ``name`` gives, which has history; "replaced": it went to a
+    name that is given another value at ``other`` before anything reads it; "unread" that nothing
+    ever reads.
     """
 
     kind: OddityKind
