@@ -1192,6 +1192,18 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("gradient dropped", B, name="clamp"),)},
         [("GS515", "warning", 8)],
     ),
+    "a term that nothing reads": (
+        {"oddities": (Oddity("number unread", B, name="kl_loss"),)},
+        [("GS515", "warning", 8)],
+    ),
+    "a number that nothing reads": (
+        {"oddities": (Oddity("number unread", B, name="scale"),)},
+        [("GS515", "information", 8)],
+    ),
+    "a flag that nothing reads": (
+        {"oddities": (Oddity("end ignored", B, name="done"),)},
+        [("GS558", "warning", 8)],
+    ),
     "a copy that leaves its optimizer behind": (
         {
             "replaced_models": (ReplacedModel(B, A, 3),),

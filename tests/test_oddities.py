@@ -116,6 +116,30 @@ regressor.eval()  # <- GS538
 with torch.no_grad():
     regressor(torch.randn(6, 4))
 train(regressor, lambda m: m(torch.randn(6, 4)).pow(2).mean())
+
+discount = 0.9
+def episodes(m):
+    s, a, reward, s_next, over = replay()
+    terminals = torch.as_tensor(over)
+    terminals = terminals.float()
+    value = m.q(s_next).max(1).values.detach()
+    goal = reward + discount * value  # <- GS558
+    return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
+def replay():
+    x = torch.randn(2, 12, 4)
+    return x[0], torch.randint(0, 2, (12, 1)), torch.randn(12), x[1], [k % 5 == 0 for k in range(12)]
+train(parts(q=nn.Linear(4, 2)), episodes)
+
+class Pooled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = nn.Embedding(9, 8), nn.Linear(8, 1)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    def forward(self, ids, padding_mask):
+        return self.out(self.encoder(self.embed(ids)).mean(1))  # <- GS558
+reviews = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
+train(Pooled(), lambda m: m(reviews, reviews == 0).pow(2).mean())
 """
 
 HEALTHY = """
@@ -256,6 +280,43 @@ for epoch in range(3):  # in eval mode from the start; and one that is switched 
         train(net, lambda m: m(torch.randn(6, 4)).pow(2).mean())
         with torch.no_grad():
             net.eval()(torch.randn(6, 4))
+"""
+
+
+HEALTHY += """
+def returns(m):  # only the policy is improved; a flag is asked; or the discount has it
+    s, a, reward, s_next, done = replay()
+    return -m.q(s).max(1).values.mean()
+def asked(m, gamma=0.9):
+    s, a, reward, s_next, done = replay()
+    values = m.q(s_next).max(1).values.detach()
+    goal = torch.stack([reward[k] + gamma * values[k] * (not done[k]) for k in range(12)])
+    return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
+def continuing(m, gamma=0.9):
+    s, a, reward, s_next, done = (*replay()[:4], torch.zeros(12))
+    goal = reward + gamma * m.q(s_next).max(1).values.detach()
+    return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
+def replay():
+    x = torch.randn(2, 12, 4)
+    return x[0], torch.randint(0, 2, (12, 1)), torch.randn(12), x[1], [k % 5 == 0 for k in range(12)]
+for one in (returns, asked, continuing):
+    train(parts(q=nn.Linear(4, 2)), one)
+
+class Mixer(nn.Module):  # a mask that is for others; and one beside an attention that is causal
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = nn.Embedding(9, 8), nn.Linear(8, 1)
+    def forward(self, ids, mask=None):
+        return self.out(torch.fft.fft(self.embed(ids), dim=1).real.mean(1))
+class Causal(Mixer):
+    def forward(self, ids, mask=None):
+        h = self.embed(ids)
+        scores = (h @ h.mT).masked_fill(torch.ones(4, 4).triu(1).bool(), -1e9)
+        h = F.scaled_dot_product_attention(h, h, scores.softmax(-1) @ h, is_causal=True)
+        return self.out(h.softmax(-1).mean(1))
+for net in (Mixer(), Causal()):
+    reviews = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
+    train(net, lambda m: m(reviews, reviews == 0).pow(2).mean())
 """
 
 

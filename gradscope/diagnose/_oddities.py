@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._misuses import MISUSES
+from gradscope.diagnose._misuses import Words as _Words
 from gradscope.model.observations import Oddity, OddityKind
 from gradscope.words import listed
 
@@ -27,15 +28,6 @@ FEWEST_KEPT = 3
 """Steps in eval mode after an evaluation, before that is told."""
 
 
-class _Words(NamedTuple):
-    """What is said of one, with its expression, figures and names filled in."""
-
-    message: str
-    evidence: str
-    why: str
-    remedy: str
-
-
 _APART = (
     "What a sample gives then depends on the others in its batch, and its gradient goes to them "
     "as well; alone it gives something else."
@@ -53,6 +45,7 @@ _KL = (
 )
 
 _WORDS: dict[OddityKind, _Words] = {
+    **MISUSES,
     "view": _Words(
         "{this} mixes the samples of the batch.",
         "{0} becomes {1}, and axis {2} of the first counts the samples",
@@ -303,7 +296,15 @@ _MAYBE = ("value unread",)
 _TERM = re.compile(r"loss|kl|kld|reg|penalty|entropy|cost|nll|bce|mse|ce", re.IGNORECASE)
 """What a name is made of that stands for a term of a loss."""
 
-_NAMED = (*_ATTRIBUTES, *_ENDS, "backward uncalled", "layer repeated", "flag ignored")
+_NAMED = (
+    *_ATTRIBUTES,
+    *_ENDS,
+    "end ignored",
+    "mask ignored",
+    "backward uncalled",
+    "layer repeated",
+    "flag ignored",
+)
 
 
 def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]:

@@ -206,6 +206,7 @@ _ALL = (
     Rule("GS536", "fractions-lost", looking_for("fraction lost")),
     Rule("GS537", "eval-undone", looking_for("eval undone")),
     Rule("GS538", "eval-kept", looking_for("eval kept")),
+    Rule("GS558", "value-ignored", looking_for("end ignored", "mask ignored")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),

@@ -495,6 +495,7 @@ OddityKind = (
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
+    | Literal["end ignored", "mask ignored"]
     | Literal["value dropped", "value replaced", "value unread", "number unread"]
 )
 
@@ -521,7 +522,8 @@ class Oddity(Struct, frozen=True):
     the leaf ``name``, which was None; "left" where what it held had been zeroed at ``other``.
     "value dropped": nothing takes what ``name`` gives, which has history; "replaced": it went to a
     name that is given another value at ``other`` before anything reads it; "unread" that nothing
-    ever reads.
+    ever reads.  "end ignored": nothing reads the flag ``name`` that ends an episode; "mask
+    ignored": nor the mask ``name``, given to the function at ``other``.
     """
 
     kind: OddityKind

@@ -49,8 +49,8 @@ def unread_values(tree: ast.Module) -> Iterator[tuple[ast.expr, str, int]]:
     for scope in (tree, *(one for one in functions if not isinstance(one, ast.Lambda))):
         # A function may read what stands at the top of its file, or around it.
         inside = functions if scope is tree else ()
-        hidden = shared.union(_captured(scope), *map(_read, inside))
-        read = _read(scope)
+        hidden = shared.union(_captured(scope), *map(names_read, inside))
+        read = names_read(scope)
         for block in _blocks(scope):
             for at, statement in enumerate(block):
                 name, value = _given(statement)
@@ -77,7 +77,7 @@ def _given_again(rest: list[ast.stmt], name: str, value: ast.expr) -> int:
     out of the block; 0 where it may be read, or is given the same once more, as to warm up."""
     for statement in rest:
         leaves = any(isinstance(one, (ast.Break, ast.Continue)) for one in ast.walk(statement))
-        if leaves or {name, *_READERS} & _read(statement):
+        if leaves or {name, *_READERS} & names_read(statement):
             return 0
         given, other = _given(statement)
         if given == name and other is not None:
@@ -85,7 +85,7 @@ def _given_again(rest: list[ast.stmt], name: str, value: ast.expr) -> int:
     return 0
 
 
-def _read(node: ast.AST) -> set[str]:
+def names_read(node: ast.AST) -> set[str]:
     """The names that anything in a node reads."""
     found = set()
     for one in ast.walk(node):

@@ -21,6 +21,7 @@ from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
+from gradscope.analyses.doctor.ignored_values import IgnoredValues
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
@@ -113,6 +114,7 @@ class DoctorListener(Listener):
             StraightThrough(found),
             Paddings(found, lambda leaf: self.learners.place_of(leaf)),
             FixedWeights(found, recorder),
+            IgnoredValues(found, recorder.sources),
         )
         self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
