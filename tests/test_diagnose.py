@@ -1204,6 +1204,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("end ignored", B, name="done"),)},
         [("GS558", "warning", 8)],
     ),
+    "targets that were shifted twice": (
+        {"oddities": (Oddity("target shifted", B, figures=(2,)),)},
+        [("GS559", "warning", 8)],
+    ),
     "a copy that leaves its optimizer behind": (
         {
             "replaced_models": (ReplacedModel(B, A, 3),),

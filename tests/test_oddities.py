@@ -127,7 +127,7 @@ def episodes(m):
     return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
 def replay():
     x = torch.randn(2, 12, 4)
-    return x[0], torch.randint(0, 2, (12, 1)), torch.randn(12), x[1], [k % 5 == 0 for k in range(12)]
+    return x[0], torch.randint(0, 2, (12, 1)), torch.randn(12), x[1], [True, False] * 6
 train(parts(q=nn.Linear(4, 2)), episodes)
 
 class Pooled(nn.Module):
@@ -140,6 +140,31 @@ class Pooled(nn.Module):
         return self.out(self.encoder(self.embed(ids)).mean(1))  # <- GS558
 reviews = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
 train(Pooled(), lambda m: m(reviews, reviews == 0).pow(2).mean())
+
+def words():
+    ids = torch.randint(1, 40, (6, 12))
+    ids[0, 8:] = 0
+    return ids
+def reader_loss(scores, labels):
+    return F.cross_entropy(scores[:, :-1].flatten(0, 1), labels[:, 1:].flatten())  # <- GS559
+def twice(m):
+    batch = words()
+    inputs, labels = batch[:, :-1], batch[:, 1:]
+    return reader_loss(m.out(m.rnn(m.embed(inputs))[0]), labels)
+def ahead(m):
+    ids = words().t()
+    scores = m.out(m.rnn(m.embed(ids))[0])  # <- GS559
+    return F.nll_loss(scores[:-1].log_softmax(-1).view(-1, 40), ids[1:].reshape(-1))
+def whole(m):
+    ids = words()
+    h = m.embed(ids)
+    late = torch.zeros(6, 1, 12).masked_fill(ids[:, None] == 0, -1e9)
+    h = h + (h @ h.mT + late).softmax(-1) @ h  # <- GS559
+    return F.cross_entropy(m.out(h)[:, :-1].mT, ids[:, 1:], ignore_index=0)
+tokens, out = nn.Embedding(40, 8), nn.Linear(8, 40)
+train(parts(embed=tokens, rnn=nn.GRU(8, 8, batch_first=True), out=out), twice)
+train(parts(embed=tokens, rnn=nn.LSTM(8, 4, bidirectional=True), out=out), ahead)
+train(parts(embed=tokens, out=out), whole)
 """
 
 HEALTHY = """
@@ -298,7 +323,7 @@ def continuing(m, gamma=0.9):
     return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
 def replay():
     x = torch.randn(2, 12, 4)
-    return x[0], torch.randint(0, 2, (12, 1)), torch.randn(12), x[1], [k % 5 == 0 for k in range(12)]
+    return x[0], torch.randint(0, 2, (12, 1)), torch.randn(12), x[1], [True, False] * 6
 for one in (returns, asked, continuing):
     train(parts(q=nn.Linear(4, 2)), one)
 
@@ -314,6 +339,33 @@ class Causal(Mixer):
         scores = (h @ h.mT).masked_fill(torch.ones(4, 4).triu(1).bool(), -1e9)
         h = F.scaled_dot_product_attention(h, h, scores.softmax(-1) @ h, is_causal=True)
         return self.out(h.softmax(-1).mean(1))
+def words():
+    ids = torch.randint(1, 40, (6, 12))
+    ids[0, 8:] = 0
+    return ids
+def both(m):  # a second head for the token after the next; and one that repeats a source at once
+    ids = words()
+    h = m.rnn(m.embed(ids))[0]
+    after = F.cross_entropy(m.more(h)[:, :-2].mT, ids[:, 2:], ignore_index=0)
+    next_one = F.cross_entropy(m.out(h)[:, :-1].mT, ids[:, 1:], ignore_index=0)
+    return after + next_one
+def translate(m):  # the source is seen whole, and is as long as what it becomes
+    source, ids = words(), words()
+    s, h = m.embed(source), m.embed(ids)
+    h = h + (s @ s.mT).softmax(-1) @ s
+    h = h + (h @ h.mT).masked_fill(torch.ones(12, 12).triu(1).bool(), -1e9).softmax(-1) @ h
+    return F.cross_entropy(m.out(h)[:, :-1].mT, ids[:, 1:])
+def filled(m):  # hidden tokens are told from both sides; and labels of another kind
+    ids = words()
+    hidden = torch.arange(12) % 3 == 0
+    h = m.embed(ids.masked_fill(hidden, 39))
+    h = (h @ h.mT).softmax(-1) @ h
+    told = F.cross_entropy(m.out(h).mT, ids.masked_fill(~hidden, -100))
+    return told + F.cross_entropy(m.out(h).mT, (ids * 7) % 40)
+tokens, out, rnn = nn.Embedding(40, 8), nn.Linear(8, 40), nn.GRU(8, 8, batch_first=True)
+for one in (both, translate, filled):
+    train(parts(embed=tokens, rnn=rnn, out=out, more=nn.Linear(8, 40)), one)
+
 for net in (Mixer(), Causal()):
     reviews = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
     train(net, lambda m: m(reviews, reviews == 0).pow(2).mean())

@@ -35,4 +35,25 @@ MISUSES: dict[OddityKind, Words] = {
         "Hand it on: `attn_mask=...`, `key_padding_mask=...`, or "
         "`scores.masked_fill(mask == 0, -math.inf)` before the softmax.",
     ),
+    "target shifted": Words(
+        "The targets of {this} are {0} tokens on, and not the next ones.",
+        "nearly every target is the token that stands {0} places behind the one that tells it",
+        "The labels were shifted twice: once with the input, and once more before the loss. The "
+        "model learns to leave out a token.",
+        "Shift once. A loss that shifts by itself takes the input itself for labels.",
+    ),
+    "target unshifted": Words(
+        "The targets of {this} are the very tokens that the model is given.",
+        "nearly every target is the token at its own place, and none is replaced",
+        "A model that sees its target has only to repeat it.",
+        "To train it to tell the next token, compare `logits[:, :-1]` with `tokens[:, 1:]`.",
+    ),
+    "next seen": Words(
+        "{this} lets each token see the next one, which is its target.",
+        "nearly all of {0} positions take in the one after them; the loss wants that token of them",
+        "What is to be told is there to be copied: the loss goes down to almost zero, and the "
+        "model can tell nothing where the next token is not there yet.",
+        "Leave out what comes later: `is_causal=True`, a mask of `torch.triu(..., 1)`, or a "
+        "recurrent network in one direction.",
+    ),
 }

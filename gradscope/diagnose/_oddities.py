@@ -290,8 +290,8 @@ _WORDS: dict[OddityKind, _Words] = {
 }
 _ATTRIBUTES = ("weight drawn", "zero factor")
 _ENDS = ("none yet", "none left", "none brought")
-_MAYBE = ("value unread",)
-"""What may be left over, and do no harm."""
+_MAYBE = ("value unread", "target unshifted")
+"""What may be meant, or left over and do no harm."""
 
 _TERM = re.compile(r"loss|kl|kld|reg|penalty|entropy|cost|nll|bce|mse|ce", re.IGNORECASE)
 """What a name is made of that stands for a term of a loss."""

@@ -207,6 +207,11 @@ _ALL = (
     Rule("GS537", "eval-undone", looking_for("eval undone")),
     Rule("GS538", "eval-kept", looking_for("eval kept")),
     Rule("GS558", "value-ignored", looking_for("end ignored", "mask ignored")),
+    Rule(
+        "GS559",
+        "target-misplaced",
+        looking_for("target shifted", "target unshifted", "next seen"),
+    ),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),

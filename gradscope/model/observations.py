@@ -495,7 +495,7 @@ OddityKind = (
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
-    | Literal["end ignored", "mask ignored"]
+    | Literal["end ignored", "mask ignored", "target shifted", "target unshifted", "next seen"]
     | Literal["value dropped", "value replaced", "value unread", "number unread"]
 )
 
@@ -523,7 +523,9 @@ class Oddity(Struct, frozen=True):
     "value dropped": nothing takes what ``name`` gives, which has history; "replaced": it went to a
     name that is given another value at ``other`` before anything reads it; "unread" that nothing
     ever reads.  "end ignored": nothing reads the flag ``name`` that ends an episode; "mask
-    ignored": nor the mask ``name``, given to the function at ``other``.
+    ignored": nor the mask ``name``, given to the function at ``other``.  "target shifted" so
+    many tokens from the one that is to tell it, "unshifted" by none; "next seen" by nearly all of
+    so many tokens.
     """
 
     kind: OddityKind

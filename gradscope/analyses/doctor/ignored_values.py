@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from gradscope.analyses.doctor.attentions import attention_of
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.autograd.elements import is_small
 from gradscope.model.observations import OddityKind
@@ -38,8 +39,6 @@ _NEXT = re.compile(r".*(next|prime).*|(.*_)?new_.*|s2|ns|s_", re.IGNORECASE)
 _DISCOUNT = re.compile(r".*(gamma|discount).*", re.IGNORECASE)
 _WEIGHT = re.compile(r"(.*_)?(mask|discount|nonterminal|non_final|continue)s?(_.*)?", re.IGNORECASE)
 _MASK = re.compile(r"(.*_)?masks?|(.*_)?(attention|attn)_bias")
-
-_ATTENTION = ("softmax", "scaled_dot_product_attention", "multi_head_attention_forward")
 
 
 class _Ignored(NamedTuple):
@@ -69,13 +68,15 @@ class IgnoredValues:
             if one.kind == "end ignored" and _is_mixed(self._value(frame, one)):
                 line = call.places.number_of_line(frame.f_code, one.line)
                 self._tell(one.kind, line, name=one.name)
-        length = _attended(call) if call.function in _ATTENTION and call.in_graph else 0
-        for _ in range(MOST_FRAMES if length > 1 else 0):
+        found = attention_of(call) if call.in_graph else None
+        # One that leaves anything out has a mask.
+        is_whole = found is not None and (found.seen is None or bool(found.seen.all()))
+        for _ in range(MOST_FRAMES if is_whole and found.keys > 1 else 0):
             if frame is None:
                 break
             for one in self._of(call, frame):
                 mask = self._value(frame, one) if one.kind == "mask ignored" else None
-                if _is_mixed(mask) and getattr(mask, "shape", ())[-1:] == (length,):
+                if _is_mixed(mask) and getattr(mask, "shape", ())[-1:] == (found.keys,):
                     given = call.places.number_of_line(frame.f_code, one.line)
                     self._tell(one.kind, call.place, name=one.name, other=given)
             frame = frame.f_back
@@ -142,22 +143,6 @@ def _gives(node: ast.Assign) -> set[str]:
     """The names that an assignment gives a value."""
     inner = (one for target in node.targets for one in ast.walk(target))
     return {one.id for one in inner if isinstance(one, ast.Name)}
-
-
-def _attended(call: TorchCall) -> int:
-    """How many positions an attention puts together; 0 where it leaves any out."""
-    if call.function == "softmax":
-        out, dim = call.results[0], call.kwargs.get("dim", (*call.args, None)[1])
-        if type(dim) is not int or not is_small(out, LARGEST) or bool((out == 0).any()):
-            return 0
-        return out.shape[dim]
-    if len(call.operands) < 3:
-        return 0
-    is_single = call.function == "scaled_dot_product_attention"
-    masks = [call.kwargs.get(name) for name in ("attn_mask", "key_padding_mask", "is_causal")]
-    masks += call.args[3:4] + call.args[5:6] if is_single else ()
-    is_whole = all(one is None or one is False for one in masks)
-    return call.operands[1].shape[-2 if is_single else 0] if is_whole else 0
 
 
 def _is_mixed(value: Any) -> bool:

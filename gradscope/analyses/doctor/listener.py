@@ -40,6 +40,7 @@ from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.slopes import Slopes
 from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
+from gradscope.analyses.doctor.token_targets import TokenTargets
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
 from gradscope.analyses.doctor.values import NonFiniteValues, passes
 from gradscope.analyses.training.aliases import Aliases
@@ -115,6 +116,7 @@ class DoctorListener(Listener):
             Paddings(found, lambda leaf: self.learners.place_of(leaf)),
             FixedWeights(found, recorder),
             IgnoredValues(found, recorder.sources),
+            TokenTargets(found),
         )
         self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
