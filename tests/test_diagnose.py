@@ -324,6 +324,12 @@ def given(loss: str, *ops: str, one_call: bool = True) -> Report:
             [("GS512", "warning", 3)],
         ),
         (given("BinaryCrossEntropyBackward0", "SigmoidBackward0"), []),
+        (
+            given("MseLossBackward0", "SoftmaxBackward0", "ViewBackward0", "SigmoidBackward0"),
+            [("GS512", "warning", 5)],
+        ),
+        (given("MseLossBackward0", "SigmoidBackward0", "SoftmaxBackward0"), []),
+        (given("MseLossBackward0", "SoftmaxBackward0", "MulBackward0", "SigmoidBackward0"), []),
         (given("BinaryCrossEntropyWithLogitsBackward0", "AddmmBackward0"), []),
     ],
 )
@@ -1207,6 +1213,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "targets that were shifted twice": (
         {"oddities": (Oddity("target shifted", B, figures=(2,)),)},
         [("GS559", "warning", 8)],
+    ),
+    "an overlap of scores": (
+        {"oddities": (Oddity("no probability", B, other=A),)},
+        [("GS560", "warning", 8)],
     ),
     "a copy that leaves its optimizer behind": (
         {

@@ -141,6 +141,25 @@ class Pooled(nn.Module):
 reviews = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
 train(Pooled(), lambda m: m(reviews, reviews == 0).pow(2).mean())
 
+class Focal(nn.Module):
+    def forward(self, scores, classes):
+        loss = nn.CrossEntropyLoss()(scores, classes)  # <- GS560
+        focus = (1 - torch.exp(-loss)) ** 2
+        return (0.25 * focus * loss).mean()
+def cells(m, after=1.0):
+    scores = m.conv(torch.randn(4, 1, 8, 8) * 3)
+    wanted = (torch.rand(4, 1, 8, 8) > 0.6).float()
+    p, t = scores.reshape(4, -1), wanted.reshape(4, -1)
+    both = torch.sum(p * t, dim=1)  # <- GS560
+    return 1 - ((2 * both + after) / (p.pow(2).sum(1) + t.sum(1) + after)).mean()
+def phonemes(m):
+    log_probs = m.out(torch.randn(9, 2, 4)).log_softmax(-1)
+    spoken = torch.tensor([[0, 2, 3], [1, 4, 0]])
+    return F.ctc_loss(log_probs, spoken, (9, 9), (3, 2))  # <- GS560
+train(nn.Linear(4, 3), lambda m: Focal()(m(torch.randn(8, 4)), torch.randint(0, 3, (8,))))
+train(parts(conv=nn.Conv2d(1, 1, 3, padding=1)), cells)
+train(parts(out=nn.Linear(4, 5)), phonemes)
+
 def words():
     ids = torch.randint(1, 40, (6, 12))
     ids[0, 8:] = 0
@@ -339,6 +358,24 @@ class Causal(Mixer):
         scores = (h @ h.mT).masked_fill(torch.ones(4, 4).triu(1).bool(), -1e9)
         h = F.scaled_dot_product_attention(h, h, scores.softmax(-1) @ h, is_causal=True)
         return self.out(h.softmax(-1).mean(1))
+def forms(m):  # probabilities, energies in a mask, losses of their own; no blank but for padding
+    scores = m.conv(torch.randn(4, 1, 8, 8) * 3)
+    p, t = scores.sigmoid(), (torch.rand(4, 1, 8, 8) > 0.6).float()
+    dice = 2 * (p * t).sum() / (p.sum() + t.sum())
+    inside = (scores.square() * t).sum() / scores.square().sum() + (scores * t).sum() / t.sum()
+    each = F.binary_cross_entropy_with_logits(scores, t, reduction="none")
+    focal = ((1 - torch.exp(-each)) ** 2 * each).mean()
+    mean = F.binary_cross_entropy_with_logits(scores, t)
+    gate = (scores.softmax(-1) * 3).sigmoid() * scores.sigmoid().softmax(-1)
+    return focal + dice + inside + mean * (-mean).exp().detach() + gate.mean()
+def spelled(m):
+    log_probs = m.out(torch.randn(9, 2, 4)).log_softmax(-1)
+    told = F.ctc_loss(log_probs, torch.tensor([1, 2, 3, 1, 4]), (9, 9), (3, 2))
+    padded = torch.tensor([[1, 2, 3], [1, 4, 0]])
+    return told + nn.CTCLoss()(log_probs, padded, torch.tensor([9, 9]), torch.tensor([3, 2]))
+train(parts(conv=nn.Conv2d(1, 1, 3, padding=1)), forms)
+train(parts(out=nn.Linear(4, 5)), spelled)
+
 def words():
     ids = torch.randint(1, 40, (6, 12))
     ids[0, 8:] = 0

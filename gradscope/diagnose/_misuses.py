@@ -48,6 +48,27 @@ MISUSES: dict[OddityKind, Words] = {
         "A model that sees its target has only to repeat it.",
         "To train it to tell the next token, compare `logits[:, :-1]` with `tokens[:, 1:]`.",
     ),
+    "no probability": Words(
+        "{this} is the overlap of a mask with what are no probabilities.",
+        "some are below 0 or above 1; divided by the sum of both{other}",
+        "2 * overlap / (sum of both) lies between 0 and 1 only for numbers that do so themselves. "
+        "Of scores the sum below may be near zero or negative, and the loss may go anywhere.",
+        "Take `torch.sigmoid(scores)`, or a softmax over the classes, before.",
+    ),
+    "averaged first": Words(
+        "{this} is made one number before it is weighted by itself.",
+        "one number for {0} targets; one weight is computed of it, and multiplied with it",
+        "A focal loss gives each element a weight of its own, so that easy ones count less. Of the "
+        "mean there is one weight for all: it only changes the learning rate.",
+        "Ask for `reduction='none'`, and take the mean after the product.",
+    ),
+    "blank told": Words(
+        "The targets of {this} hold the blank.",
+        "{0} of {1} targets are {2}, which is the blank's number",
+        "The blank stands between the symbols and is none of them: what its number means is never "
+        "learned, and the loss of such a target is meaningless.",
+        "Number the symbols from 1 on where `blank=0`, or give the blank a number of its own.",
+    ),
     "next seen": Words(
         "{this} lets each token see the next one, which is its target.",
         "nearly all of {0} positions take in the one after them; the loss wants that token of them",

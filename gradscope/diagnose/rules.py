@@ -212,6 +212,7 @@ _ALL = (
         "target-misplaced",
         looking_for("target shifted", "target unshifted", "next seen"),
     ),
+    Rule("GS560", "loss-misformed", looking_for("no probability", "averaged first", "blank told")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),
     Rule("GS702", "parameters-drift", across.parameters_drift),

@@ -496,6 +496,7 @@ OddityKind = (
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
     | Literal["end ignored", "mask ignored", "target shifted", "target unshifted", "next seen"]
+    | Literal["no probability", "averaged first", "blank told"]
     | Literal["value dropped", "value replaced", "value unread", "number unread"]
 )
 
@@ -525,7 +526,9 @@ class Oddity(Struct, frozen=True):
     ever reads.  "end ignored": nothing reads the flag ``name`` that ends an episode; "mask
     ignored": nor the mask ``name``, given to the function at ``other``.  "target shifted" so
     many tokens from the one that is to tell it, "unshifted" by none; "next seen" by nearly all of
-    so many tokens.
+    so many tokens.  "no probability": what is multiplied with a mask for an overlap, divided at
+    ``other``; "averaged first": a loss of so many elements, before it weighs itself; "blank told":
+    so many of so many targets are the blank, which is numbered so.
     """
 
     kind: OddityKind

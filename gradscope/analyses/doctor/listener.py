@@ -26,6 +26,7 @@ from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
+from gradscope.analyses.doctor.loss_forms import LossForms
 from gradscope.analyses.doctor.lost_fractions import LostFractions
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.oddities import Oddities
@@ -117,6 +118,7 @@ class DoctorListener(Listener):
             FixedWeights(found, recorder),
             IgnoredValues(found, recorder.sources),
             TokenTargets(found),
+            LossForms(found),
         )
         self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
