@@ -46,7 +46,8 @@ def unread_values(tree: ast.Module) -> Iterator[tuple[ast.expr, str, int]]:
     functions = [one for one in nodes if isinstance(one, _FUNCTIONS)]
     named = (one.names for one in nodes if isinstance(one, (ast.Global, ast.Nonlocal)))
     shared = {name for names in named for name in names}
-    for scope in (tree, *(one for one in functions if not isinstance(one, ast.Lambda))):
+    scopes = (one for one in functions if not isinstance(one, ast.Lambda))
+    for scope in (tree, *scopes):
         # A function may read what stands at the top of its file, or around it.
         inside = functions if scope is tree else ()
         hidden = shared.union(_captured(scope), *map(names_read, inside))
@@ -96,7 +97,7 @@ def names_read(node: ast.AST) -> set[str]:
     return found
 
 
-def _blocks(scope: ast.AST) -> Iterator[list[ast.stmt]]:
+def _blocks(scope: _Scope) -> Iterator[list[ast.stmt]]:
     """The blocks of statements in a scope: what stands in a `try` may be left at any point."""
     for node in (scope, *_own(scope.body)):
         if node is scope or not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):

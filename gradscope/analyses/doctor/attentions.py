@@ -3,11 +3,11 @@ which of the pairs take part."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from gradscope.autograd.elements import is_small
+from gradscope.autograd.elements import is_plain, is_small
 from gradscope.recording.torch_call import TorchCall
 
 LARGEST = 1_000_000
@@ -36,18 +36,19 @@ def attention_of(call: TorchCall) -> Attention | None:
     is_single = call.function == "scaled_dot_product_attention"
     if not is_single and call.function != "multi_head_attention_forward":
         return None
-    query, key, *rest = call.args
-    axis = -2 if is_single else 0
-    queries, keys = query.shape[axis], key.shape[axis]
-    names = ("value", "attn_mask", "dropout_p", "is_causal")
-    given = {**dict(zip(names, rest if is_single else (), strict=False)), **call.kwargs}
-    mask, padding = given.get("attn_mask"), given.get("key_padding_mask")
+    names = ("query", "key", "value", *(("attn_mask", "dropout_p", "is_causal") * is_single))
+    given: dict[str, Any] = {**dict(zip(names, call.args, strict=False)), **call.kwargs}
+    masks = (given.get("attn_mask"), given.get("key_padding_mask"))
+    if not all(one is None or is_plain(one) for one in (given["query"], given["key"], *masks)):
+        return None
+    queries, keys = (given[name].shape[-2 if is_single else 0] for name in ("query", "key"))
+    mask, padding = masks
     seen = None if mask is None else _taking_part(mask, not is_single)
     if padding is not None:
         others = _taking_part(padding, True)[:, None]
         seen = others if seen is None or seen.dim() > 2 else seen & others
     if is_single and given.get("is_causal"):
-        seen = torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril()
+        seen = torch.ones(queries, keys, dtype=torch.bool).tril()
     return Attention(queries, keys, seen)
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from gradscope.analyses.doctor.attentions import attention_of
+from gradscope.analyses.doctor.attentions import Attention, attention_of
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.autograd.elements import is_small
 from gradscope.model.observations import OddityKind
@@ -70,13 +70,13 @@ class IgnoredValues:
                 self._tell(one.kind, line, name=one.name)
         found = attention_of(call) if call.in_graph else None
         # One that leaves anything out has a mask.
-        is_whole = found is not None and (found.seen is None or bool(found.seen.all()))
-        for _ in range(MOST_FRAMES if is_whole and found.keys > 1 else 0):
+        keys = 0 if found is None or not _is_whole(found) else found.keys
+        for _ in range(MOST_FRAMES if keys > 1 else 0):
             if frame is None:
                 break
             for one in self._of(call, frame):
                 mask = self._value(frame, one) if one.kind == "mask ignored" else None
-                if _is_mixed(mask) and getattr(mask, "shape", ())[-1:] == (found.keys,):
+                if _is_mixed(mask) and getattr(mask, "shape", ())[-1:] == (keys,):
                     given = call.places.number_of_line(frame.f_code, one.line)
                     self._tell(one.kind, call.place, name=one.name, other=given)
             frame = frame.f_back
@@ -98,7 +98,8 @@ class IgnoredValues:
     def _ignored(self, code: CodeType) -> Iterator[_Ignored]:
         given = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         masks = list(filter(_MASK.fullmatch, given))
-        ends = set(filter(_END.fullmatch, code.co_varnames))
+        names = code.co_names if code.co_name == "<module>" else code.co_varnames
+        ends = set(filter(_END.fullmatch, names))
         if not (masks or ends):
             return
         first, lines = self._sources.lines_of(code)
@@ -111,9 +112,9 @@ class IgnoredValues:
             if not {name, "locals"} & read:
                 yield _Ignored("mask ignored", name, code.co_filename, first)
         line = _target(tree)
-        weights = set(filter(_WEIGHT.fullmatch, code.co_varnames)) - ends
+        weights = set(filter(_WEIGHT.fullmatch, names)) - ends
         if ends and line and not (weights & read or ends & _read_for_others(tree, ends)):
-            name = min(ends, key=code.co_varnames.index)
+            name = min(ends, key=names.index)
             yield _Ignored("end ignored", name, code.co_filename, first + line - 1)
 
 
@@ -143,6 +144,11 @@ def _gives(node: ast.Assign) -> set[str]:
     """The names that an assignment gives a value."""
     inner = (one for target in node.targets for one in ast.walk(target))
     return {one.id for one in inner if isinstance(one, ast.Name)}
+
+
+def _is_whole(attention: Attention) -> bool:
+    seen = attention.seen
+    return seen is None or (is_small(seen, LARGEST) and bool(seen.all()))
 
 
 def _is_mixed(value: Any) -> bool:

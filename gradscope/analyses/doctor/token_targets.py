@@ -131,7 +131,7 @@ def _offset(rows: torch.Tensor, target: torch.Tensor, along: bool, ignored: int)
     # What is the most frequent may be padding, which is the same wherever it is looked for.
     common = wanted[wanted != ignored].mode().values if bool((wanted != ignored).any()) else ignored
     counts = (wanted != ignored) & (wanted != common)
-    if len(wanted[counts].unique()) < VARIED:
+    if len(set(wanted[counts].tolist())) < VARIED:
         return None
     shares = []
     for offset in OFFSETS:
