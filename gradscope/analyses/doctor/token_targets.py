@@ -15,6 +15,8 @@ import torch
 from gradscope.analyses.doctor.attentions import attention_of
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.autograd.elements import is_small
+from gradscope.autograd.nodes import leaf_of, torch_name
+from gradscope.autograd.tensors import grad_fn_of
 from gradscope.model.observations import OddityKind
 from gradscope.recording.torch_call import TorchCall
 
@@ -25,7 +27,7 @@ LARGEST = 100_000
 """Tokens that are copied."""
 
 MOST = 8
-"""Copies, and places that see the next position, of one pass."""
+"""Copies, and places that see the next position, of one pass; nodes before a loss."""
 
 SURE = 0.98
 """The share of targets that are the token so far behind, for it to be the rule."""
@@ -86,17 +88,22 @@ class TokenTargets:
             return
         if not is_small(target, LARGEST) or not self._may_look(call):
             return
+        if _starts_late(call.operands[0]):
+            return
         ignored = call.kwargs.get("ignore_index", (*call.args, *[-100] * 5)[4])
+        related: list[tuple[int, torch.Tensor]] = []
         for tokens in self._tokens:
-            for rows, along in product((tokens, tokens.t()), (True, False)):
-                offset = _offset(rows, target, along, ignored)
-                if offset == 1:
-                    self._is_fine = True
-                    self._look_ahead(rows)
-                elif offset is not None and not self._is_fine:
-                    kind: OddityKind = "target shifted" if offset else "target unshifted"
-                    self._told.append((kind, _place(call)))
-                    self._found.tell(kind, _place(call), offset)
+            layouts = product((tokens, tokens.t()), (True, False))
+            offsets = ((_offset(rows, target, along, ignored), rows) for rows, along in layouts)
+            related += ((offset, rows) for offset, rows in offsets if offset is not None)
+        self._is_fine |= any(offset == 1 for offset, _ in related)
+        for offset, rows in related:
+            if not self._is_fine:
+                kind: OddityKind = "target shifted" if offset else "target unshifted"
+                self._told.append((kind, _place(call)))
+                self._found.tell(kind, _place(call), offset)
+            elif len(related) == 1:  # an encoder may see all of what its decoder is to tell
+                self._look_ahead(rows)
         if self._is_fine:  # what else is asked of the same tokens comes beside that
             for kind, place in self._told:
                 self._found.excuse(kind, place)
@@ -118,6 +125,19 @@ def _place(call: TorchCall) -> int:
     while frame is not None and not call.places.is_own(frame.f_code):
         frame = frame.f_back
     return call.place if frame is None else call.places.number(frame)
+
+
+def _starts_late(scores: torch.Tensor) -> bool:
+    """Whether the first positions were left out: then there is no telling which a target is of."""
+    node = grad_fn_of(scores)
+    for _ in range(MOST):
+        if node is None or leaf_of(node) is not None:
+            break
+        if torch_name(node).startswith("Slice") and node._saved_start:
+            return True
+        below = (one for one, _ in node.next_functions if one is not None)
+        node = next((one for one in below if leaf_of(one) is None), None)
+    return False
 
 
 def _offset(rows: torch.Tensor, target: torch.Tensor, along: bool, ignored: int) -> int | None:
