@@ -117,13 +117,12 @@ with torch.no_grad():
     regressor(torch.randn(6, 4))
 train(regressor, lambda m: m(torch.randn(6, 4)).pow(2).mean())
 
-discount = 0.9
 def episodes(m):
     s, a, reward, s_next, over = replay()
     terminals = torch.as_tensor(over)
     terminals = terminals.float()
     value = m.q(s_next).max(1).values.detach()
-    goal = reward + discount * value  # <- GS558
+    goal = reward + 0.8 * value  # <- GS558
     return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
 def replay():
     x = torch.randn(2, 12, 4)
@@ -340,10 +339,14 @@ def continuing(m, gamma=0.9):
     s, a, reward, s_next, done = (*replay()[:4], torch.zeros(12))
     goal = reward + gamma * m.q(s_next).max(1).values.detach()
     return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
+def shaped(m):
+    s, a, reward, s_next, done = replay()
+    goal = reward + 0.79 * s_next.sum(1)
+    return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
 def replay():
     x = torch.randn(2, 12, 4)
     return x[0], torch.randint(0, 2, (12, 1)), torch.randn(12), x[1], [True, False] * 6
-for one in (returns, asked, continuing):
+for one in (returns, asked, continuing, shaped):
     train(parts(q=nn.Linear(4, 2)), one)
 
 class Mixer(nn.Module):  # a mask that is for others; and one beside an attention that is causal

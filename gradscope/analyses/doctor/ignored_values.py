@@ -30,6 +30,9 @@ LOOKS = 50
 LARGEST = 1_000_000
 """Elements that are read of a value."""
 
+LEAST_DISCOUNT = 0.8
+"""A number from here to below 1, beside a reward, is a discount."""
+
 MOST_FRAMES = 60
 """Calls around an attention that are asked for a mask."""
 
@@ -113,31 +116,44 @@ class IgnoredValues:
                 yield _Ignored("mask ignored", name, code.co_filename, first)
         line = _target(tree)
         weights = set(filter(_WEIGHT.fullmatch, names)) - ends
-        if ends and line and not (weights & read or ends & _read_for_others(tree, ends)):
-            name = min(ends, key=names.index)
+        unread = sorted(_unread(tree, ends) if line and not weights & read else ())
+        for name in unread:
             yield _Ignored("end ignored", name, code.co_filename, first + line - 1)
 
 
 def _target(tree: ast.AST) -> int:
     """The line of the statement that adds a reward and what is discounted, in a function that uses
     the next state; 0 where there is none."""
-    named = [getattr(one, "attr", getattr(one, "id", "")) for one in ast.walk(tree)]
-    if not any(map(_NEXT.fullmatch, named)):
+    if not any(map(_NEXT.fullmatch, _words(tree))):
         return 0
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) and node.value is not None:
-            names = [getattr(one, "attr", getattr(one, "id", "")) for one in ast.walk(node.value)]
-            if any(map(_REWARD.fullmatch, names)) and any(map(_DISCOUNT.fullmatch, names)):
+            words = _words(node.value)
+            factors = (getattr(one, "value", None) for one in ast.walk(node.value))
+            is_discounted = any(map(_DISCOUNT.fullmatch, words)) or any(
+                isinstance(one, float) and LEAST_DISCOUNT <= one < 1 for one in factors
+            )
+            if is_discounted and any(map(_REWARD.fullmatch, words)):
                 return node.lineno
     return 0
 
 
-def _read_for_others(tree: ast.AST, names: set[str]) -> set[str]:
-    """The names that are read, leaving out what only gives one of these another form."""
-    own = (one for one in ast.walk(tree) if isinstance(one, ast.Assign) and _gives(one) <= names)
+def _words(tree: ast.AST) -> list[str]:
+    """The names and the attributes in a tree."""
+    return [getattr(one, "attr", getattr(one, "id", "")) for one in ast.walk(tree)]
+
+
+def _unread(tree: ast.AST, names: set[str]) -> set[str]:
+    """Those of some names that nothing reads, but for what gives them another form; and nothing
+    reads that."""
+    assigned = (one for one in ast.walk(tree) if isinstance(one, ast.Assign))
+    own = [one for one in assigned if _gives(one) <= names]
     inside = {id(node) for one in own for node in ast.walk(one)}
     reads = (one for one in ast.walk(tree) if isinstance(one, ast.Name) and id(one) not in inside)
-    return {one.id for one in reads if not isinstance(one.ctx, ast.Store)}
+    read = {one.id for one in reads if not isinstance(one.ctx, ast.Store)}
+    for _ in names:
+        read = read.union(*(names_read(one.value) for one in own if _gives(one) & read))
+    return names - read
 
 
 def _gives(node: ast.Assign) -> set[str]:

@@ -115,6 +115,8 @@ class LossForms:
         looks = self._looks[call.place] = self._looks.get(call.place, 0) + 1
         if looks > LOOKS or not (is_small(score, LARGEST) and is_small(mask, LARGEST)):
             return False
+        if score.is_complex():
+            return False
         if not bool(((mask == 0) | (mask == 1)).all()) or not bool((mask == 1).any()):
             return False
         still = score.detach()
