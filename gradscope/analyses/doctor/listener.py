@@ -336,7 +336,7 @@ class DoctorListener(Listener):
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
         else:
-            self.dropped.note(call)
+            self.dropped.note(call, briefly=self.light)
             if not call.in_graph and not self.recorder.modules.is_running:
                 self.overwritten.note_result(call)
         if call.function == "deepcopy" and call.results:

@@ -77,9 +77,9 @@ class DroppedResults:
             if isinstance(gradient, torch.Tensor):
                 self._followed[gradient] = "gradient dropped"
 
-    def note(self, call: TorchCall) -> None:
-        """A call has changed nothing in place."""
-        if call.in_graph and call.user is not None and len(call.results) == 1:
+    def note(self, call: TorchCall, briefly: bool) -> None:
+        """A call has changed nothing in place; what becomes of its result is not asked briefly."""
+        if not briefly and call.in_graph and call.user is not None and len(call.results) == 1:
             self._follow(call)
         if call.place in self._asked or call.frame is not call.user or not call.operands:
             return
