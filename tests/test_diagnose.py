@@ -324,6 +324,12 @@ def given(loss: str, *ops: str, one_call: bool = True) -> Report:
             [("GS512", "warning", 3)],
         ),
         (given("BinaryCrossEntropyBackward0", "SigmoidBackward0"), []),
+        (
+            given("MseLossBackward0", "SoftmaxBackward0", "ViewBackward0", "SigmoidBackward0"),
+            [("GS512", "warning", 5)],
+        ),
+        (given("MseLossBackward0", "SigmoidBackward0", "SoftmaxBackward0"), []),
+        (given("MseLossBackward0", "SoftmaxBackward0", "MulBackward0", "SigmoidBackward0"), []),
         (given("BinaryCrossEntropyWithLogitsBackward0", "AddmmBackward0"), []),
     ],
 )
@@ -1192,6 +1198,26 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "a result that is dropped": (
         {"oddities": (Oddity("gradient dropped", B, name="clamp"),)},
         [("GS515", "warning", 8)],
+    ),
+    "a term that nothing reads": (
+        {"oddities": (Oddity("number unread", B, name="kl_loss"),)},
+        [("GS515", "warning", 8)],
+    ),
+    "a number that nothing reads": (
+        {"oddities": (Oddity("number unread", B, name="scale"),)},
+        [("GS515", "information", 8)],
+    ),
+    "a flag that nothing reads": (
+        {"oddities": (Oddity("end ignored", B, name="done"),)},
+        [("GS558", "warning", 8)],
+    ),
+    "targets that were shifted twice": (
+        {"oddities": (Oddity("target shifted", B, figures=(2,)),)},
+        [("GS559", "warning", 8)],
+    ),
+    "an overlap of scores": (
+        {"oddities": (Oddity("no probability", B, other=A),)},
+        [("GS560", "warning", 8)],
     ),
     "a copy that leaves its optimizer behind": (
         {

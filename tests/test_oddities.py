@@ -140,6 +140,72 @@ train(drops, lambda m: m(torch.randn(6, 4)).pow(2).mean(), 30)
 drops.eval()
 with torch.no_grad():
     drops(torch.randn(6, 4))
+def episodes(m):
+    s, a, reward, s_next, over = replay()
+    terminals = torch.as_tensor(over)
+    terminals = terminals.float()
+    value = m.q(s_next).max(1).values.detach()
+    goal = reward + 0.8 * value  # <- GS558
+    return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
+def replay():
+    x = torch.randn(2, 12, 4)
+    return x[0], torch.randint(0, 2, (12, 1)), torch.randn(12), x[1], [True, False] * 6
+train(parts(q=nn.Linear(4, 2)), episodes)
+
+class Pooled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = nn.Embedding(9, 8), nn.Linear(8, 1)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+    def forward(self, ids, padding_mask):
+        return self.out(self.encoder(self.embed(ids)).mean(1))  # <- GS558
+reviews = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
+train(Pooled(), lambda m: m(reviews, reviews == 0).pow(2).mean())
+
+class Focal(nn.Module):
+    def forward(self, scores, classes):
+        loss = nn.CrossEntropyLoss()(scores, classes)  # <- GS560
+        focus = (1 - torch.exp(-loss)) ** 2
+        return (0.25 * focus * loss).mean()
+def cells(m, after=1.0):
+    scores = m.conv(torch.randn(4, 1, 8, 8) * 3)
+    wanted = (torch.rand(4, 1, 8, 8) > 0.6).float()
+    p, t = scores.reshape(4, -1), wanted.reshape(4, -1)
+    both = torch.sum(p * t, dim=1)  # <- GS560
+    return 1 - ((2 * both + after) / (p.pow(2).sum(1) + t.sum(1) + after)).mean()
+def phonemes(m):
+    log_probs = m.out(torch.randn(9, 2, 4)).log_softmax(-1)
+    spoken = torch.tensor([[0, 2, 3], [1, 4, 0]])
+    return F.ctc_loss(log_probs, spoken, (9, 9), (3, 2))  # <- GS560
+train(nn.Linear(4, 3), lambda m: Focal()(m(torch.randn(8, 4)), torch.randint(0, 3, (8,))))
+train(parts(conv=nn.Conv2d(1, 1, 3, padding=1)), cells)
+train(parts(out=nn.Linear(4, 5)), phonemes)
+
+def words():
+    ids = torch.randint(1, 40, (6, 12))
+    ids[0, 8:] = 0
+    return ids
+def reader_loss(scores, labels):
+    return F.cross_entropy(scores[:, :-1].flatten(0, 1), labels[:, 1:].flatten())  # <- GS559
+def twice(m):
+    batch = words()
+    inputs, labels = batch[:, :-1], batch[:, 1:]
+    return reader_loss(m.out(m.rnn(m.embed(inputs))[0]), labels)
+def ahead(m):
+    ids = words().t()
+    scores = m.out(m.rnn(m.embed(ids))[0])  # <- GS559
+    return F.nll_loss(scores[:-1].log_softmax(-1).view(-1, 40), ids[1:].reshape(-1))
+def whole(m):
+    ids = words()
+    h = m.embed(ids)
+    late = torch.zeros(6, 1, 12).masked_fill(ids[:, None] == 0, -1e9)
+    h = h + (h @ h.mT + late).softmax(-1) @ h  # <- GS559
+    return F.cross_entropy(m.out(h)[:, :-1].mT, ids[:, 1:], ignore_index=0)
+tokens, out = nn.Embedding(40, 8), nn.Linear(8, 40)
+train(parts(embed=tokens, rnn=nn.GRU(8, 8, batch_first=True), out=out), twice)
+train(parts(embed=tokens, rnn=nn.LSTM(8, 4, bidirectional=True), out=out), ahead)
+train(parts(embed=tokens, out=out), whole)
 """
 
 HEALTHY = """
@@ -299,6 +365,92 @@ train(sampled, lambda m: m(F.dropout(torch.ones(6, 4))).pow(2).mean())
 sampled.eval().drop.train()
 with torch.no_grad():
     sampled(F.dropout(torch.randn(6, 4)))
+"""
+
+
+HEALTHY += """
+def returns(m):  # only the policy is improved; a flag is asked; or the discount has it
+    s, a, reward, s_next, done = replay()
+    return -m.q(s).max(1).values.mean()
+def asked(m, gamma=0.9):
+    s, a, reward, s_next, done = replay()
+    values = m.q(s_next).max(1).values.detach()
+    goal = torch.stack([reward[k] + gamma * values[k] * (not done[k]) for k in range(12)])
+    return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
+def continuing(m, gamma=0.9):
+    s, a, reward, s_next, done = (*replay()[:4], torch.zeros(12))
+    goal = reward + gamma * m.q(s_next).max(1).values.detach()
+    return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
+def shaped(m):
+    s, a, reward, s_next, done = replay()
+    goal = reward + 0.79 * s_next.sum(1)
+    return F.mse_loss(m.q(s).gather(1, a), goal[:, None])
+def replay():
+    x = torch.randn(2, 12, 4)
+    return x[0], torch.randint(0, 2, (12, 1)), torch.randn(12), x[1], [True, False] * 6
+for one in (returns, asked, continuing, shaped):
+    train(parts(q=nn.Linear(4, 2)), one)
+
+class Mixer(nn.Module):  # a mask that is for others; and one beside an attention that is causal
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = nn.Embedding(9, 8), nn.Linear(8, 1)
+    def forward(self, ids, mask=None):
+        return self.out(torch.fft.fft(self.embed(ids), dim=1).real.mean(1))
+class Causal(Mixer):
+    def forward(self, ids, mask=None):
+        h = self.embed(ids)
+        scores = (h @ h.mT).masked_fill(torch.ones(4, 4).triu(1).bool(), -1e9)
+        h = F.scaled_dot_product_attention(h, h, scores.softmax(-1) @ h, is_causal=True)
+        return self.out(h.softmax(-1).mean(1))
+def forms(m):  # probabilities, energies in a mask, losses of their own; no blank but for padding
+    scores = m.conv(torch.randn(4, 1, 8, 8) * 3)
+    p, t = scores.sigmoid(), (torch.rand(4, 1, 8, 8) > 0.6).float()
+    dice = 2 * (p * t).sum() / (p.sum() + t.sum())
+    inside = (scores.square() * t).sum() / scores.square().sum() + (scores * t).sum() / t.sum()
+    each = F.binary_cross_entropy_with_logits(scores, t, reduction="none")
+    focal = ((1 - torch.exp(-each)) ** 2 * each).mean()
+    mean = F.binary_cross_entropy_with_logits(scores, t)
+    gate = (scores.softmax(-1) * 3).sigmoid() * scores.sigmoid().softmax(-1)
+    return focal + dice + inside + mean * (-mean).exp().detach() + gate.mean()
+def spelled(m):
+    log_probs = m.out(torch.randn(9, 2, 4)).log_softmax(-1)
+    told = F.ctc_loss(log_probs, torch.tensor([1, 2, 3, 1, 4]), (9, 9), (3, 2))
+    padded = torch.tensor([[1, 2, 3], [1, 4, 0]])
+    return told + nn.CTCLoss()(log_probs, padded, torch.tensor([9, 9]), torch.tensor([3, 2]))
+train(parts(conv=nn.Conv2d(1, 1, 3, padding=1)), forms)
+train(parts(out=nn.Linear(4, 5)), spelled)
+
+def words():
+    ids = torch.randint(1, 40, (6, 12))
+    ids[0, 8:] = 0
+    return ids
+def both(m):  # a second head for the token after the next; and one that repeats a source at once
+    ids = words()
+    h = m.rnn(m.embed(ids))[0]
+    after = F.cross_entropy(m.more(h)[:, :-2].mT, ids[:, 2:], ignore_index=0)
+    next_one = F.cross_entropy(m.out(h)[:, :-1].mT, ids[:, 1:], ignore_index=0)
+    return after + next_one
+def translate(m):  # the source is seen whole, and is as long as what it becomes
+    source, ids = words(), words()
+    s, h = m.embed(source), m.embed(ids)
+    h = h + (s @ s.mT).softmax(-1) @ s
+    h = h + (h @ h.mT).masked_fill(torch.ones(12, 12).triu(1).bool(), -1e9).softmax(-1) @ h
+    return F.cross_entropy(m.out(h)[:, :-1].mT, ids[:, 1:])
+def filled(m):  # hidden tokens are told from both sides; and labels of another kind
+    ids = words()
+    hidden = torch.arange(12) % 3 == 0
+    h = m.embed(ids.masked_fill(hidden, 39))
+    h = (h @ h.mT).softmax(-1) @ h
+    told = F.cross_entropy(m.out(h).mT, ids.masked_fill(~hidden, -100))
+    return told + F.cross_entropy(m.out(h).mT, (ids * 7) % 40)
+tokens, out, rnn = nn.Embedding(40, 8), nn.Linear(8, 40), nn.GRU(8, 8, batch_first=True)
+for one in (both, translate, filled):
+    train(parts(embed=tokens, rnn=rnn, out=out, more=nn.Linear(8, 40)), one)
+
+for net in (Mixer(), Causal()):
+    reviews = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
+    train(net, lambda m: m(reviews, reviews == 0).pow(2).mean())
 """
 
 

@@ -75,6 +75,81 @@ TAKEN = (
 )
 
 
+LOST = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+torch.manual_seed(0)
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = nn.Embedding(9, 8), nn.Linear(8, 4)
+        self.register_buffer("waves", torch.randn(5, 8))
+    def spread(self, h):
+        return h.var()
+    def forward(self, ids, mask=None):
+        h = self.embed(ids)
+        h + self.waves  # lost
+        h.transpose(1, 2).contiguous()  # lost
+        F.dropout(h, 0.1)  # lost
+        h.sum(); h.shape; h[0]; _ = h * 2; self.spread(h)
+        z = F.relu(h)  # lost
+        z = F.gelu(h)
+        warm = F.relu(h)
+        warm = F.relu(h)
+        kl_loss = self.spread(h)  # lost
+        dead = h * 2; scale = self.spread(h)  # perhaps
+        seen = h * 3
+        kept = lambda: seen
+        seen = h * 4
+        try:
+            q = h * 3
+            q = h * 4
+        finally:
+            assert q is not None
+        for turn in range(2):
+            r = h * 2
+            if turn: break
+            r = h * 3
+        s = h * 2
+        s += h
+        s = s * 2
+        with torch.no_grad():
+            h * 2
+            u = h * 2
+        return self.out((z + warm + kept() + q + r + s).mean(1))
+def step(model, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss * len(x)
+def regular(model, x, y):
+    loss = F.cross_entropy(model(x), y)
+    - 0.1 * model.out.weight.pow(2).sum()  # lost
+    return loss
+def main():
+    model = Encoder()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        x, y = torch.randint(0, 9, (4, 5)), torch.randint(0, 4, (4,))
+        loss = step(model, optimizer, x, y)
+        optimizer.zero_grad()
+        regular(model, x, y).backward()
+        optimizer.step()
+main()
+"""
+
+
+def test_a_result_that_goes_nowhere_is_told(session: Session) -> None:
+    findings = session.look(LOST, "-q", command="doctor").findings
+    places = [(one.severity, one.location) for one in findings if one.rule == "GS515"]
+    lines = enumerate(LOST.lstrip().splitlines(), 1)
+    marked = {"# lost": "warning", "# perhaps": "information"}
+    wanted = [(how, at) for at, one in lines for mark, how in marked.items() if mark in one]
+    assert sorted({(how, at.line) for how, at in places if at}) == sorted(wanted)
+
+
 @pytest.mark.parametrize("line", DROPPED)
 def test_an_edit_that_changes_nothing_is_told(line: str, session: Session) -> None:
     assert told(session, EDITED.format(line=line)) == [("GS515", line)]

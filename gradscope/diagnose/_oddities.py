@@ -3,11 +3,13 @@ written for: samples put together, a norm of a part, a weight that learns, paddi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from gradscope.diagnose._axes import AXES
 from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._misuses import MISUSES
+from gradscope.diagnose._misuses import Words as _Words
 from gradscope.diagnose._states import STATES
 from gradscope.model.observations import Oddity, OddityKind
 from gradscope.words import listed
@@ -31,15 +33,6 @@ FEWEST_KEPT = 3
 """Steps in eval mode after an evaluation, before that is told."""
 
 
-class _Words(NamedTuple):
-    """What is said of one, with its expression, figures and names filled in."""
-
-    message: str
-    evidence: str
-    why: str
-    remedy: str
-
-
 _APART = (
     "What a sample gives then depends on the others in its batch, and its gradient goes to them "
     "as well; alone it gives something else."
@@ -56,6 +49,7 @@ _NEVER = "No optimizer holds it, and no gradient reaches it: it stays as it was 
 _PARAMETER = "Make it a Parameter: `self.weight = nn.Parameter(...)`."
 
 _DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
+_LOST = "No loss depends on it, and nothing learns from it."
 _IN_PLACE = "Call `{name}_`, with an underscore, which works in place; or assign what it gives."
 _KL = (
     "kl_div is the sum of target * (log target - input), with an input of log-probabilities. With "
@@ -64,6 +58,7 @@ _KL = (
 )
 
 _WORDS: dict[OddityKind, _Words] = {
+    **MISUSES,
     "view": _Words(
         "{this} mixes the samples of the batch.",
         "{0} becomes {1}, and axis {2} of the first counts the samples",
@@ -295,6 +290,32 @@ _WORDS: dict[OddityKind, _Words] = {
         "for: the parameter, or its gradient, is as it was.",
         "Change it in place, under `torch.no_grad()`: `{name} -= ...`, or `{name}.copy_(...)`.",
     ),
+    "value dropped": _Words(
+        "{this} changes nothing: what it gives is dropped at once.",
+        "`{name}` computes something that has history, and nothing takes its result",
+        _LOST,
+        "Assign what it gives, as in `x = x + ...`. A sum that goes on in the next line needs "
+        "parentheses around it.",
+    ),
+    "value replaced": _Words(
+        "What {this} gives is lost: `{name}` is given another value before anything reads it.",
+        "given another value{other}; the first has history",
+        _LOST,
+        "Add the two where both are wanted, `{name} = {name} + ...`; give the second another name; "
+        "or leave the first out.",
+    ),
+    "number unread": _Words(
+        "What {this} gives is lost: nothing reads `{name}`.",
+        "a single number with history; its function reads `{name}` nowhere",
+        _LOST,
+        "Where it is a term of the loss, add it; else leave it out.",
+    ),
+    "value unread": _Words(
+        "What {this} gives is lost: nothing reads `{name}`.",
+        "it has history; its function reads `{name}` nowhere",
+        _LOST,
+        "Use it in what follows, where that was meant; else leave it out.",
+    ),
     "input no log": _Words(
         "{this} takes log-probabilities as its input, and is given probabilities.",
         "none is below 0, and they add up to 1 along dimension {0}",
@@ -317,7 +338,21 @@ _WORDS: dict[OddityKind, _Words] = {
 _WORDS |= {kind: _Words(*words) for kind, words in (AXES | STATES).items()}
 _ATTRIBUTES = ("weight drawn", "zero factor")
 _ENDS = ("none yet", "none left", "none brought")
-_NAMED = (*_ATTRIBUTES, *_ENDS, "backward uncalled", "layer repeated", "flag ignored")
+_MAYBE = ("value unread", "target unshifted")
+"""What may be meant, or left over and do no harm."""
+
+_TERM = re.compile(r"loss|kl|kld|reg|penalty|entropy|cost|nll|bce|mse|ce", re.IGNORECASE)
+"""What a name is made of that stands for a term of a loss."""
+
+_NAMED = (
+    *_ATTRIBUTES,
+    *_ENDS,
+    "end ignored",
+    "mask ignored",
+    "backward uncalled",
+    "layer repeated",
+    "flag ignored",
+)
 
 
 def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]:
@@ -352,6 +387,10 @@ def _counts(entry: Oddity) -> bool:
     return entry.times >= fewest.get(entry.kind, 1)
 
 
+def _is_term(name: str) -> bool:
+    return any(_TERM.fullmatch(part) for part in re.split(r"[_\d]+|(?=[A-Z])", name))
+
+
 def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
     words, shown = _WORDS[entry.kind], list[object](entry.figures)
     if entry.kind in ("view", "axes"):
@@ -368,8 +407,9 @@ def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
     }
     names = [one.name for one in others if entry.kind in _ATTRIBUTES]
     is_end = entry.kind in (*_ENDS, "batch squeezed")
+    may_be = entry.kind in _MAYBE or (entry.kind == "number unread" and not _is_term(entry.name))
     return facts.finding(
-        "error" if is_end else "warning",
+        "error" if is_end else "information" if may_be else "warning",
         words.message.format(*shown, **named),
         next((n.id for n in facts.graph.nodes if n.origin == entry.origin), None),
         location=facts.location(entry.origin),

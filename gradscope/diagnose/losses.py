@@ -27,6 +27,8 @@ def normalised_twice(facts: Facts) -> Iterable[FindingDraft]:
     for node in facts.graph.nodes:
         loss = _loss_of(facts, node.id)
         if loss is None:
+            if stacked := _stacked(facts, node.id):
+                yield stacked
             continue
         source = _source(facts, node.id)
         origin = None if source is None else facts.graph.nodes[source].origin
@@ -36,6 +38,25 @@ def normalised_twice(facts: Facts) -> Iterable[FindingDraft]:
         if finding is not None:
             told.add(origin)
             yield finding
+
+
+def _stacked(facts: Facts, node: int) -> FindingDraft | None:
+    """A sigmoid or softmax of what is a probability already, whatever is made of it."""
+    op, source = facts.op(node), _source(facts, node)
+    below = "" if source is None else facts.op(source)
+    # A softmax of sigmoids may be the weights of what they choose.
+    if op not in ("Sigmoid", "Softmax", "LogSoftmax") or below not in ("Sigmoid", "Softmax"):
+        return None
+    if source is None or (op != "Sigmoid" and below == "Sigmoid"):
+        return None
+    return facts.warning(
+        f"{facts.words(node)} is given the result of a {below.lower()}.",
+        node,
+        evidence=f"the {below.lower()} is taken{facts.at(facts.graph.nodes[source].origin)}",
+        why="What lies between 0 and 1 is taken for scores: a sigmoid of it lies between 0.5 and "
+        "0.73, and a softmax is nearly even; the gradient is small whatever the answer.",
+        remedy="Leave one of the two out.",
+    )
 
 
 def _loss_of(facts: Facts, node: int) -> str | None:

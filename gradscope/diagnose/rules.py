@@ -183,7 +183,10 @@ _ALL = (
     Rule(
         "GS515",
         "result-dropped",
-        looking_for("gradient dropped", "parameter dropped", "history dropped", "name rebound"),
+        looking_for(
+            *("gradient dropped", "parameter dropped", "history dropped", "name rebound"),
+            *("value dropped", "value replaced", "value unread", "number unread"),
+        ),
     ),
     Rule("GS516", "stale-cast", out_of_order("stale cast")),
     Rule("GS517", "index-repeated", looking_for("index repeated")),
@@ -229,6 +232,13 @@ _ALL = (
         {"GS410": "failure", "GS412": "failure"},
     ),
     Rule("GS557", "interpolates-by-element", looking_for("own weights")),
+    Rule("GS558", "value-ignored", looking_for("end ignored", "mask ignored")),
+    Rule(
+        "GS559",
+        "target-misplaced",
+        looking_for("target shifted", "target unshifted", "next seen"),
+    ),
+    Rule("GS560", "loss-misformed", looking_for("no probability", "averaged first", "blank told")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS602", "recomputed-otherwise", looking_for("state not kept", "other numbers")),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),

@@ -510,6 +510,9 @@ OddityKind = (
     | Literal["part left behind", "statistics left behind", "updates lost"]
     | Literal["axes", "constant over samples", "along samples", "reduction", "batch squeezed"]
     | Literal["own weights"]
+    | Literal["end ignored", "mask ignored", "target shifted", "target unshifted", "next seen"]
+    | Literal["no probability", "averaged first", "blank told"]
+    | Literal["value dropped", "value replaced", "value unread", "number unread"]
 )
 
 
@@ -553,6 +556,15 @@ class Oddity(Struct, frozen=True):
     axis that one at ``other`` had left meets that other one.  "batch squeezed": of this shape, with
     one sample, a call has taken the axis that counts samples; the program ended at ``other``.
     "own weights": so many in each sample of a point between two, where a gradient is asked for.
+
+    "value dropped": nothing takes what ``name`` gives, which has history; "replaced": it went to a
+    name that is given another value at ``other`` before anything reads it; "unread" that nothing
+    ever reads.  "end ignored": nothing reads the flag ``name`` that ends an episode; "mask
+    ignored": nor the mask ``name``, given to the function at ``other``.  "target shifted" so
+    many tokens from the one that is to tell it, "unshifted" by none; "next seen" by nearly all of
+    so many tokens.  "no probability": what is multiplied with a mask for an overlap, divided at
+    ``other``; "averaged first": a loss of so many elements, before it weighs itself; "blank told":
+    so many of so many targets are the blank, which is numbered so.
     """
 
     kind: OddityKind

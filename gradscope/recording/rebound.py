@@ -1,5 +1,5 @@
 """Assignments to a name that nothing reads again: the program may have meant to change what the
-name stood for.
+name stood for, or to use the value.
 
 Pure reading of syntax trees.
 """
@@ -36,6 +36,75 @@ def lost_values(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
                 is_read = body is not scope.body and _is_read_outside(scope, name)
                 if not is_read and name not in _captured(scope):
                     yield value, name
+
+
+def unread_values(tree: ast.Module) -> Iterator[tuple[ast.expr, str, int]]:
+    """The value and the name of each assignment to a variable of a function that it never reads,
+    with 0; and of each, there or at the top, after which the name is given something else in the
+    same block before anything can read it, with the line of that."""
+    nodes = list(ast.walk(tree))
+    functions = [one for one in nodes if isinstance(one, _FUNCTIONS)]
+    named = (one.names for one in nodes if isinstance(one, (ast.Global, ast.Nonlocal)))
+    shared = {name for names in named for name in names}
+    scopes = (one for one in functions if not isinstance(one, ast.Lambda))
+    for scope in (tree, *scopes):
+        # A function may read what stands at the top of its file, or around it.
+        inside = functions if scope is tree else ()
+        hidden = shared.union(_captured(scope), *map(names_read, inside))
+        read = names_read(scope)
+        for block in _blocks(scope):
+            for at, statement in enumerate(block):
+                name, value = _given(statement)
+                if value is None or name.startswith("_") or name in hidden:
+                    continue
+                if again := _given_again(block[at + 1 :], name, value):
+                    yield value, name, again
+                elif scope is not tree and not {name, *_READERS} & read:
+                    yield value, name, 0
+
+
+def _given(statement: ast.stmt) -> tuple[str, ast.expr | None]:
+    """The one name that a statement assigns to, and what."""
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name, value
+        case ast.AnnAssign(target=ast.Name(id=name), value=value):
+            return name, value
+    return "", None
+
+
+def _given_again(rest: list[ast.stmt], name: str, value: ast.expr) -> int:
+    """The line where a name is given another value, if nothing reads it before, and no way leads
+    out of the block; 0 where it may be read, or is given the same once more, as to warm up."""
+    for statement in rest:
+        leaves = any(isinstance(one, (ast.Break, ast.Continue)) for one in ast.walk(statement))
+        if leaves or {name, *_READERS} & names_read(statement):
+            return 0
+        given, other = _given(statement)
+        if given == name and other is not None:
+            return 0 if ast.dump(other) == ast.dump(value) else statement.lineno
+    return 0
+
+
+def names_read(node: ast.AST) -> set[str]:
+    """The names that anything in a node reads."""
+    found = set()
+    for one in ast.walk(node):
+        if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
+            found.add(one.target.id)
+        elif isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store):
+            found.add(one.id)
+    return found
+
+
+def _blocks(scope: _Scope) -> Iterator[list[ast.stmt]]:
+    """The blocks of statements in a scope: what stands in a `try` may be left at any point."""
+    for node in (scope, *_own(scope.body)):
+        if node is scope or not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
+            parts = ("orelse", "finalbody") if isinstance(node, ast.Try) else ("body", "orelse")
+            yield from (
+                block for part in parts if isinstance(block := getattr(node, part, None), list)
+            )
 
 
 def _own(body: Iterable[ast.stmt], loops: bool = True) -> Iterator[ast.AST]:

@@ -25,11 +25,13 @@ from gradscope.analyses.doctor.evaluations import Evaluations
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.followers import Followers
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
+from gradscope.analyses.doctor.ignored_values import IgnoredValues
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.interpolations import Interpolations
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
+from gradscope.analyses.doctor.loss_forms import LossForms
 from gradscope.analyses.doctor.lost_fractions import LostFractions
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.oddities import Oddities
@@ -45,6 +47,7 @@ from gradscope.analyses.doctor.slopes import Slopes
 from gradscope.analyses.doctor.squeezes import Squeezes
 from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
+from gradscope.analyses.doctor.token_targets import TokenTargets
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
 from gradscope.analyses.doctor.values import NonFiniteValues, passes
 from gradscope.analyses.training.aliases import Aliases
@@ -128,6 +131,9 @@ class DoctorListener(Listener):
             Paddings(found, lambda leaf: self.learners.place_of(leaf)),
             FixedWeights(found, recorder),
             self.dropouts,
+            IgnoredValues(found, recorder.sources),
+            TokenTargets(found),
+            LossForms(found),
         )
         self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
@@ -364,7 +370,7 @@ class DoctorListener(Listener):
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
         else:
-            self.dropped.note(call)
+            self.dropped.note(call, briefly=self.light)
             if not call.in_graph and not self.recorder.modules.is_running:
                 self.overwritten.note_result(call)
         if call.function == "deepcopy" and call.results:

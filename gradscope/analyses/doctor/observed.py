@@ -128,7 +128,8 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
     for place, scale in listener.logarithms.known.items():
         yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))
     for place, dropped in listener.dropped.known.items():
-        yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name)
+        again = origins.of_place(dropped.again)
+        yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name, other=again)
     for place, cast in listener.lost_fractions.known.items():
         if cast.used >= 0:
             used, share = origins.of_place(cast.used), round(100 * cast.lost)
