@@ -19,6 +19,7 @@ from gradscope.model.loop_observations import (
     Overwrite,
     RemadeParameters,
     ReplacedModel,
+    ScheduleUse,
     SharedObject,
     SpoilingStep,
     StepEffect,
@@ -495,6 +496,8 @@ OddityKind = (
     | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["none yet", "none left", "none brought"]
+    | Literal["listed twice", "decay swapped", "decay empty", "rate attribute", "rate of a copy"]
+    | Literal["term twice", "weight twice"]
 )
 
 
@@ -518,6 +521,13 @@ class Oddity(Struct, frozen=True):
     so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
     ``origin``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
     the leaf ``name``, which was None; "left" where what it held had been zeroed at ``other``.
+    "listed twice": an optimizer is given so many parameters once more.  "decay swapped": it decays
+    so many biases and weights of norms, and not so many weights of layers; "decay empty": it decays
+    so many of both, and its group without decay is empty.  "rate attribute": its attribute ``name``
+    is set to what is no rate of its groups, "rate of a copy": the copies in its ``state_dict()``
+    are, before the steps at ``other``.  "term twice": the term ``name`` is added to a loss that
+    holds it since ``other``, with the same factor; "weight twice": a term is multiplied by
+    ``name``, as it was at ``other``.
     """
 
     kind: OddityKind
@@ -570,6 +580,7 @@ class Observations(Struct, frozen=True):
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     falling_rates: tuple[FallingRate, ...] = ()
+    schedules: tuple[ScheduleUse, ...] = ()
     replaced_models: tuple[ReplacedModel, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()

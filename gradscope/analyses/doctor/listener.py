@@ -19,6 +19,7 @@ from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
+from gradscope.analyses.doctor.doubled_terms import DoubledTerms
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
@@ -105,6 +106,7 @@ class DoctorListener(Listener):
         self.logarithms = Logarithms()
         self.oddities = found = Oddities()
         self.slopes, self.scores = Slopes(found), ScoreWeights(found)
+        self.doubled = DoubledTerms(found, recorder)
         self._watchers = (
             self.repeated,
             self.slopes,
@@ -113,11 +115,13 @@ class DoctorListener(Listener):
             StraightThrough(found),
             Paddings(found, lambda leaf: self.learners.place_of(leaf)),
             FixedWeights(found, recorder),
+            self.doubled,
         )
         self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
+        self.learners.optimizers.settings.tell = found.tell
         told = (self.lost_terms, self.partial_cuts, self.scores)
         self.learners.optimizers.on_step.extend(one.note_step for one in told)
         self.overwritten = Overwritten(recorder, self.learners)

@@ -22,6 +22,7 @@ from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.hand_drops import HandDrops
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.lost_settings import LostSettings
 from gradscope.analyses.training.masked_gradients import MaskedGradients, MaskedSample
 from gradscope.analyses.training.members import Members
 from gradscope.analyses.training.numbers import Numbers
@@ -34,9 +35,14 @@ from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
+from gradscope.recording.source import Site
 
 MAX_MEMBERS = 1_000_000
 """Tensors in optimizers that are remembered."""
+
+
+MAX_OUTWARD = 4
+"""Functions around a step that are searched for what decides on it."""
 
 
 # Known by identity: to compare two of them would compare tensors.
@@ -73,7 +79,8 @@ class Optimizers:
 
     ``on_changed`` are told of the tensors that a step has changed, and of its place; ``on_idle`` of
     the place of a step that finds no gradient it has not used, while others wait.  ``codes`` are
-    the functions that step, and those that call them.
+    the functions that step, and those that call them; ``sites`` of each place that steps, and where
+    the first of these stood.
     """
 
     def __init__(
@@ -94,9 +101,10 @@ class Optimizers:
         self.members, self._numbers = Members(), Numbers()
         self.renewed, self.drops = Renewed(self.order), HandDrops(self.order)
         self.codes: set[CodeType] = set()
-        self.calls = LoopCalls(
-            recorder, self.order, self.rates, self.renewed, self._numbers, self._note_made
-        )
+        self.sites: dict[int, Sequence[Site]] = {}
+        self.settings = LostSettings(recorder)
+        told = self.order, self.rates, self.renewed, self.settings
+        self.calls = LoopCalls(recorder, *told, self._numbers, self._note_made)
         self._on_made = on_made
         self._on_given = on_given
         self._recorder = recorder
@@ -129,9 +137,10 @@ class Optimizers:
             self._meet(optimizer)
 
     def _note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
-        self._numbers.of(optimizer)
+        self.order.idle.made(self._numbers.of(optimizer), optimizer, place)
         tensors = parameters_of(optimizer)
         self.members.note_made(optimizer, place, caller, tensors)
+        self.settings.made(optimizer, place, self._recorder.places.user_frame(sys._getframe(1)))
         rates = [group.get("lr") for group in optimizer.param_groups]
         rates = [rate for rate in rates if type(rate) in (int, float)]
         self.renewed.made("optimizer anew", optimizer, place, tensors, rates)
@@ -199,6 +208,8 @@ class Optimizers:
         self._note_given(tensors)
         made, setters = self.members.place_of(optimizer), functools.partial(self._setters, frame)
         self.rates.step(optimizer, number, self._place(frame), made, setters)
+        self.settings.step(number, optimizer, self._place(frame), frame)
+        self.calls.schedules.stepped(number, self._place(frame))
         for told in self.on_step:
             told(tensors)
         # A closure brings the gradients during the step.
@@ -269,8 +280,9 @@ class Optimizers:
             self.renewed.used(step.optimizer, place, keeps_state(step.optimizer))
             if place not in self._places:
                 self._places.add(place)
-                frames = frames_from(step.frame, self._recorder.places)
+                frames = list(frames_from(step.frame, self._recorder.places))
                 self.codes.update(frame.f_code for frame in frames)
+                self.sites[place] = [Site(one.f_code, one.f_lasti) for one in frames[:MAX_OUTWARD]]
             self.effects.end(step.samples, place, self.members.place_of(step.optimizer))
             self.masked.end(step.masked, place)
             changed = [one for one in tensors if id(one) in step.changed]
