@@ -1272,8 +1272,8 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"schedules": (SELDOM,), "stopped": Stopped("time", 60)},
         [],
     ),
-    "a schedule that is called too seldom, beside another": (
-        {"schedules": (msgspec.structs.replace(SELDOM, shared=True),)},
+    "a schedule that another one calls": (
+        {"schedules": (msgspec.structs.replace(SELDOM, shared=True, calls=0),)},
         [],
     ),
     "weight decay the wrong way round": (

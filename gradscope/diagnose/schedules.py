@@ -47,14 +47,14 @@ def schedule_miscounted(facts: Facts) -> Iterable[FindingDraft]:
         if wrong is not None:
             yield wrong
         # What is stopped might have called it later, and made more steps.
-        elif facts.is_over and not one.shared:
+        elif facts.is_over:
             found = _never(facts, one) or _too_few(facts, one) or _too_many(facts, one)
             if found is not None:
                 yield found
 
 
 def _never(facts: Facts, one: ScheduleUse) -> FindingDraft | None:
-    if one.calls or one.steps < FEWEST_STEPS or one.kind in _OFF:
+    if one.calls or one.shared or one.steps < FEWEST_STEPS or one.kind in _OFF:
         return None
     epochs = f", in {count(one.epochs, 'epoch')}" if one.epochs else ""
     return facts.finding(
@@ -112,9 +112,11 @@ def _too_many(facts: Facts, one: ScheduleUse) -> FindingDraft | None:
         location, remedy = one.called, "Call it once, after `optimizer.step()`."
     elif not one.length or one.calls < 2 * one.length or one.kind not in _WHOLE:
         return None
-    elif one.between[1] == 1 and one.length == one.epochs >= FEWEST_EACH:
+    elif one.between[1] == 1 and (
+        one.length == one.epochs >= FEWEST_EACH or "epoch" in facts.expression(one.origin).lower()
+    ):
         severity, location = "warning", one.called
-        message = f"The scheduler is called at each step, and made for the {one.epochs:,} epochs."
+        message = f"The scheduler is called at each step, and made for the {one.length:,} epochs."
         remedy = "Call it after each epoch; or make it for the number of steps."
     elif one.kind == "CosineAnnealingLR":
         severity, location = "information", one.origin

@@ -45,11 +45,12 @@ def _is_turned(entry: SummedGradients) -> bool:
 
 
 def _is_early(entry: SummedGradients) -> bool:
-    """The first step after a single call, and all others after as many."""
-    first, later = entry.lengths[:1], entry.lengths[1 : FEWEST_LATER + 1]
-    is_alike = len(later) == FEWEST_LATER and len({*later}) == 1
-    in_sight = entry.guard is not None or entry.same_loop
-    return in_sight and first == (1,) and is_alike and later[0] > 1
+    """The first step after a single call, and most others after as many, but where an epoch ends
+    in between."""
+    first, later = entry.lengths[:1], entry.lengths[1:]
+    most = max(later, default=1)
+    is_most = later.count(most) >= max(FEWEST_LATER, len(later) / 2) and later[0] == most > 1
+    return (entry.guard is not None or entry.same_loop) and first == (1,) and is_most
 
 
 def _distance(clips: tuple[bool, ...]) -> int:
@@ -85,7 +86,7 @@ def _turned(facts: Facts, entry: SummedGradients) -> FindingDraft:
 def _early(facts: Facts, entry: SummedGradients) -> FindingDraft:
     later = entry.lengths[1]
     return facts.warning(
-        f"The first step is made after one backward call, and all others after {later:,}.",
+        f"The first step is made after one backward call, and the next ones after {later:,}.",
         location=_at(facts, entry),
         evidence=_numbers(entry),
         why="Counted from 0, the first call is a multiple of any number: the first step uses one "

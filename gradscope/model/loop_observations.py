@@ -115,8 +115,8 @@ class ScheduleUse(Struct, frozen=True):
 
     Since it was made its optimizer has made so many ``steps``, with so many ``backwards`` before
     them, and a DataLoader was gone through, with steps, in so many ``epochs``.  ``between``: the
-    fewest and the most steps between two calls, ``each``: the calls between two steps.
-    ``shared``: others of the optimizer were called, or an installed package calls it.
+    fewest and the most steps between two calls, ``each``: the calls between two steps
+    that no installed package makes.  ``shared``: others of the optimizer were called.
     """
 
     origin: int | None

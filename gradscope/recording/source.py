@@ -59,8 +59,8 @@ class _File:
     """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
     stands under its ``else``."""
     counted: list[tuple[int, int, int, bool]] = field(default_factory=list)
-    """The line of each ``if`` that asks for a remainder, the first and the last of its body, and
-    whether it asks for one that is not 0."""
+    """The line that asks for a remainder, for each ``if`` that does, the first and the last of its
+    body, and whether it asks for one that is not 0."""
     classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
     """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
@@ -321,18 +321,36 @@ def _steps(body: list[ast.stmt]) -> Iterator[int]:
                 yield node.lineno
 
 
-def _remainders(node: ast.If) -> Iterator[tuple[int, int, int, bool]]:
-    """An ``if`` that asks for a remainder, as :attr:`_File.counted` has it."""
-    if any(isinstance(one, ast.Mod) for one in ast.walk(node.test)):
-        match node.test:
-            case ast.BinOp(op=ast.Mod()):
-                is_rest = True
-            case ast.Compare(ops=[ast.NotEq() | ast.Gt()], comparators=[ast.Constant(value=0)]):
-                is_rest = True
-            case _:
-                is_rest = False
-        last = node.body[-1].end_lineno or node.body[-1].lineno
-        yield node.lineno, node.body[0].lineno, last, is_rest
+def _remainders(tree: ast.Module) -> Iterator[tuple[int, int, int, bool]]:
+    """Each ``if`` that asks for a remainder, as :attr:`_File.counted` has it, or for a name that
+    was given such a question: then with the line of that."""
+    named = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _has_remainder(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If):
+            test = named.get(getattr(node.test, "id", ""), node.test)
+            if _has_remainder(test):
+                line = node.lineno if test is node.test else test.lineno
+                last = node.body[-1].end_lineno or node.body[-1].lineno
+                yield line, node.body[0].lineno, last, _is_rest(test)
+
+
+def _has_remainder(test: ast.expr) -> bool:
+    return any(isinstance(one, ast.Mod) for one in ast.walk(test))
+
+
+def _is_rest(test: ast.expr) -> bool:
+    match test:
+        case ast.BinOp(op=ast.Mod()):
+            return True
+        case ast.Compare(ops=[ast.NotEq() | ast.Gt()], comparators=[ast.Constant(value=0)]):
+            return True
+    return False
 
 
 def _span(node: ast.expr | ast.stmt) -> TextSpan:
@@ -382,7 +400,6 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 around = node.lineno, node.end_lineno or node.lineno
                 file.guarded += [(*around, step, False) for step in _steps(body)][:1]
                 file.guarded += [(*around, step, True) for step in _steps(otherwise)][:1]
-                file.counted += _remainders(node)
             case ast.ClassDef():
                 inner = (one for one in ast.walk(node) if isinstance(one, ast.FunctionDef))
                 defined = {one.name: one.lineno for one in inner}
@@ -394,6 +411,7 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
                 file.iterated[_span(iterated)] = _span(node)
+    file.counted += _remainders(tree)
     return file
 
 

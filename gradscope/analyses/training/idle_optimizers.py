@@ -52,6 +52,11 @@ class IdleOptimizers:
         self._stepped: dict[int, Set[int]] = {}
         self._gone: list[IdleOptimizer] = []
 
+    @property
+    def waits(self) -> bool:
+        """Whether there is any."""
+        return bool(self._waiting)
+
     def made(self, number: int, optimizer: Any, place: int) -> None:
         """The program has made an optimizer."""
         if place >= 0 and len(self._waiting) < MAX_KNOWN:
@@ -65,17 +70,23 @@ class IdleOptimizers:
         for one in self._living():
             if one.is_next:
                 one.then.add(-1)
-            one.is_next = not leaves.isdisjoint(one.ids)
+            is_reached = not leaves.isdisjoint(one.ids)
+            # What is alone counts, from the first such call on.
+            one.is_next = is_reached and not (is_shared and one.alone)
             if one.is_next:
-                one.calls, one.alone = one.calls + 1, one.alone + (not is_shared)
-                one.at = one.at if is_shared and one.alone else place
-            else:
-                one.passed += is_shared
+                one.at = place
+                if not is_shared and not one.alone:
+                    one.then.clear()
+            one.calls += is_reached
+            one.alone += is_reached and not is_shared
+            one.passed += is_shared and not is_reached
 
     def stepped(self, number: int, ids: Set[int], place: int) -> None:
         """An optimizer has stepped."""
         self._waiting.pop(number, None)
-        if self._waiting and len(self._stepped) < MAX_KNOWN:
+        if not self._waiting:
+            self._stepped.clear()
+        elif len(self._stepped) < MAX_KNOWN:
             self._stepped.setdefault(number, ids)
         for one in self._waiting.values():
             if one.is_next:

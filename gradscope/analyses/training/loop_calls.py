@@ -305,8 +305,10 @@ class LoopCalls:
                     self.scaled_steps.note_step(args[0], args[1])
                     # A step that is left out for infinities has used its gradients all the same.
                     tensors = list(parameters_of(args[1]))
+                    number = self._numbers.of(args[1])
+                    self._order.idle.stepped(number, ids_of(tensors), place)
                     if ids_of(tensors) & self._order.fresh:
-                        self._order.stepped(self._numbers.of(args[1]), tensors, place, set())
+                        self._order.stepped(number, tensors, place, set())
             return result
 
         return scale

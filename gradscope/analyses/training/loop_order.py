@@ -271,7 +271,6 @@ class LoopOrder:
         used = bool(ids & self.fresh)
         self.wasted.stepped(optimizer, ids, place)
         self.bad.stepped(ids)
-        self.idle.stepped(optimizer, ids, place)
         self._meanwhile |= ids
         self._drop(ids)
         shared = (one for one in parameters if id(one) in self._shared)

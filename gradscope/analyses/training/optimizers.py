@@ -33,6 +33,7 @@ from gradscope.analyses.training.step_effect import Sample, StepEffects
 from gradscope.analyses.training.stores import setting
 from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
+from gradscope.recording.names import locals_of
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
@@ -277,6 +278,8 @@ class Optimizers:
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             number = self._numbers.of(step.optimizer)
             self.order.stepped(number, tensors, place, step.changed)
+            if self.order.idle.waits:
+                self.order.idle.stepped(number, ids_of(tensors), self._chosen_at(step))
             self.renewed.used(step.optimizer, place, keeps_state(step.optimizer))
             if place not in self._places:
                 self._places.add(place)
@@ -302,6 +305,17 @@ class Optimizers:
 
     def _place(self, frame: FrameType) -> int:
         return self._recorder.places.number_around(frame)
+
+    def _chosen_at(self, step: _Step) -> int:
+        """The place of a step; of one in a function that was given the optimizer, of its call."""
+        frame = self._recorder.places.user_frame(step.frame)
+        while frame is not None and frame.f_back is not None:
+            code, known = frame.f_code, locals_of(frame)
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            if not any(known.get(name) is step.optimizer for name in names):
+                break
+            frame = self._recorder.places.user_frame(frame.f_back)
+        return self._place(step.frame if frame is None else frame)
 
     def _setters(self, frame: FrameType) -> Sequence[int]:
         """The lines in sight that set learning rates by hand."""

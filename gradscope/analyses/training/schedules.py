@@ -38,8 +38,9 @@ class KnownSchedule:
     for (0 where it tells none) and the mode of one that is given a number; where and how often it
     was called, and what else there was meanwhile.
 
-    ``between`` are the steps between two calls, ``each`` the calls between two steps.  ``shared``:
-    another one of this optimizer was called, or a package calls it, which may know better.
+    ``between`` are the steps between two calls, ``each`` the calls between two steps, but for those
+    that a package makes, which may know better.  ``shared``: another one of this optimizer was
+    called.
     """
 
     scheduler: weakref.ref[Any]
@@ -85,11 +86,10 @@ class Schedules:
             if one.scheduler() is not scheduler:
                 one.shared = True
                 continue
-            one.shared |= by_package
             one.called, one.calls = place, one.calls + 1
             if one.steps:
                 one.between.end()
-            one.each.since += 1
+            one.each.since += not by_package
 
     def stepped(self, optimizer: int, place: int) -> None:
         """An optimizer steps."""
