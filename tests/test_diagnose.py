@@ -25,6 +25,7 @@ from gradscope.model.loop_observations import (
     Overwrite,
     RemadeParameters,
     ReplacedModel,
+    ScheduleUse,
     Setting,
     SharedObject,
     SpoilingStep,
@@ -603,6 +604,9 @@ REACHED = learner("w", leaf=0, reached=True)
 STEPS = (Step(1, nodes=2), Step(2, nodes=2))
 A, B, C = 2, 3, 4  # the origins of lines 7, 8 and 9
 AXES = (5, 2, 4, 5, 3, -1, 2, 5, 12)
+SELDOM = ScheduleUse(
+    A, B, "OneCycleLR", 40, calls=4, steps=40, backwards=40, between=(10, 10), each=(0, 1)
+)
 NO_HISTORY = Failure(
     "RuntimeError",
     "element 0 of tensors does not require grad and does not have a grad_fn",
@@ -1288,12 +1292,52 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [],
     ),
     "a schedule that is called too seldom": (
-        {"disorders": (Disorder("scheduler seldom", B, A, 3, 0, 40),)},
-        [("GS514", "warning", 8)],
+        {"schedules": (SELDOM,)},
+        [("GS541", "warning", 8)],
     ),
     "a schedule that is called too seldom by then": (
+        {"schedules": (SELDOM,), "stopped": Stopped("time", 60)},
+        [],
+    ),
+    "a schedule that another one calls": (
+        {"schedules": (msgspec.structs.replace(SELDOM, shared=True, calls=0),)},
+        [],
+    ),
+    "weight decay the wrong way round": (
+        {"oddities": (Oddity("decay swapped", A, 1, (4, 2)),)},
+        [("GS543", "warning", 7)],
+    ),
+    "weight decay for all": (
+        {"oddities": (Oddity("decay empty", A, 1, (4, 2)),)},
+        [("GS543", "warning", 7)],
+    ),
+    "the rate of a copy": (
+        {"oddities": (Oddity("rate of a copy", A, 2, other=B),)},
+        [("GS544", "warning", 7)],
+    ),
+    "a term that is added twice": (
+        {"oddities": (Oddity("term twice", A, 3, name="a.mean()", other=B),)},
+        [("GS545", "warning", 7)],
+    ),
+    "a weight that is applied twice": (
+        {"oddities": (Oddity("weight twice", A, 3, name="scale", other=B),)},
+        [("GS545", "warning", 7)],
+    ),
+    "clipped before all is there": (
+        {"disorders": (Disorder("clip early", B, A, 2, parameters=3),)},
+        [("GS542", "warning", 8)],
+    ),
+    "an optimizer that never steps": (
+        {"disorders": (Disorder("optimizer idle", A, B, 5, parameters=3),)},
+        [("GS540", "warning", 7)],
+    ),
+    "an optimizer in the place of another": (
+        {"disorders": (Disorder("optimizer mistaken", A, B, 5, fine=5, parameters=3),)},
+        [("GS540", "warning", 7)],
+    ),
+    "an optimizer whose turn may come": (
         {
-            "disorders": (Disorder("scheduler seldom", B, A, 3, 0, 40),),
+            "disorders": (Disorder("optimizer mistaken", A, B, 5, fine=5, parameters=3),),
             "stopped": Stopped("time", 60),
         },
         [],
@@ -1957,6 +2001,7 @@ def failed_rank(rank: int, calls: int, error: str = "RuntimeError: closed") -> O
 
 
 LOST = Failure("RuntimeError", "gloo/pair.cc: Connection closed by peer", A, True, ended=True)
+IDLE = Disorder("optimizer mistaken", A, B, 5)
 SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS103", "GS101"): spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
     ("GS103", "GS102"): in_half(product(math.inf)),
@@ -1979,6 +2024,10 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         )
         for code, factor in (("GS201", 1e-2), ("GS202", 1e2))
     },
+    ("GS540", "GS513"): observed(plain(), disorders=(IDLE, Disorder("step again", A, B, 2))),
+    ("GS540", "GS501"): observed(
+        plain(), disorders=(IDLE,), steps=(Step(1, reused=1, origin=A), Step(2, origin=A))
+    ),
     ("GS524", "GS521"): observed(
         plain(), disorders=(Disorder("put back", A, B, 3),), overwrites=(Overwrite(A, 3, 3),)
     ),

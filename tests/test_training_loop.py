@@ -533,7 +533,7 @@ cycle = schedules.OneCycleLR(sixth, 0.1, total_steps=30)
 for epoch in range(10):
     for step in range(3):
         learn(cycled, sixth)
-    cycle.step()  # GS514
+    cycle.step()  # GS541
 """
 MODELS = """
 model, other, still, resting, cycled, read = (net() for _ in range(6))

@@ -15,6 +15,9 @@ FEWEST = 2
 FEWEST_BACK = 3
 """Times that parameters are put back, before that is called a mistake."""
 
+FEWEST_IDLE = 5
+"""Backward calls for an optimizer that does not step, before that is called a mistake."""
+
 MOST_BETWEEN = 20
 """Steps in between, beyond which it is a new start."""
 
@@ -55,6 +58,14 @@ _WORDS: dict[OrderKind, _Said] = {
         "step it is of no use any more: the step itself is made with gradients of any size.",
         "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
+    ),
+    "clip early": _Said(
+        "{this} clips before all gradients of the step are there.",
+        "{times}; {beside} then adds to the gradients of {parameters} that were clipped",
+        "What comes first is clipped again and again with what is added to it, so that it counts "
+        "less than what comes last; and the sum may be clipped far below its own norm.",
+        "Clip once for each step, right before `optimizer.step()`.",
+        "backward",
     ),
     "clip scaled": _Said(
         "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
@@ -130,6 +141,24 @@ _WORDS: dict[OrderKind, _Said] = {
         "Call backward (and zero_grad and step) inside of the loop; or add the losses up.",
         is_named=True,
     ),
+    "optimizer idle": _Said(
+        "{this} brings gradients to parameters whose optimizer never steps.",
+        "{calls} for {parameters} that only {beside} holds; it has made no step, and others have",
+        "A step changes what its own optimizer holds. These parameters stay as they are.",
+        "Call `step()` of that optimizer after this backward; or leave it out, and the backward "
+        "with it.",
+        "an optimizer",
+        fewest=FEWEST_IDLE,
+    ),
+    "optimizer mistaken": _Said(
+        "{this} steps another optimizer than the one whose parameters have got their gradients.",
+        "{calls} before it, for {parameters} that only {beside} holds, which never steps",
+        "A step changes what its own optimizer holds. The parameters that this backward was for "
+        "stay as they are.",
+        "Call `step()` of that optimizer here; or give it to the function that does.",
+        "an optimizer",
+        fewest=FEWEST_IDLE,
+    ),
     "put back": _Said(
         "What the steps have learned is overwritten here, again and again.",
         "{times}, with at most {between}{at} in between; by random numbers, or by the same as the "
@@ -161,19 +190,26 @@ def out_of_order(*kinds: OrderKind) -> Callable[[Facts], Iterable[FindingDraft]]
     def check(facts: Facts) -> Iterable[FindingDraft]:
         for kind in kinds:
             for entry in facts.seen.disorders:
-                if entry.kind == kind and entry.times >= _WORDS[kind].fewest and _counts(entry):
+                if (
+                    entry.kind == kind
+                    and entry.times >= _WORDS[kind].fewest
+                    and _counts(facts, entry)
+                ):
                     yield _finding(facts, entry)
 
     return check
 
 
-def _counts(entry: Disorder) -> bool:
+def _counts(facts: Facts, entry: Disorder) -> bool:
     """Whether it is not, by how often it was in order, as it has to be."""
     match entry.kind:
         case "clip unused" | "scheduler first" | "closure alone" | "closure stale":
             return not entry.fine
         case "scheduler early":
             return bool(entry.fine)
+        case "optimizer idle" | "optimizer mistaken":
+            # Its turn may come later.
+            return not entry.fine or facts.is_over
         case "put back":
             return not entry.fine and entry.parameters <= MOST_BETWEEN
     return True

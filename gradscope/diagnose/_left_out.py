@@ -45,6 +45,7 @@ def evidence(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     probes: tuple[Callable[[Facts, Sequence[TrackedParameter]], Evidence | None], ...] = (
         _replaced,
         _thawed,
+        _doubled,
         _twins,
         _of_the_loss,
         _of_a_list,
@@ -217,6 +218,15 @@ def _thawed(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     where = facts.at(late[0].thawed_at)
     words = f"frozen when the optimizer was made; requires_grad was switched on later{where}"
     return Evidence(words, _first_optimizer(facts), _LATER)
+
+
+def _doubled(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+    """An optimizer is given others twice."""
+    odd = next((one for one in facts.seen.oddities if one.kind == "listed twice"), None)
+    if odd is None or not all(item.reached for item in left):
+        return None
+    words = f"this optimizer is given {count(odd.figures[0], 'parameter')} twice"
+    return Evidence(words, odd.origin, "Give it these in the place of what it is given twice.")
 
 
 def _twins(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:

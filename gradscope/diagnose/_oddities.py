@@ -33,6 +33,10 @@ FEWEST_KEPT = 3
 """Steps in eval mode after an evaluation, before that is told."""
 
 
+FEWEST_SET = 2
+"""Steps whose learning rate was set where nobody reads it, before that is told."""
+
+
 _APART = (
     "What a sample gives then depends on the others in its batch, and its gradient goes to them "
     "as well; alone it gives something else."
@@ -46,6 +50,7 @@ _AGAIN = (
     "the one whose loss was computed."
 )
 _NEVER = "No optimizer holds it, and no gradient reaches it: it stays as it was made."
+_RATE = "An optimizer takes the rate of each step from its groups, `optimizer.param_groups`."
 _PARAMETER = "Make it a Parameter: `self.weight = nn.Parameter(...)`."
 
 _DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
@@ -183,6 +188,47 @@ _WORDS: dict[OddityKind, _Words] = {
         "In a policy gradient the weight is a number: a return, a reward or an advantage. Where it "
         "has history, what computes it is trained to weigh likely samples otherwise.",
         "Detach it: `advantage = (returns - values).detach()`.",
+    ),
+    "decay swapped": _Words(
+        "Weight decay goes to biases and norms, and not to the weights of the layers.",
+        "{0} vectors are decayed, and {1} matrices are not",
+        "What decay is to keep small are the weights of layers; biases and the weights of norms "
+        "are what is left out of it.",
+        "Swap the two conditions, or the two values of `weight_decay`.",
+    ),
+    "decay empty": _Words(
+        "The group of parameters without weight decay is empty.",
+        "{0} vectors (biases, weights of norms) and {1} matrices are decayed",
+        "Nothing matched the names that are to be left out: a full name is compared with a part of "
+        "one, or the names are those of another model.",
+        'Ask for a part of the name: `any(part in name for part in ("bias", "norm"))`; or leave '
+        "out what has one dimension.",
+    ),
+    "term twice": _Words(
+        "{this} adds a term of the loss a second time.",
+        "`{name}` is in the sum since its addition{other}, with the same factor",
+        "It counts twice: its gradient is twice that which its weight says.",
+        "Add it in one of the two places.",
+    ),
+    "weight twice": _Words(
+        "{this} multiplies a term by a weight that it was multiplied by before.",
+        "`{name}`, and by as much{other}",
+        "The term counts with the square of its weight.",
+        "Multiply by it in one of the two places.",
+    ),
+    "rate attribute": _Words(
+        "`{name}` is set on the optimizer, where nothing reads it: the learning rate stays as it "
+        "was.",
+        "{times} steps{other} with another rate",
+        _RATE,
+        'Set it in each group: `for group in optimizer.param_groups: group["lr"] = rate`.',
+    ),
+    "rate of a copy": _Words(
+        "The learning rate is set in what {this} gives, which is a copy: it stays as it was.",
+        "{times} times, and the step{other} was made with another rate",
+        _RATE,
+        'Set it in the groups themselves: `for group in optimizer.param_groups: group["lr"] = '
+        "rate`.",
     ),
     "none yet": _Words(
         "{name}.grad is None: no backward call has been made yet.",
@@ -383,6 +429,8 @@ def _counts(entry: Oddity) -> bool:
         "zero factor": FEWEST_ZERO,
         "mixed derivatives": FEWEST_MIXED,
         "eval kept": FEWEST_KEPT,
+        "rate attribute": FEWEST_SET,
+        "rate of a copy": FEWEST_SET,
     }
     return entry.times >= fewest.get(entry.kind, 1)
 

@@ -185,15 +185,22 @@ def _part_dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
 
 
 def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
-    where = facts.at(entry.stepped)
+    left = f"{count(entry.dropped, 'backward call')} of {entry.dropped + entry.applied:,} left "
+    left += f"nothing; the step{facts.at(entry.stepped)} used the others"
+    if entry.behind:
+        return _unused(
+            facts,
+            facts.location(entry.stepped),
+            f"{facts.expression(entry.stepped) or 'The step'} stands behind the loop of its "
+            "backward calls, and uses the last of them only.",
+            [left, *_zeroed(facts, "zero_grad is called in that loop, at {}", entry.origin)],
+            "Step inside of the loop, after each backward.",
+        )
     return _unused(
         facts,
         facts.location(entry.origin),
         "zero_grad drops the gradients of backward calls before any step has used them.",
-        [
-            f"{count(entry.dropped, 'backward call')} of {entry.dropped + entry.applied:,} left "
-            f"nothing; the step{where} used the others"
-        ],
+        [left],
         "Zero the gradients where the step is, once for each step; then the backward calls between "
         "two steps add up.",
     )

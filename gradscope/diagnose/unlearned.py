@@ -161,7 +161,6 @@ def learner_overwritten(facts: Facts) -> Iterable[FindingDraft]:
 
 def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
     """GS514: a learning rate that ends at next to nothing, while the steps go on."""
-    yield from _seldom(facts)
     for entry in facts.seen.falling_rates:
         if entry.low < max(FEWEST_LOW, LOW_SHARE * entry.steps):
             continue
@@ -190,23 +189,6 @@ def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
             else "Is the schedule in units of epochs, and called at every batch, or made for "
             "fewer steps? Give it the right number, or a smallest rate.",
         )
-
-
-def _seldom(facts: Facts) -> Iterable[FindingDraft]:
-    """A schedule in units of steps, and called once an epoch."""
-    for entry in facts.seen.disorders:
-        is_over = facts.seen.stopped is None and facts.seen.failure is None
-        if entry.kind == "scheduler seldom" and is_over and 2 * entry.times <= entry.parameters:
-            yield facts.warning(
-                f"{facts.expression(entry.origin)} is called {count(entry.times, 'time')}, and its "
-                f"schedule is made for {entry.parameters:,}.",
-                location=facts.location(entry.origin),
-                evidence=f"{facts.expression(entry.beside)} counts the {entry.parameters:,} steps "
-                "of the optimizer, one call for each",
-                why="All steps are made with the rates of the beginning of the schedule, which are "
-                "the small ones of a warm-up.",
-                remedy="Call the scheduler after each `optimizer.step()`, in the loop of batches.",
-            )
 
 
 def _setter(facts: Facts, entry: FallingRate) -> Location | None:

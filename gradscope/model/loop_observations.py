@@ -39,7 +39,9 @@ OrderKind = Literal[
     "put back",
     "closure alone",
     "closure stale",
-    "scheduler seldom",
+    "optimizer idle",
+    "optimizer mistaken",
+    "clip early",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
@@ -49,9 +51,11 @@ without any backward; a second one with the same gradients; a scheduler between 
 or before all steps; an optimizer, a GradScaler or a scheduler made anew, after so many uses
 (``parameters``) of the one before, for the same parameters; a step with gradients that another
 optimizer has used; backward of the last loss of a loop, made at ``beside``, after so many others;
-parameters put back to what they were, or to random numbers, after at most so many steps; a
-scheduler made, at ``beside``, for as many calls as there were steps (``parameters``), and called
-so many ``times``."""
+parameters put back to what they were, or to random numbers, after at most so many steps;
+an optimizer made at ``beside`` that never steps, though backward calls at ``origin`` bring
+gradients to what only it holds, or though a step of another one at ``origin`` comes after each of
+these (``fine``: they bring others one as well, and so many calls only those); clipping before a
+backward call at ``beside`` adds to what was clipped."""
 
 
 class Disorder(Struct, frozen=True):
@@ -72,13 +76,15 @@ class Disorder(Struct, frozen=True):
 class WastedCalls(Struct, frozen=True):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
     calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
-    (``applied``).  ``window``: each of these steps had as many, and fewer were always dropped."""
+    (``applied``).  ``window``: each of these steps had as many, and fewer were always dropped.
+    ``behind``: the step stands behind the loop around it, that of an epoch or of the function."""
 
     origin: int | None
     stepped: int | None
     dropped: int
     applied: int = 0
     window: int = 0
+    behind: bool = False
 
 
 class FallingRate(Struct, frozen=True):
@@ -105,13 +111,40 @@ class FallingRate(Struct, frozen=True):
     loaded: int | None = None
 
 
+class ScheduleUse(Struct, frozen=True):
+    """A scheduler that was made at ``origin`` for ``length`` calls (0 where it tells none), and was
+    called so often, at ``called`` last; ``mode`` is that of one that is given a number.
+
+    Since it was made its optimizer has made so many ``steps``, with so many ``backwards`` before
+    them, and a DataLoader was gone through, with steps, in so many ``epochs``.  ``between``: the
+    fewest and the most steps between two calls, ``each``: the calls between two steps
+    that no installed package makes.  ``shared``: others of the optimizer were called.
+    """
+
+    origin: int | None
+    called: int | None
+    kind: str
+    length: int = 0
+    mode: str = ""
+    calls: int = 0
+    steps: int = 0
+    backwards: int = 0
+    epochs: int = 0
+    between: tuple[int, int] = (0, 0)
+    each: tuple[int, int] = (0, 0)
+    shared: bool = False
+
+
 class SummedGradients(Struct, frozen=True):
     """Several backward calls from one place (``origin``) before each step at ``stepped``: fewest
     and most, in how many steps.
 
     ``clipped`` is where their sum was.  ``same_loop``: backward and step stand in one loop, so that
     each call is a part of a batch, rather than a task of its own.  ``means``: each of their losses
-    was the mean of what it was computed of.
+    was the mean of what it was computed of.  ``lengths``: how many before each of the first steps;
+    ``clips``: whether their sum was clipped, where all were steps of one optimizer.  ``left`` calls
+    came after the last step.  ``guard`` is an ``if`` around the step that asks for a remainder, and
+    ``rest``: one that is not 0.
     """
 
     origin: int | None
@@ -122,6 +155,11 @@ class SummedGradients(Struct, frozen=True):
     clipped: int | None = None
     same_loop: bool = False
     means: bool = False
+    lengths: tuple[int, ...] = ()
+    clips: tuple[bool, ...] = ()
+    left: int = 0
+    guard: int | None = None
+    rest: bool = False
 
 
 class RemadeParameters(Struct, frozen=True):

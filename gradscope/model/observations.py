@@ -19,6 +19,7 @@ from gradscope.model.loop_observations import (
     Overwrite,
     RemadeParameters,
     ReplacedModel,
+    ScheduleUse,
     SharedObject,
     SpoilingStep,
     StepEffect,
@@ -513,6 +514,8 @@ OddityKind = (
     | Literal["end ignored", "mask ignored", "target shifted", "target unshifted", "next seen"]
     | Literal["no probability", "averaged first", "blank told"]
     | Literal["value dropped", "value replaced", "value unread", "number unread"]
+    | Literal["listed twice", "decay swapped", "decay empty", "rate attribute", "rate of a copy"]
+    | Literal["term twice", "weight twice"]
 )
 
 
@@ -565,6 +568,14 @@ class Oddity(Struct, frozen=True):
     so many tokens.  "no probability": what is multiplied with a mask for an overlap, divided at
     ``other``; "averaged first": a loss of so many elements, before it weighs itself; "blank told":
     so many of so many targets are the blank, which is numbered so.
+
+    "listed twice": an optimizer is given so many parameters once more.  "decay swapped": it decays
+    so many biases and weights of norms, and not so many weights of layers; "decay empty": it decays
+    so many of both, and its group without decay is empty.  "rate attribute": its attribute ``name``
+    is set to what is no rate of its groups, "rate of a copy": the copies in its ``state_dict()``
+    are, before the steps at ``other``.  "term twice": the term ``name`` is added to a loss that
+    holds it since ``other``, with the same factor; "weight twice": a term is multiplied by
+    ``name``, as it was at ``other``.
     """
 
     kind: OddityKind
@@ -617,6 +628,7 @@ class Observations(Struct, frozen=True):
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     falling_rates: tuple[FallingRate, ...] = ()
+    schedules: tuple[ScheduleUse, ...] = ()
     replaced_models: tuple[ReplacedModel, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()

@@ -58,6 +58,9 @@ class _File:
     guarded: list[tuple[int, int, int, bool]] = field(default_factory=list)
     """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
     stands under its ``else``."""
+    counted: list[tuple[int, int, int, bool]] = field(default_factory=list)
+    """The line that asks for a remainder, for each ``if`` that does, the first and the last of its
+    body, and whether it asks for one that is not 0."""
     classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
     """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
@@ -168,9 +171,8 @@ class Sources:
 
     def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
-        lines = [line for _, _, line in code.co_lines() if line]
-        file = self._file(code)
-        return [read for read in file.grad_reads if min(lines) <= read[0] <= max(lines)]
+        first, last = code_lines(code)
+        return [read for read in self._file(code).grad_reads if first <= read[0] <= last]
 
     def in_one_loop(self, one: Site, other: Site) -> bool:
         """Whether two places stand in the body of the same loop, and in no loop inside of it."""
@@ -184,11 +186,26 @@ class Sources:
         ]
         return len(around) == 2 and around[0] is not None and around[0] == around[1]
 
+    def is_behind(self, one: Site, other: Site) -> bool | None:
+        """Whether a place stands behind the innermost loop around the other; None where it does,
+        and stands in another loop itself."""
+        if one.code is not other.code:
+            return False
+        first, last = code_lines(one.code)
+        loops = [
+            loop for loop in self._file(one.code).loops if first <= loop[0] and loop[1] <= last
+        ]
+        line, inner = ((self.span(site) or (0,))[0] for site in (one, other))
+        around = max((loop for loop in loops if loop[0] < inner <= loop[1]), default=None)
+        if around is None or line <= around[1]:
+            return False
+        return None if any(loop[0] < line <= loop[1] for loop in loops) else True
+
     def assigned(self, code: CodeType, name: str) -> list[str]:
         """What this code assigns to a name, or adds to it, as it is written."""
-        file, lines = self._file(code), [line for _, _, line in code.co_lines() if line]
+        file, (first, last) = self._file(code), code_lines(code)
         spans = [span for span, target in file.variables.items() if target == name]
-        inside = [span for span in spans if min(lines) <= span[0] <= max(lines)]
+        inside = [span for span in spans if first <= span[0] <= last]
         # Of a loop what it goes through, not what it does.
         return [text_of(file.lines, file.statements.get(span, span)) for span in inside]
 
@@ -222,6 +239,17 @@ class Sources:
         ]
         start, step, is_else = max(ifs, default=(0, 0, False))
         return ((step if is_else else start), is_else) if ifs else None
+
+    def counts(self, site: Site) -> tuple[int, bool] | None:
+        """The line of the innermost ``if`` around a place that asks for a remainder (``i % 4 ==
+        0``), and whether it asks for one that is not 0."""
+        span, file = self.span(site), self._file(site.code)
+        around = [
+            (line, is_rest)
+            for line, first, last, is_rest in file.counted
+            if span is not None and site.code.co_firstlineno <= line and first <= span[0] <= last
+        ]
+        return max(around, default=None)
 
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
@@ -275,6 +303,12 @@ class Sources:
         return known
 
 
+def code_lines(code: CodeType) -> tuple[int, int]:
+    """The first and the last line of a function."""
+    lines = [line for _, _, line in code.co_lines() if line]
+    return min(lines, default=0), max(lines, default=0)
+
+
 def text_of(lines: list[str], span: TextSpan) -> str:
     """The exact source text of a span, with its line breaks; "" when the lines are not there."""
     first, start, last, end = span
@@ -308,6 +342,38 @@ def _steps(body: list[ast.stmt]) -> Iterator[int]:
         match node:
             case ast.Call(func=ast.Attribute(attr="step"), args=args) if len(args) < 2:
                 yield node.lineno
+
+
+def _remainders(tree: ast.Module) -> Iterator[tuple[int, int, int, bool]]:
+    """Each ``if`` that asks for a remainder, as :attr:`_File.counted` has it, or for a name that
+    was given such a question: then with the line of that."""
+    named = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _has_remainder(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If):
+            test = named.get(getattr(node.test, "id", ""), node.test)
+            if _has_remainder(test):
+                line = node.lineno if test is node.test else test.lineno
+                last = node.body[-1].end_lineno or node.body[-1].lineno
+                yield line, node.body[0].lineno, last, _is_rest(test)
+
+
+def _has_remainder(test: ast.expr) -> bool:
+    return any(isinstance(one, ast.Mod) for one in ast.walk(test))
+
+
+def _is_rest(test: ast.expr) -> bool:
+    match test:
+        case ast.BinOp(op=ast.Mod()):
+            return True
+        case ast.Compare(ops=[ast.NotEq() | ast.Gt()], comparators=[ast.Constant(value=0)]):
+            return True
+    return False
 
 
 def _span(node: ast.expr | ast.stmt) -> TextSpan:
@@ -368,6 +434,7 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
                 file.iterated[_span(iterated)] = _span(node)
+    file.counted += _remainders(tree)
     return file
 
 

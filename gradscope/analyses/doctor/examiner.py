@@ -323,6 +323,7 @@ class Examiner:
         listener.repeated.settle()
         listener.lost_terms.look(watch)
         listener.partial_cuts.look(watch)
+        listener.doubled.look(watch)
         looks = self._log.seen <= ACTIVE_STEPS and not self._selector.is_final
         return Before(
             changed=listener.changes.in_graph(watch.walked),

@@ -20,6 +20,7 @@ from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
+from gradscope.analyses.doctor.doubled_terms import DoubledTerms
 from gradscope.analyses.doctor.dropouts import Dropouts
 from gradscope.analyses.doctor.evaluations import Evaluations
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
@@ -119,6 +120,7 @@ class DoctorListener(Listener):
         self.dropouts = Dropouts(found, recorder)
         self.squeezes = Squeezes(found, recorder)
         self.interpolations = Interpolations(found)
+        self.doubled = DoubledTerms(found, recorder)
         self._watchers = (
             self.repeated,
             self.slopes,
@@ -134,11 +136,13 @@ class DoctorListener(Listener):
             IgnoredValues(found, recorder.sources),
             TokenTargets(found),
             LossForms(found),
+            self.doubled,
         )
         self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
+        self.learners.optimizers.settings.tell = found.tell
         told = (self.lost_terms, self.partial_cuts, self.scores)
         self.learners.optimizers.on_step.extend(one.note_step for one in told)
         self.copies = Copies()

@@ -241,7 +241,7 @@ def _parameters_of(entered: Iterable[int], watch: FullCapture) -> Iterator[Tenso
     for number in entered:
         node = watch.walked.nodes[watch.sequences[number]]
         for near, _ in node.next_functions:
-            if type(near).__name__ == "TBackward0":
+            if near is not None and type(near).__name__ == "TBackward0":
                 near = near.next_functions[0][0]
             leaf = None if near is None else leaf_of(near)
             if leaf is not None:

@@ -84,8 +84,9 @@ def observations(
         skipped_steps=observed_loop.skipped_steps(listener, case.origins),
         disorders=(
             *observed_loop.disorders(listener, case.origins),
-            *observed_loop.planned(listener, case.origins),
+            *observed_loop.idle(listener, case.origins),
         ),
+        schedules=tuple(observed_loop.schedules(listener, case.origins)),
         wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
         falling_rates=tuple(observed_loop.falling_rates(listener, case.origins)),
         replaced_models=tuple(observed_loop.replaced_models(listener, case.origins)),

@@ -16,9 +16,11 @@ from gradscope.model.loop_observations import (
     LimitedParameter,
     MaskedMove,
     MovingStatistics,
+    OrderKind,
     Overwrite,
     RemadeParameters,
     ReplacedModel,
+    ScheduleUse,
     Setting,
     SharedObject,
     SpoilingStep,
@@ -30,6 +32,7 @@ from gradscope.model.loop_observations import (
 )
 from gradscope.model.observations import Cut, EmptyStep, Oddity, SkippedSteps
 from gradscope.model.plain import number
+from gradscope.recording.source import Site
 from gradscope.words import listed
 
 NameOf = Callable[[torch.Tensor], str]
@@ -96,19 +99,48 @@ def disorders(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
             )
 
 
-def planned(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
-    """Schedulers that are made for as many calls as there were steps, and were called less."""
-    for place, plan in listener.learners.optimizers.renewed.planned.items():
-        if abs(plan.steps - plan.total) * 10 <= plan.total:
-            called, made = origins.of_place(place), origins.of_place(plan.made)
-            yield Disorder("scheduler seldom", called, made, plan.uses, 0, plan.steps)
+def idle(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
+    """Optimizers that never step, though what they hold gets gradients."""
+    for one in listener.learners.optimizers.order.idle.known():
+        # What others step only sends its gradient on to a network whose turn has not come yet.
+        calls = one.alone or min(one.calls, one.passed)
+        if calls:
+            step, passed = one.taken_for, 0 if one.alone else one.passed
+            kind: OrderKind = "optimizer idle" if step < 0 else "optimizer mistaken"
+            at, made = origins.of_place(one.at if step < 0 else step), origins.of_place(one.made)
+            yield Disorder(kind, at, made, calls, passed, len(one.ids))
+
+
+def schedules(listener: DoctorListener, origins: Origins) -> Iterator[ScheduleUse]:
+    """Schedulers, and how often each was called."""
+    for place, one in listener.learners.optimizers.calls.schedules.known.items():
+        yield ScheduleUse(
+            origins.of_place(place),
+            origins.of_place(one.called),
+            one.kind,
+            one.length,
+            one.mode,
+            one.calls,
+            one.steps,
+            one.backwards,
+            one.epochs,
+            (one.between.fewest, one.between.most),
+            (one.each.fewest, one.each.most),
+            one.shared,
+        )
 
 
 def wasted_calls(listener: DoctorListener, origins: Origins) -> Iterator[WastedCalls]:
     """Backward calls of which ``zero_grad`` has left nothing."""
-    for place, known in listener.learners.optimizers.order.wasted.known.items():
+    recorder, optimizers = listener.recorder, listener.learners.optimizers
+    for place, known in optimizers.order.wasted.known.items():
         stepped, window = origins.of_place(known.step), max(known.window, 0)
-        yield WastedCalls(origins.of_place(place), stepped, known.dropped, known.used, window)
+        step, zeroed = recorder.places.site(known.step), recorder.places.site(place)
+        behind = step and zeroed and recorder.sources.is_behind(step, zeroed)
+        if behind is None:
+            behind = optimizers.calls.schedules.is_once_an_epoch(known.step)
+        origin = origins.of_place(place)
+        yield WastedCalls(origin, stepped, known.dropped, known.used, window, bool(behind))
 
 
 def falling_rates(listener: DoctorListener, origins: Origins) -> Iterator[FallingRate]:
@@ -147,8 +179,12 @@ def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[Summed
     recorder = listener.recorder
     order = listener.learners.optimizers.order
     for (backward, step), window in order.windows.items():
-        if window.fewest < 2:
+        if window.most < 2 and len(set(window.clips)) < 2:
             continue
+        sites = listener.learners.optimizers.sites.get(step, ())
+        own = [site for site in sites if recorder.places.is_own(site.code)]
+        found = ((site, recorder.sources.counts(site)) for site in own)
+        site, guard = next(((one, at) for one, at in found if at), (None, None))
         here, there = recorder.places.site(backward), recorder.places.site(step)
         yield SummedGradients(
             origins.of_place(backward),
@@ -159,6 +195,11 @@ def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[Summed
             origins.of_place(window.clipped),
             here is not None and there is not None and recorder.sources.in_one_loop(here, there),
             order.means.get(backward, False),
+            tuple(window.lengths),
+            tuple(window.clips),
+            order.left(backward),
+            origins.of_site(Site(site.code, -guard[0]) if site and guard else None),
+            bool(guard and guard[1]),
         )
 
 

@@ -17,12 +17,15 @@ from torch import nn
 from torch.amp import grad_scaler
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
+from torch.utils.data import DataLoader
 
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.lost_settings import LostSettings
 from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.rates import Rates
 from gradscope.analyses.training.renewed import Renewed
 from gradscope.analyses.training.scaled_steps import ScaledSteps
+from gradscope.analyses.training.schedules import Schedules
 from gradscope.autograd.isolation import mode_removed
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
@@ -39,8 +42,8 @@ class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
     ``zeroed_at`` is the last place that called ``zero_grad``, ``scaled_steps`` counts what
-    GradScalers left out; ``on_made`` is told of each new
-    optimizer, the place that made it, and the place that called the function it stands in.
+    GradScalers left out, ``schedules`` how often schedulers are called; ``on_made`` is told of each
+    new optimizer, the place that made it, and the place that called the function it stands in.
 
     ``closely``: the torch calls that clip to a norm are watched one by one.  Where they are not,
     ``on_clipped`` is told of the function, its place, the norm that it found, and the bound.
@@ -52,6 +55,7 @@ class LoopCalls:
         order: LoopOrder,
         rates: Rates,
         renewed: Renewed,
+        settings: LostSettings,
         numbers: Numbers,
         on_made: OnMade,
     ) -> None:
@@ -59,11 +63,13 @@ class LoopCalls:
         self.closely = True
         self.on_clipped: OnClipped | None = None
         self.scaled_steps = ScaledSteps()
+        self.schedules = Schedules()
         self._on_made = on_made
         self._recorder = recorder
         self._order = order
         self._rates = rates
         self._renewed = renewed
+        self._settings = settings
         self._numbers = numbers
         self._originals: list[tuple[Any, str, Any]] = []
 
@@ -89,7 +95,11 @@ class LoopCalls:
             if "load_state_dict" in vars(kind):
                 self._wrap(kind, "load_state_dict", self._loading)
         self._wrap(Optimizer, "load_state_dict", self._loading)
-        self._wrap(lr_scheduler.LRScheduler, "__init__", self._planning)
+        self._wrap(Optimizer, "state_dict", self._copying)
+        # It does not call the constructor of the others.
+        for kind in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
+            self._wrap(kind, "__init__", self._planning)
+        self._wrap(DataLoader, "__iter__", self._starting)
 
     def stop(self) -> None:
         """Leave all of them as they were."""
@@ -139,6 +149,13 @@ class LoopCalls:
             frame = frame.f_back
         return frame
 
+    def _own_place(self, frame: FrameType) -> int:
+        """The place of the program that calls a package whose function this may be."""
+        places, outer = self._recorder.places, frame
+        while outer.f_back is not None and not places.is_own(outer.f_code):
+            outer = outer.f_back
+        return places.number(outer if places.is_own(outer.f_code) else frame)
+
     def _scaling_anew(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def __init__(scaler: Any, *args: Any, **kwargs: Any) -> None:
@@ -153,13 +170,14 @@ class LoopCalls:
         @functools.wraps(original)
         def __init__(scheduler: Any, *args: Any, **kwargs: Any) -> None:
             with self._recorder.aside():
-                frame = self._maker(scheduler, sys._getframe(1))
-                place = self._recorder.places.number(frame)
+                place = self._own_place(self._maker(scheduler, sys._getframe(1)))
             original(scheduler, *args, **kwargs)
             with self._recorder.aside():
                 optimizer = vars(scheduler).get("optimizer")
                 if optimizer is not None:
-                    self._rates.note_made(scheduler, self._numbers.of(optimizer), place)
+                    number = self._numbers.of(optimizer)
+                    self._rates.note_made(scheduler, number, place)
+                    self.schedules.made(scheduler, number, place)
                 tensors = parameters_of(optimizer)
                 self._renewed.made("scheduler anew", scheduler, place, tensors, "")
 
@@ -174,10 +192,23 @@ class LoopCalls:
                     # A scheduler's, whose optimizer it is; else an optimizer's own.
                     optimizer = vars(args[0]).get("optimizer", args[0])
                     self._renewed.loaded(args[0])
+                    self._settings.loaded()
                     self._rates.note_loaded(self._numbers.of(optimizer), place)
             return original(*args, **kwargs)
 
         return load_state_dict
+
+    def _copying(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def state_dict(*args: Any, **kwargs: Any) -> Any:
+            state = original(*args, **kwargs)
+            if args and not self._is_from_torch():
+                place = self._place()
+                with self._recorder.aside():
+                    self._settings.copied(self._numbers.of(args[0]), state, place)
+            return state
+
+        return state_dict
 
     def _zeroing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -274,8 +305,10 @@ class LoopCalls:
                     self.scaled_steps.note_step(args[0], args[1])
                     # A step that is left out for infinities has used its gradients all the same.
                     tensors = list(parameters_of(args[1]))
+                    number = self._numbers.of(args[1])
+                    self._order.idle.stepped(number, ids_of(tensors), place)
                     if ids_of(tensors) & self._order.fresh:
-                        self._order.stepped(self._numbers.of(args[1]), tensors, place, set())
+                        self._order.stepped(number, tensors, place, set())
             return result
 
         return scale
@@ -314,9 +347,19 @@ class LoopCalls:
                         number = self._numbers.of(optimizer)
                         self._order.schedule(number, ids_of(parameters_of(optimizer)), place)
                         self._rates.schedule(args[0], number, place)
+                        by_package = not self._recorder.places.is_own(sys._getframe(1).f_code)
+                        self.schedules.called(args[0], number, place, by_package)
             return original(*args, **kwargs)
 
         return step
+
+    def _starting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def __iter__(*args: Any, **kwargs: Any) -> Any:
+            self.schedules.starts()
+            return original(*args, **kwargs)
+
+        return __iter__
 
 
 _TORCH = torch.__file__.rpartition("/")[0] + "/"

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.training.bad_gradients import BadGradients
+from gradscope.analyses.training.idle_optimizers import IdleOptimizers
 from gradscope.analyses.training.stale_casts import Cast
 from gradscope.analyses.training.wasted import WasteTracker
 from gradscope.autograd.elements import readable
@@ -34,6 +35,9 @@ MAX_FRESH = 1_000_000
 
 MAX_USED = 200
 """Gradients of which it is known that a step has used them."""
+
+MAX_WINDOWS = 64
+"""Steps of one place of which it is known how many backward calls came before each."""
 
 MAX_ASKED = 8
 """Gradients that are read to be sure that what should be gone is gone."""
@@ -55,12 +59,16 @@ class KnownDisorder:
 @dataclass
 class Window:
     """The backward calls of one place before each step of another: fewest, most, and in how many
-    steps; whether the sum was clipped."""
+    steps; where the sum was clipped.  ``lengths``: how many before each of the first steps, and
+    ``clips``: whether the sum of each was clipped, where all were of one ``optimizer``."""
 
     fewest: int
     most: int
+    optimizer: int
     steps: int = 0
     clipped: int = -1
+    lengths: list[int] = field(default_factory=list)
+    clips: list[bool] = field(default_factory=list)
 
 
 class _Use(NamedTuple):
@@ -110,6 +118,7 @@ class LoopOrder:
     means: dict[int, bool] = field(default_factory=dict)
     wasted: WasteTracker = field(default_factory=WasteTracker)
     bad: BadGradients = field(default_factory=BadGradients)
+    idle: IdleOptimizers = field(default_factory=IdleOptimizers)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
     _in_part: dict[int, _PartZeroed] = field(default_factory=dict)
@@ -121,6 +130,7 @@ class LoopOrder:
     _shared: set[int] = field(default_factory=set)
     _meanwhile: set[int] = field(default_factory=set)
     _events: int = 0
+    _brought: int = -1
 
     # ------------------------------------------------------------------ events
 
@@ -134,12 +144,18 @@ class LoopOrder:
             self.fresh.clear()
             self.ever.clear()
         self.wasted.backward(leaves)
+        self.idle.backward(leaves, place)
         self.fresh |= leaves
         self.ever |= leaves
         for one in leaves & self._zeroed.keys():
             del self._zeroed[one]
-        for one in leaves & self._clipped.keys():
-            del self._clipped[one]
+        if clipped := leaves & self._clipped.keys():
+            # The gradients of another loss may be clipped by themselves, and added to others.
+            if place == self._brought:
+                self.note("clip early", self._clipped[min(clipped)], place, len(clipped))
+            for one in clipped:
+                del self._clipped[one]
+        self._brought = place
         if len(self._since) < MAX_PLACES:
             self._since[place] = self._since.get(place, 0) + 1
 
@@ -242,7 +258,7 @@ class LoopOrder:
         self._note_replaced(optimizer, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
             self.note("step alone", place, -1, len(ids))
-        self._note_window(ids, place)
+        self._note_window(optimizer, ids, place)
         self._note_again(optimizer, parameters, ids, place)
         self._note_shared(optimizer, parameters, ids, place)
         if optimizer in self._scheduled:
@@ -298,14 +314,27 @@ class LoopOrder:
             if owner != optimizer and replaced and not zeroed.left.isdisjoint(ids):
                 self.note("part dropped", place, zeroed.place, len(replaced))
 
-    def _note_window(self, ids: Ids, place: int) -> None:
+    def _note_window(self, optimizer: int, ids: Ids, place: int) -> None:
         if not ids & self.fresh or not self._since or len(self.windows) >= MAX_PLACES:
             return
-        backward, times = max(self._since.items(), key=lambda item: item[1])
-        window = self.windows.setdefault((backward, place), Window(times, times))
+        # Of several that were made as often the last.
+        backward, times = max(
+            self._since.items(), key=lambda item: (item[1], item[0] == self._brought)
+        )
+        window = self.windows.setdefault((backward, place), Window(times, times, optimizer))
         window.fewest, window.most = min(window.fewest, times), max(window.most, times)
         window.steps += 1
-        window.clipped = max(window.clipped, self.clipped_of(ids))
+        clipped = self.clipped_of(ids)
+        window.clipped = max(window.clipped, clipped)
+        if len(window.lengths) < MAX_WINDOWS:
+            window.lengths.append(times)
+            window.clips.append(clipped >= 0)
+        if optimizer != window.optimizer:
+            window.clips.clear()
+
+    def left(self, backward: int) -> int:
+        """How many calls of this place no step and no ``zero_grad`` has come after."""
+        return self._since.get(backward, 0)
 
     def _note_again(
         self, optimizer: int, parameters: Sequence[torch.Tensor], ids: Ids, place: int

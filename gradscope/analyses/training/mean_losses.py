@@ -36,7 +36,7 @@ def is_mean(root: LiveNode) -> bool:
     for _ in range(MOST_FACTORS):
         if node is None or not torch_name(node).startswith(("Div", "Mul")):
             break
-        factor = _number(saved.value(node, "other"))
+        factor = number_in(saved.value(node, "other"))
         if factor is None or not factor:
             return False
         divisor = factor if torch_name(node).startswith("Div") else 1.0 / factor
@@ -49,7 +49,8 @@ def is_mean(root: LiveNode) -> bool:
     return torch_name(node).startswith("Mean") or getattr(node, "_saved_reduction", 0) == _MEAN
 
 
-def _number(factor: torch.Tensor | None) -> float | None:
+def number_in(factor: torch.Tensor | None) -> float | None:
+    """The one number of a tensor that nobody has to wait for."""
     # One on another device would have to be waited for.
     is_known = factor is not None and factor.numel() == 1 and factor.device.type == "cpu"
     return float(factor) if factor is not None and is_known and readable(factor) else None

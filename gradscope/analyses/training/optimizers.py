@@ -23,6 +23,7 @@ from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.hand_drops import HandDrops
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.lost_settings import LostSettings
 from gradscope.analyses.training.masked_gradients import MaskedGradients, MaskedSample
 from gradscope.analyses.training.members import Members
 from gradscope.analyses.training.numbers import Numbers
@@ -33,11 +34,17 @@ from gradscope.analyses.training.step_effect import Sample, StepEffects
 from gradscope.analyses.training.stores import setting
 from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
+from gradscope.recording.names import locals_of
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
+from gradscope.recording.source import Site
 
 MAX_MEMBERS = 1_000_000
 """Tensors in optimizers that are remembered."""
+
+
+MAX_OUTWARD = 4
+"""Functions around a step that are searched for what decides on it."""
 
 
 # Known by identity: to compare two of them would compare tensors.
@@ -77,7 +84,8 @@ class Optimizers:
     ``on_begin`` is told of each optimizer that is about to step, with its tensors and the place.
     ``on_changed`` are told of the tensors that a step has changed, and of its place; ``on_idle`` of
     the place of a step that finds no gradient it has not used, while others wait.  ``codes`` are
-    the functions that step, and those that call them.
+    the functions that step, and those that call them; ``sites`` of each place that steps, and where
+    the first of these stood.
     """
 
     def __init__(
@@ -99,9 +107,10 @@ class Optimizers:
         self.members, self._numbers = Members(), Numbers()
         self.renewed, self.drops = Renewed(self.order), HandDrops(self.order)
         self.codes: set[CodeType] = set()
-        self.calls = LoopCalls(
-            recorder, self.order, self.rates, self.renewed, self._numbers, self._note_made
-        )
+        self.sites: dict[int, Sequence[Site]] = {}
+        self.settings = LostSettings(recorder)
+        told = self.order, self.rates, self.renewed, self.settings
+        self.calls = LoopCalls(recorder, *told, self._numbers, self._note_made)
         self._on_made = on_made
         self._on_given = on_given
         self._recorder = recorder
@@ -134,9 +143,10 @@ class Optimizers:
             self._meet(optimizer)
 
     def _note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
-        self._numbers.of(optimizer)
+        self.order.idle.made(self._numbers.of(optimizer), optimizer, place)
         tensors = parameters_of(optimizer)
         self.members.note_made(optimizer, place, caller, tensors)
+        self.settings.made(optimizer, place, self._recorder.places.user_frame(sys._getframe(1)))
         rates = [group.get("lr") for group in optimizer.param_groups]
         rates = [rate for rate in rates if type(rate) in (int, float)]
         self.renewed.made("optimizer anew", optimizer, place, tensors, rates)
@@ -204,6 +214,8 @@ class Optimizers:
         self._note_given(tensors)
         made, setters = self.members.place_of(optimizer), functools.partial(self._setters, frame)
         self.rates.step(optimizer, number, self._place(frame), made, setters)
+        self.settings.step(number, optimizer, self._place(frame), frame)
+        self.calls.schedules.stepped(number, self._place(frame))
         for told in self.on_step:
             told(tensors)
         if self.on_begin is not None:
@@ -284,11 +296,14 @@ class Optimizers:
             self.order.stepped(number, tensors, place, step.changed)
             if step.evaluations is not None:
                 step.evaluations.finish(place)
+            if self.order.idle.waits:
+                self.order.idle.stepped(number, ids_of(tensors), self._chosen_at(step))
             self.renewed.used(step.optimizer, place, keeps_state(step.optimizer))
             if place not in self._places:
                 self._places.add(place)
-                frames = frames_from(step.frame, self._recorder.places)
+                frames = list(frames_from(step.frame, self._recorder.places))
                 self.codes.update(frame.f_code for frame in frames)
+                self.sites[place] = [Site(one.f_code, one.f_lasti) for one in frames[:MAX_OUTWARD]]
             self.effects.end(step.samples, place, self.members.place_of(step.optimizer))
             self.masked.end(step.masked, place)
             changed = [one for one in tensors if id(one) in step.changed]
@@ -308,6 +323,17 @@ class Optimizers:
 
     def _place(self, frame: FrameType) -> int:
         return self._recorder.places.number_around(frame)
+
+    def _chosen_at(self, step: _Step) -> int:
+        """The place of a step; of one in a function that was given the optimizer, of its call."""
+        frame = self._recorder.places.user_frame(step.frame)
+        while frame is not None and frame.f_back is not None:
+            code, known = frame.f_code, locals_of(frame)
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            if not any(known.get(name) is step.optimizer for name in names):
+                break
+            frame = self._recorder.places.user_frame(frame.f_back)
+        return self._place(step.frame if frame is None else frame)
 
     def _setters(self, frame: FrameType) -> Sequence[int]:
         """The lines in sight that set learning rates by hand."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
@@ -37,33 +37,16 @@ class _Life:
     edits: int = 0
 
 
-class Plan(NamedTuple):
-    """A scheduler that is made, at a place, for so many calls; how many there were, and its
-    optimizer."""
-
-    made: int
-    uses: int
-    total: int
-    optimizer: _Life | None
-
-    @property
-    def steps(self) -> int:
-        """How often its optimizer has stepped."""
-        return 0 if self.optimizer is None else self.optimizer.uses
-
-
 class Renewed:
     """Those things, by the place that makes them; told to the protocol of the loop.
 
     ``edits`` counts changes of parameters of an optimizer that no step makes: who puts a model back
-    begins another training.  ``loads`` counts states that were loaded, and ``planned`` are the
-    schedulers that know for how many calls they are made, by the place that calls them.
+    begins another training.  ``loads`` counts states that were loaded.
     """
 
     def __init__(self, order: LoopOrder) -> None:
         self.edits = 0
         self.loads = 0
-        self.planned: dict[int, Plan] = {}
         self._order = order
         self._lives: MutableMapping[Any, _Life] = WeakIdKeyDictionary()
         self._last: dict[int, _Life] = {}
@@ -97,10 +80,6 @@ class Renewed:
             life.uses += 1
             life.keeps |= keeps
             life.used_at, life.edits = place, self.edits
-            total = getattr(thing, "total_steps", None)
-            if type(total) is int and (place in self.planned or len(self.planned) < MAX_PLACES):
-                optimizer = self._lives.get(vars(thing).get("optimizer"))
-                self.planned[place] = Plan(life.place, life.uses, total, optimizer)
 
     def loaded(self, thing: Any) -> None:
         """What the one before had learned is given to this one."""

@@ -98,18 +98,23 @@ def assigning(name: str, frames: list[FrameType], sources: Sources) -> Iterator[
 
 
 def setting(
-    key: str, frames: Iterable[FrameType], sources: Sources, places: Places
+    key: str,
+    frames: Iterable[FrameType],
+    sources: Sources,
+    places: Places,
+    target: str = r"\['{}'\]",
 ) -> Iterator[tuple[CodeType, int]]:
-    """The lines that give this key of an optimizer's groups a value, each once."""
-    known = [code for code in in_sight(frames) if "param_groups" in code.co_names]
+    """The lines that give this key of an optimizer's groups a value, each once; or a ``target`` of
+    another form, such as an attribute."""
+    word = "param_groups" if target.startswith(r"\[") else key
+    known = [code for code in in_sight(frames) if word in code.co_names]
     codes = [code for code in known if places.is_own(code)]
+    form = re.compile(rf".*{target.format(key)}")
     lines: set[tuple[CodeType, int]] = set()
     for site in sites_of(codes):
         origin = sources.origin(site)
         line = (site.code, origin.line)
-        if line not in lines and any(
-            one.endswith(f"[{key!r}]") for one in targets(origin.variable)
-        ):
+        if line not in lines and any(map(form.fullmatch, targets(origin.variable))):
             lines.add(line)
             yield line
 
