@@ -1,15 +1,48 @@
-"""What is said of states of a model that are not what they were meant to be: numbers that were to
-be loaded or drawn, a network that is to follow another one, a mode.
-
-Of each kind: the message, the evidence, why it matters, and a remedy.
-"""
+"""What is said of modules and their states: loaded, initialised, put in a mode, followed."""
 
 from __future__ import annotations
 
+from gradscope.diagnose._said import Words
 from gradscope.model.observations import OddityKind
 
-STATES: dict[OddityKind, tuple[str, str, str, str]] = {
-    "load matched nothing": (
+FEWEST_KEPT = 3
+"""Steps in eval mode after an evaluation, before that is told."""
+
+_DROPS = (
+    "A function knows nothing of the mode of the module that calls it. Each evaluation leaves out "
+    "other elements at random, so that the same input gives something else each time."
+)
+_AGAIN = (
+    "Backward drops other elements than forward did: the gradient belongs to another function than "
+    "the one whose loss was computed."
+)
+
+STATES: dict[OddityKind, Words] = {
+    "layer repeated": Words(
+        "{0} entries of {name} are one and the same layer.",
+        "{1:,} parameters, where {0} layers would have {2:,}",
+        "Multiplying a list repeats the object in it and makes no copies: all entries share their "
+        "weights, and the gradients of all add up in them.",
+        "Make one for each entry: `[Layer(...) for _ in range(n)]`. Where it is meant to be "
+        "shared, give the one layer a name and call it several times.",
+        is_named=True,
+    ),
+    "flag ignored": Words(
+        "{name}.requires_grad = False freezes nothing: {name} is a Module.",
+        "{0} of its parameters require grad, get gradients, and are in an optimizer",
+        "Of a Module `requires_grad` is an attribute like any other, which nobody reads. Only that "
+        "of a tensor counts, and its parameters have their own.",
+        "Call `{name}.requires_grad_(False)`, with an underscore, which goes to all parameters.",
+        is_named=True,
+    ),
+    "fills nothing": Words(
+        "{this} changes nothing: the function initialises none of the layers.",
+        "applied to {0:,} modules; of those with weights each is a {name}",
+        "Each layer keeps the numbers that it was made with: no test in the function is true for "
+        "any of them.",
+        "Test for the classes that the model has.",
+    ),
+    "load matched nothing": Words(
         "{this} loads nothing: no key of the state is one of the module.",
         "{0:,} keys, such as {name}",
         "With strict=False torch passes over what does not match, and the result, which names it, "
@@ -17,7 +50,7 @@ STATES: dict[OddityKind, tuple[str, str, str, str]] = {
         "Rename the keys, or take the part of the file that holds the state; and look at what "
         "`load_state_dict` returns, or leave strict=False out.",
     ),
-    "load own": (
+    "load own": Words(
         "{this} loads the module's own tensors: it changes nothing.",
         "all of the {0:,} parameters given are those that the module had before",
         "What was read from elsewhere has not come into the state: its keys match none, or the "
@@ -25,20 +58,39 @@ STATES: dict[OddityKind, tuple[str, str, str, str]] = {
         "Take the values from what was read: `{{k: v for k, v in loaded.items() if k in own}}`; "
         "and look whether any key is left.",
     ),
-    "load drawn": (
+    "load drawn": Words(
         "{this} initialises again what has just been loaded.",
         "{0:,} of {1:,} weights loaded{other}, before anything used them",
         "The numbers that were loaded are gone: training begins from random ones.",
         "Initialise first and load after that.",
     ),
-    "fills nothing": (
-        "{this} changes nothing: the function initialises none of the layers.",
-        "applied to {0:,} modules; of those with weights each is a {name}",
-        "Each layer keeps the numbers that it was made with: no test in the function is true for "
-        "any of them.",
-        "Test for the classes that the model has.",
+    "state unread": Words(
+        "The model is loaded from this file, and the state of its optimizer is not.",
+        "`{name}` in the file is the state of an optimizer like the one that steps{other}, which "
+        "begins without any",
+        "Momentum and the running means of Adam begin anew, and the learning rate is the one that "
+        "the optimizer was made with, not the one that the training had come to.",
+        'Load it as well, before the first step: `optimizer.load_state_dict(saved["{name}"])`.',
     ),
-    "eval missing": (
+    "eval undone": Words(
+        "{this} puts the model in train mode for an evaluation.",
+        "put in eval mode{other}, and never run in it; {times} times it then ran in train mode, "
+        "without history",
+        "In train mode dropout drops, and a batch norm uses the statistics of the batch, and "
+        "changes its running ones by data that is there to evaluate.",
+        "Leave it out: `model.eval()` before the loop holds for all of it; call `model.train()` "
+        "where the next epoch of training begins.",
+    ),
+    "eval kept": Words(
+        "The model stays in eval mode after {this}, and is trained so.",
+        "trained in train mode before; {times} steps since, in eval mode{other}",
+        "In eval mode dropout drops nothing, and a batch norm uses its running statistics, which "
+        "change no more: the model is trained as another one than at first.",
+        "Call `model.train()` where training goes on, at the beginning of each epoch or at the end "
+        "of the evaluation.",
+        fewest=FEWEST_KEPT,
+    ),
+    "eval missing": Words(
         "The model is evaluated in train mode: `eval()` is never called.",
         "dropouts and batch norms in train mode, in what runs without history here: {0:,}",
         "Dropout drops, so that each evaluation gives other numbers, and worse ones; a batch norm "
@@ -46,21 +98,59 @@ STATES: dict[OddityKind, tuple[str, str, str, str]] = {
         "evaluate.",
         "Call `model.eval()` before the evaluation and `model.train()` after it.",
     ),
-    "dropout lost": (
+    "dropout kept": Words(
+        "{this} drops in eval mode, too.",
+        "`training` is not given, and is then True; called in a {name} in eval mode",
+        _DROPS,
+        "Give it the mode of the module: `F.dropout(x, p, training=self.training)`; or use an "
+        "`nn.Dropout`.",
+    ),
+    "attention drops": Words(
+        "{this} drops in eval mode, too.",
+        "`dropout_p` is above 0; called in a {name} in eval mode",
+        _DROPS,
+        "Let the mode of the module decide: `dropout_p=self.p if self.training else 0.0`.",
+    ),
+    "dropout lost": Words(
         "{name} is 0 since an evaluation has set it to 0: dropout is over.",
         "above 0 before, and 0 at the step in train mode that came after the evaluation",
         "An attribute of a module stays as it was set, in train mode as well.",
         "Leave the attribute alone, and take the rate as `self.rate if self.training else 0.0` "
         "where it is used; or use an nn.Dropout, which asks for the mode itself.",
     ),
-    "part left behind": (
+    "state not kept": Words(
+        "The checkpoint computes its function again with other random numbers.",
+        "preserve_rng_state=False, and dropout inside{other}",
+        _AGAIN,
+        "Leave `preserve_rng_state=False` out.",
+    ),
+    "other numbers": Words(
+        "{name} computes its function again in backward, with other random numbers.",
+        "dropout inside{other}; neither forward nor backward of {name} keeps a random state",
+        _AGAIN,
+        "Keep `torch.get_rng_state()` (and that of the device) in forward, and set it again in "
+        "backward, inside `torch.random.fork_rng()`; or use torch.utils.checkpoint.",
+    ),
+    "backward uncalled": Words(
+        "{name}.backward is never called: {name} is a Module, and of a Module autograd calls "
+        "forward only.",
+        "one ran in the forward pass; backward went through the operations of its forward as they "
+        "are",
+        "Only an autograd.Function brings a backward of its own. The gradient passes here as if "
+        "the method were not there.",
+        "Write a torch.autograd.Function with a static forward and backward, and call its `apply` "
+        "in this forward. To scale or turn a gradient round without one: "
+        "`x * -s + (x * (1 + s)).detach()`.",
+        is_named=True,
+    ),
+    "part left behind": Words(
         "The update leaves {name} out, which should follow what is learned.",
         "parameters that forward uses and that are never written to: {0:,}; others of their "
         "network are, after {times} steps",
         "What a step has learned in one part is used with the beginnings of the other.",
         "Update all parts: go through the parameters of the whole network, its heads as well.",
     ),
-    "statistics left behind": (
+    "statistics left behind": Words(
         "The parameters follow what is learned, and the running statistics do not.",
         "batch norms in eval mode with mean 0 and variance 1, as at the start: {0:,}; their "
         "weights were updated after {times} steps",
@@ -69,7 +159,7 @@ STATES: dict[OddityKind, tuple[str, str, str, str]] = {
         "Copy the buffers as well: `for b, own in zip(average.buffers(), model.buffers()): "
         "b.copy_(own)`; torch's AveragedModel does so.",
     ),
-    "updates lost": (
+    "updates lost": Words(
         "{this} updates parameters that no module holds any more.",
         "{0:,} parameters, after {times} steps; those of the same shapes that forward uses without "
         "a gradient are never changed",

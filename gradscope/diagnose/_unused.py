@@ -1,0 +1,109 @@
+"""What is said of results that nothing takes, and of gradients that are not there."""
+
+from __future__ import annotations
+
+from gradscope.diagnose._said import Words
+from gradscope.model.observations import OddityKind
+
+_DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
+_LOST = "No loss depends on it, and nothing learns from it."
+_IN_PLACE = "Call `{name}_`, with an underscore, which works in place; or assign what it gives."
+
+UNUSED: dict[OddityKind, Words] = {
+    "gradient dropped": Words(
+        _DROPPED,
+        "`{name}` is given a gradient, and nothing takes its result",
+        "The gradient stays as it was, and the step uses it so.",
+        _IN_PLACE,
+    ),
+    "parameter dropped": Words(
+        _DROPPED,
+        "`{name}` is given a parameter, and nothing takes its result",
+        "The parameter stays as it was.",
+        _IN_PLACE,
+    ),
+    "history dropped": Words(
+        _DROPPED,
+        "`{name}` is given a result with history, and nothing takes its result",
+        "The result keeps its history, and takes it into whatever it goes into next.",
+        "Assign what it gives: `h = h.detach()`.",
+    ),
+    "name rebound": Words(
+        "{this} changes nothing: it makes a new tensor, and gives it the name `{name}`.",
+        "nothing reads `{name}` again before it stands for something else",
+        "An assignment to a name changes what the name stands for, never the tensor that it stood "
+        "for: the parameter, or its gradient, is as it was.",
+        "Change it in place, under `torch.no_grad()`: `{name} -= ...`, or `{name}.copy_(...)`.",
+    ),
+    "value dropped": Words(
+        "{this} changes nothing: what it gives is dropped at once.",
+        "`{name}` computes something that has history, and nothing takes its result",
+        _LOST,
+        "Assign what it gives, as in `x = x + ...`. A sum that goes on in the next line needs "
+        "parentheses around it.",
+    ),
+    "value replaced": Words(
+        "What {this} gives is lost: `{name}` is given another value before anything reads it.",
+        "given another value{other}; the first has history",
+        _LOST,
+        "Add the two where both are wanted, `{name} = {name} + ...`; give the second another name; "
+        "or leave the first out.",
+    ),
+    "number unread": Words(
+        "What {this} gives is lost: nothing reads `{name}`.",
+        "a single number with history; its function reads `{name}` nowhere",
+        _LOST,
+        "Where it is a term of the loss, add it; else leave it out.",
+    ),
+    "value unread": Words(
+        "What {this} gives is lost: nothing reads `{name}`.",
+        "it has history; its function reads `{name}` nowhere",
+        _LOST,
+        "Use it in what follows, where that was meant; else leave it out.",
+        severity="information",
+    ),
+    "none yet": Words(
+        "{name}.grad is None: no backward call has been made yet.",
+        "read at {this}, where the program ended",
+        "backward fills .grad; before the first call it is None.",
+        "Use gradients after `loss.backward()`.",
+        severity="error",
+        is_named=True,
+    ),
+    "none left": Words(
+        "{name}.grad is None: what backward had brought was dropped before it was read.",
+        "read at {this}, where the program ended; zeroed before{other}",
+        "`zero_grad` sets .grad to None, unless it is told `set_to_none=False`.",
+        "Use gradients between `loss.backward()` and `optimizer.zero_grad()`.",
+        severity="error",
+        is_named=True,
+    ),
+    "none brought": Words(
+        "{name}.grad is None: no backward call has brought it a gradient.",
+        "read at {this}, where the program ended",
+        "Only leaves that the loss depends on get a gradient.",
+        "Use it in the forward pass, itself and not a copy; `gradscope backward` shows what the "
+        "loss depends on.",
+        severity="error",
+        is_named=True,
+    ),
+    "end ignored": Words(
+        "The target at {this} goes on past the end of an episode: nothing reads `{name}`.",
+        "`{name}` holds true and false values, beside a reward and a discounted next value",
+        "Behind the last step of an episode there is no next state; the value of whatever stands "
+        "in its place is added to the return all the same.",
+        "Leave the next value out where the episode has ended: "
+        "`reward + gamma * (1 - {name}) * next_value`.",
+        is_named=True,
+    ),
+    "mask ignored": Words(
+        "{this} attends to all positions: nothing reads the mask `{name}`.",
+        "`{name}` holds zeros and others, and is given to the function{other}; the attention "
+        "leaves nothing out",
+        "What is masked, such as padding, has a weight like any other, and gets a share of the "
+        "result and of the gradient.",
+        "Hand it on: `attn_mask=...`, `key_padding_mask=...`, or "
+        "`scores.masked_fill(mask == 0, -math.inf)` before the softmax.",
+        is_named=True,
+    ),
+}
