@@ -5,7 +5,8 @@ For the doctor, which tells it of calls, modules and backward calls; it knows no
     tracked_parameters ─► optimizers ─► loop_order   backward, clip, step, zero: in which order?
            │                  │    ├──► wasted       which calls are zeroed before a step?
            │                  │    └──► loop_calls   who calls them: wrappers, hooks of torch
-           │                  ├───────► rates                         how large are the steps?
+           │                  ├───────► rates, schedules              how large are the steps?
+           │                  ├───────► idle_optimizers, lost_settings          who never steps?
            │                  ├───────► step_effect, spoiling_steps   what came of it?
            │                  └───────► accumulating                  what adds up before?
            ├──► remade, copies          made anew in each forward, or a deep copy: which one learns?

@@ -150,8 +150,9 @@ class LoopOrder:
         for one in leaves & self._zeroed.keys():
             del self._zeroed[one]
         if clipped := leaves & self._clipped.keys():
-            # The gradients of another loss may be clipped by themselves, and added to others.
-            if place == self._brought:
+            # The gradients of another loss may be clipped by themselves, and added to others; and
+            # what no optimizer holds is neither used by the step in between nor zeroed.
+            if place == self._brought and self._last_clip[1] == self._events - 1:
                 self.note("clip early", self._clipped[min(clipped)], place, len(clipped))
             for one in clipped:
                 del self._clipped[one]

@@ -58,7 +58,9 @@ class LostSettings:
 
     def copied(self, number: int, state: object, place: int) -> None:
         """The program asks for the state of an optimizer: its groups are copies."""
-        groups = state.get("param_groups", ()) if type(state) is dict else ()
+        groups = state.get("param_groups") if type(state) is dict else None
+        if type(groups) is not list or any(type(group) is not dict for group in groups):
+            return
         rates = [group.get("lr") for group in groups]
         if place >= 0 and len(self._taken) < MAX_TAKEN and _are_plain(rates):
             self._taken[number] = _CopiedGroups(place, groups, rates)
@@ -76,7 +78,7 @@ class LostSettings:
                 self._tell("rate of a copy", taken.place, other=place)
                 return
         own = vars(optimizer)
-        name = next((name for name in _RATES if name in own), "")
+        name = next((name for name in _RATES if type(own.get(name)) in (int, float)), "")
         # A class of the program's own, or of another package, may well read it.
         if name and type(optimizer).__module__.startswith("torch.") and own[name] not in rates:
             if place not in self._set_at:

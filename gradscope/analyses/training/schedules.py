@@ -7,7 +7,10 @@ Judges nothing.
 
 from __future__ import annotations
 
+import functools
+import sys
 import weakref
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,10 +121,13 @@ class Schedules:
 def _length(scheduler: Any) -> int:
     """For how many calls a scheduler is made, if it tells."""
     own = vars(scheduler)
-    found = next((own[name] for name in _LENGTHS if own.get(name)), None)
-    if isinstance(found, dict):
-        found = max(found)
-    for function in own.get("lr_lambdas", ()):
-        known = getattr(function, "keywords", None) or {}
-        found = next((known[name] for name in _OF_LAMBDAS if name in known), found)
-    return int(found) if isinstance(found, (int, float)) else 0
+    values = (own.get(name) for name in _LENGTHS)
+    found = next((value for value in values if type(value) in (int, float, Counter)), None)
+    if isinstance(found, Counter):
+        found = max(found, default=None)
+    functions = own.get("lr_lambdas")
+    for function in functions if type(functions) is list else ():
+        if isinstance(function, functools.partial):
+            known = function.keywords
+            found = next((known[name] for name in _OF_LAMBDAS if name in known), found)
+    return int(found) if isinstance(found, (int, float)) and found < sys.maxsize else 0
