@@ -42,9 +42,6 @@ they are of one backward call; that both say why the program failed; or that the
 step earlier than the other."""
 
 
-Check = Callable[[Facts], Iterable[FindingDraft]]
-
-
 @dataclass(frozen=True)
 class Rule:
     """One thing that can be wrong.
@@ -57,7 +54,7 @@ class Rule:
 
     code: str
     name: str
-    check: Check
+    check: Callable[[Facts], Iterable[FindingDraft]]
     subsumes: Mapping[str, Agreement] = field(default_factory=dict)
 
     def covers(self, own: FindingDraft, code: str, other: FindingDraft) -> bool:
@@ -74,11 +71,6 @@ class Rule:
             case "failure":
                 return own.fails and other.fails
         return False
-
-
-def _either(*checks: Check) -> Check:
-    """The rule about what any of these finds."""
-    return lambda facts: [found for check in checks for found in check(facts)]
 
 
 _RAISED: dict[str, Agreement] = {"GS410": "failure", "GS413": "failure"}
@@ -199,7 +191,7 @@ _ALL = (
     Rule("GS519", "masked-elements-move", unlearned.masked_elements_move),
     Rule("GS520", "derivatives-mixed", looking_for("mixed derivatives")),
     Rule("GS521", "learner-overwritten", unlearned.learner_overwritten),
-    Rule("GS522", "state-lost", _either(order.state_lost, looking_for("state unread"))),
+    Rule("GS522", "state-lost", order.state_lost),
     Rule("GS523", "losses-dropped", out_of_order("losses dropped")),
     Rule("GS524", "training-undone", out_of_order("put back"), {"GS521": "place"}),
     Rule("GS525", "closure-incomplete", out_of_order("closure alone", "closure stale")),
