@@ -52,7 +52,7 @@ def train(optimizer, steps):
         x, y = batch()
         learn(optimizer, F.cross_entropy(model(x), y))
 train(optimizer, 2)
-torch.serialization.save(state(), path)  # as by an earlier run
+{written}(state(), path)
 optimizer = torch.optim.Adam(model.parameters())
 saved = torch.load(path){mark}
 model.load_state_dict(saved["model"])
@@ -64,10 +64,17 @@ train(optimizer, {steps})
 
 
 def resumed(
-    load: str, mark: str = "", own: str = "pass", after: str = "pass", steps: int = 2
+    load: str,
+    mark: str = "",
+    own: str = "pass",
+    after: str = "pass",
+    steps: int = 2,
+    written: str = "torch.serialization.save",
 ) -> str:
-    """A training that goes on from a file."""
+    """A training that goes on from a file: as if an earlier run had written it, for only
+    ``torch.save`` is watched."""
     names = {"load": load or "pass", "own": own, "after": after, "steps": steps}
+    names["written"] = written
     return RESUMED.format(mark=mark and f"  # <- {mark}", **names)
 
 
@@ -210,6 +217,8 @@ PROGRAMS = {
     ),
     "a state that stays in its file": resumed("", "GS522", own="start = saved['epoch'] + 1"),
     "a state that is written again": resumed("", "GS522", after="torch.save(state(), path)"),
+    "a state that is written elsewhere": resumed("", after="torch.save(state(), 'other.pt')"),
+    "a state of this run": resumed("", own="start = saved['epoch'] + 1", written="torch.save"),
     "a state that is loaded": resumed(
         "optimizer.load_state_dict(saved['optimizer'])", own="start = saved['epoch'] + 1"
     ),

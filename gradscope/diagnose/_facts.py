@@ -230,14 +230,6 @@ class Facts:
         return groups
 
 
-Check = Callable[[Facts], Iterable[FindingDraft]]
-
-
-def either(*checks: Check) -> Check:
-    """The rule about what any of these finds."""
-    return lambda facts: [found for check in checks for found in check(facts)]
-
-
 def _closure(starts: Iterable[int], neighbours: Callable[[int], Iterable[int]]) -> set[int]:
     found = set(starts)
     pending = list(found)

@@ -174,8 +174,9 @@ def _beside(facts: Facts, left: _Items) -> Evidence | None:
 
 
 def _is_beside(left: _Items, held: _Items) -> bool:
-    """Whether the optimizer holds nothing of the modules that these are of."""
-    roots = {one.root for one in left}
+    """Whether the optimizer holds nothing of the modules that these are of; what a plain list keeps
+    was to be a part of another."""
+    roots = {None if one.loose else one.root for one in left}
     return bool(held) and None not in roots and roots.isdisjoint(one.root for one in held)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from gradscope.diagnose._disorders import out_of_order, placed
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._left_out import twin_optimizers
+from gradscope.diagnose._oddities import looking_for
 from gradscope.model.loop_observations import OrderKind, SummedGradients
 from gradscope.model.observations import Severity
 from gradscope.words import count
@@ -85,7 +86,9 @@ def _accumulated(facts: Facts, entry: SummedGradients) -> FindingDraft:
 
 
 def state_lost(facts: Facts) -> Iterable[FindingDraft]:
-    """GS522: an optimizer, a scaler or a scheduler that is made anew again and again."""
+    """GS522: an optimizer, a scaler or a scheduler that is made anew again and again, or without
+    the state that it has in a file."""
+    yield from looking_for("state unread")(facts)
     for entry in facts.seen.disorders:
         name, most = _ANEW.get(entry.kind, ("", 0))
         if not name or entry.times < FEWEST_ANEW or entry.parameters > most or entry.fine > 1:

@@ -33,7 +33,7 @@ from gradscope.diagnose import (
     zero,
 )
 from gradscope.diagnose._disorders import out_of_order
-from gradscope.diagnose._facts import Check, FindingDraft, either
+from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._oddities import looking_for
 from gradscope.errors import TargetError
 
@@ -42,6 +42,8 @@ Agreement = Literal["node", "place", "values", "call", "failure", "step before"]
 the source; that the other is about the numbers of this step, which the one has made worthless; that
 they are of one backward call; that both say why the program failed; or that the one was found a
 step earlier than the other."""
+
+Check = Callable[[Facts], Iterable[FindingDraft]]
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class Rule:
 
     code: str
     name: str
-    check: Check
+    check: Callable[[Facts], Iterable[FindingDraft]]
     subsumes: Mapping[str, Agreement] = field(default_factory=dict)
 
     def covers(self, own: FindingDraft, code: str, other: FindingDraft) -> bool:
@@ -196,7 +198,7 @@ _ALL = (
     Rule("GS519", "masked-elements-move", unlearned.masked_elements_move),
     Rule("GS520", "derivatives-mixed", looking_for("mixed derivatives")),
     Rule("GS521", "learner-overwritten", unlearned.learner_overwritten),
-    Rule("GS522", "state-lost", either(order.state_lost, looking_for("state unread"))),
+    Rule("GS522", "state-lost", order.state_lost),
     Rule("GS523", "losses-dropped", out_of_order("losses dropped")),
     Rule("GS524", "training-undone", out_of_order("put back"), {"GS521": "place"}),
     Rule("GS525", "closure-incomplete", out_of_order("closure alone", "closure stale")),

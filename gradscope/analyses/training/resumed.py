@@ -1,17 +1,20 @@
 """Trainings that go on from a file: the model in it is loaded, and the state of the optimizer
 beside it is not, though the program goes on with an optimizer of the same kind.
 
-Who begins from another's model leaves the optimizer's state alone on purpose.  This one is the
-program's own where it writes such a file again, or goes on with a number that stood in it.
+Who begins from another's model, or from one of an earlier phase, leaves the optimizer's state alone
+on purpose.  A training goes on where the program writes that very file again, or counts on from a
+number that stood in it; not from what this run has written itself.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -34,8 +37,9 @@ class _StateFile:
     parameters that were given those; where an optimizer has stepped without its state (``key``)."""
 
     place: int
+    path: str
     holds: dict[str, tuple[int, frozenset[str]]]
-    is_own: bool
+    goes_on: bool
     tensors: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_TENSORS))
     filled: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_TENSORS))
     stepped: int = -1
@@ -54,7 +58,7 @@ class Resumed:
         self._recorder = recorder
         self._found = found
         self._files: list[_StateFile] = []
-        self._saved: set[str] = set()
+        self._written: set[str] = set()
         self._originals: dict[str, Any] = {}
 
     def start(self) -> None:
@@ -89,7 +93,7 @@ class Resumed:
 
     def _tell(self) -> None:
         for file in list(self._files):
-            if file.stepped >= 0 and (file.is_own or file.key in self._saved):
+            if file.stepped >= 0 and (file.goes_on or file.path in self._written):
                 self._files.remove(file)
                 self._found(file.place, file.key, file.stepped)
 
@@ -98,25 +102,34 @@ class Resumed:
         def call(*args: Any, **kwargs: Any) -> Any:
             out = original(*args, **kwargs)
             with self._recorder.aside():
+                at = 0 if original.__name__ == "load" else 1
+                file = args[at] if len(args) > at else kwargs.get("f")
                 frame = self._recorder.places.user_frame(sys._getframe(1))
-                given = out if original.__name__ == "load" else args[0] if args else None
-                if frame is not None and type(given) is dict:
-                    states = [key for key, one in given.items() if _is_state(one)]
-                    if original.__name__ == "save":
-                        self._saved.update(map(str, states))
-                        self._tell()
-                    elif states and len(self._files) < MAX_FILES:
-                        self._note_read(given, states, frame)
+                # What is no path was made in this run.
+                if frame is not None and isinstance(file, (str, os.PathLike)):
+                    self._note(str(Path(file).resolve()), frame, None if at else out)
             return out
 
         return call
 
-    def _note_read(self, given: dict[Any, Any], states: Sequence[Any], frame: FrameType) -> None:
+    def _note(self, path: str, frame: FrameType, read: Any) -> None:
+        """The program has written a file, or read this from it."""
+        if read is None:
+            self._written.add(path)
+            self._tell()
+        elif type(read) is dict and path not in self._written and len(self._files) < MAX_FILES:
+            states = [key for key, one in read.items() if _is_state(one)]
+            if states:
+                self._note_read(path, read, states, frame)
+
+    def _note_read(
+        self, path: str, given: dict[Any, Any], states: Sequence[Any], frame: FrameType
+    ) -> None:
         text = "\n".join(self._recorder.sources.lines_of(frame.f_code)[1])
         numbers = [re.escape(str(one)) for one, value in given.items() if type(value) is int]
         goes_on = any(re.search(rf"= .*\[['\"]{one}['\"]\]", text) for one in numbers)
         holds = {str(key): _held(given[key]["param_groups"]) for key in states}
-        file = _StateFile(self._recorder.places.number(frame), holds, goes_on)
+        file = _StateFile(self._recorder.places.number(frame), path, holds, goes_on)
         for one in given.values():
             for tensor in one.values() if isinstance(one, dict) else ():
                 if isinstance(tensor, torch.Tensor):
