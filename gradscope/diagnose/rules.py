@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
@@ -58,7 +58,7 @@ class Rule:
 
     code: str
     name: str
-    check: Callable[[Facts], Iterable[FindingDraft]]
+    check: Check
     subsumes: Mapping[str, Agreement] = field(default_factory=dict)
 
     def covers(self, own: FindingDraft, code: str, other: FindingDraft) -> bool:
