@@ -653,6 +653,32 @@ def test_what_an_optimizer_drops_of_its_own_is_not(
     assert "GS505" not in {rule for rule, _ in told(session, text)}
 
 
+NO_STEP = """
+class Steps:
+    def __init__(self):
+        self.made = {{}}
+    def __call__(self, parameters):
+        for p in parameters:
+            if p not in self.made:
+                optimizer = torch.optim.Adam([p], lr=0.1)
+                self.made[p] = {made}
+            self.made[p].step()
+def main():
+    p, steps = torch.zeros(4, requires_grad=True), Steps()
+    for _ in range(12):
+        (p - torch.randn(4)).square().sum().backward()
+        steps([p])
+        p.grad = None
+main()
+"""
+
+
+def test_a_scheduler_that_is_taken_for_its_optimizer_is_told_at_its_call(session: Session) -> None:
+    made = "torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)"
+    assert told(session, NO_STEP.format(made=made)) == [("GS505", "self.made[p].step()")]
+    assert told(session, NO_STEP.format(made="optimizer")) == []
+
+
 # ---------------------------------------------------------------- a gradient that is None
 
 NONE = """

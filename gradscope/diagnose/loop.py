@@ -234,14 +234,26 @@ def _never_used(facts: Facts) -> Iterable[FindingDraft]:
         return
     if held and all(item.in_optimizer for item in held) and not facts.seen.empty_steps:
         said, remedy = _no_step(facts)
+        zeroed = list(_zeroed(facts, "zero_grad is called between them at {}"))
+        # Who never asks the optimizer for anything may take the scheduler for one.
+        taken = (one.called for one in facts.seen.schedules if one.calls and not zeroed)
+        mistaken = next(taken, None)
+        if mistaken is not None:
+            said = f"{facts.expression(mistaken)} steps a scheduler, and no optimizer ever steps."
+            remedy = "A scheduler sets the learning rate, and changes no parameter: call the "
+            remedy += "optimizer's `step()` before it."
         yield _unused(
             facts,
-            facts.location(facts.seen.guard) or facts.location(facts.seen.steps[-1].origin),
-            "The gradients are zeroed, and no optimizer has used them." if streak else said,
+            facts.location(facts.seen.guard)
+            or facts.location(mistaken)
+            or facts.location(facts.seen.steps[-1].origin),
+            "The gradients are zeroed, and no optimizer has used them."
+            if streak and mistaken is None
+            else said,
             [
                 f"{count(max(len(streak) + 1, ended * facts.seen.calls), 'backward call')} without "
                 "any step: no parameter has changed",
-                *_zeroed(facts, "zero_grad is called between them at {}"),
+                *zeroed,
             ],
             remedy,
         )

@@ -150,6 +150,8 @@ class Optimizers:
         rates = [group.get("lr") for group in optimizer.param_groups]
         rates = [rate for rate in rates if type(rate) in (int, float)]
         self.renewed.made("optimizer anew", optimizer, place, tensors, rates)
+        # One that never steps may be gone when the program has ended.
+        self._meet(optimizer)
         self._on_made()
 
     @property
