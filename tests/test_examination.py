@@ -75,6 +75,8 @@ class CutCase:
 
 CUTS = [
     CutCase("c = h.detach()", "detach", expression="h.detach()"),
+    CutCase("c = h.detach_()", "detach_", expression="h.detach_()"),
+    CutCase("c = h; c.detach_()", "detach_", expression="c.detach_()"),
     CutCase("c = h.data", "data", expression="h.data"),
     CutCase("c = h.sum().item()", "item", expression="h.sum().item()", feeds=False),
     CutCase("c = float(h.sum())", "float", expression="float(h.sum())", feeds=False),

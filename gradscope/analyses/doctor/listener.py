@@ -18,6 +18,7 @@ from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
+from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.doubled_terms import DoubledTerms
@@ -277,12 +278,21 @@ class DoctorListener(Listener):
         """A backward call has raised."""
         self._on_refused(error, args, frame)
 
-    def after(self, call: TorchCall, _opened: None) -> None:
+    def before(
+        self, func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]
+    ) -> torch.Tensor | None:
+        """What ``detach_`` is about to cut off its tensor: afterwards nothing tells of it."""
+        is_cut = func is torch.Tensor.detach_ and requires_grad(args[0])
+        return args[0].view_as(args[0]) if is_cut else None
+
+    def after(self, call: TorchCall, opened: torch.Tensor | None) -> None:
         """A call has returned that is heard in full, or was odd on the brief way."""
         # `apply` is one kind for all Functions: their classes may come and go.
         func = getattr(call.func, "__func__", call.func)
         kind = self._kinds.get(func) or self._new_kind(func)
         call.function = kind.name
+        if opened is not None:
+            self.cuts.add(call, reason_now(), [opened])
         if call.place not in kind.places:
             self.light, self.has_news = False, True
         if self.light and kind.is_brief and not self._changes(call):
