@@ -43,6 +43,12 @@ TOLD: dict[str, tuple[str, int, str]] = {
     "net = nn.Linear(4, 1)\n"
     "optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
     "train(net, optimizer, 3, before=large(optimizer, 2))": ("SGD", 3, "SGD with lr=3e+38"),
+    # A rate that is no number.
+    "net = nn.Linear(4, 1)\n"
+    "optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)\n"
+    "ramp = lambda step: (torch.tensor(float(step)) / 0).item()\n"
+    "plan = torch.optim.lr_scheduler.LambdaLR(optimizer, ramp)\n"
+    "train(net, optimizer, after=lambda step: plan.step())": ("SGD", 1, "SGD with lr=NaN"),
 }
 """Programs, the optimizer that is told, after which backward call, and a line of the evidence."""
 
@@ -59,7 +65,8 @@ def test_a_step_that_spoils_parameters_is_told(text: str, session: Session) -> N
     (finding,) = found(session, text)
     assert (finding.rule, finding.step) == ("GS106", call)
     assert finding.location is not None
-    assert finding.location.expression.startswith(f"torch.optim.{optimizer}(")
+    made = "lr_scheduler.LambdaLR" if "LambdaLR" in text else optimizer
+    assert finding.location.expression.startswith(f"torch.optim.{made}(")
     assert finding.subject in ("weight", "bias")
     assert line in "\n".join(finding.evidence)
 

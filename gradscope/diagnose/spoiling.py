@@ -25,6 +25,12 @@ _OVERFLOWS = Advice(
     "Lower the learning rate, clip the gradients (`torch.nn.utils.clip_grad_norm_`), and keep the "
     "parameters in float32.",
 )
+_NO_NUMBER = Advice(
+    "A step multiplies what it subtracts by the learning rate: whatever the gradients are, nothing "
+    "finite comes of it.",
+    "Look at what computes the rate, a schedule above all: 0/0 where a warm-up of 0 steps is "
+    "divided by, a power of a negative number.",
+)
 
 
 FEWEST_GROWTHS = 2
@@ -90,6 +96,9 @@ def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
     first = step.parameters[0]
     rounded = [setting for setting in step.settings if setting.is_zero]
     advice = _ROUNDED if any(one.name == "eps" for one in rounded) else _OVERFLOWS
+    is_no_number = any(one.name == "lr" and isinstance(one.value, str) for one in step.settings)
+    if is_no_number:
+        advice = _NO_NUMBER
     words = {"dtype": first.dtype, "largest": _LARGEST.get(first.dtype, "a finite number")}
     place = step.origin if step.made is None else step.made
     names = [parameter.name for parameter in step.parameters]
@@ -99,8 +108,11 @@ def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
     at = f" ({line})" if line is not None else ""
     return facts.finding(
         "error",
-        f"A step of {step.optimizer} makes NaN or infinity of finite parameters and gradients.",
-        location=facts.location(place),
+        f"The learning rate of {step.optimizer} is not a finite number."
+        if is_no_number
+        else f"A step of {step.optimizer} makes NaN or infinity of finite parameters and "
+        "gradients.",
+        location=facts.location(_schedule(facts) if is_no_number else place),
         subject=names[0],
         evidence=(
             f"{called}{at} after backward call {step.call} spoils "
@@ -114,6 +126,12 @@ def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
         step=step.call,
         nodes=facts.reaching(leaves),
     )
+
+
+def _schedule(facts: Facts) -> int | None:
+    """The only scheduler, which sets the rate; or the only optimizer."""
+    made = [one.origin for one in facts.seen.schedules] or list(facts.seen.optimizers)
+    return made[0] if len(made) == 1 else None
 
 
 def _counts(one: SpoiltParameter) -> str:

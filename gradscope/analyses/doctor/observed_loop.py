@@ -248,7 +248,7 @@ def spoiling_steps(
             case.origins.of_place(known.made),
             known.calls,
             tuple(spoilt),
-            tuple(Setting(*one) for one in known.settings),
+            tuple(Setting(name, number(value), zero) for name, value, zero in known.settings),
         )
 
 

@@ -7,7 +7,6 @@ nothing of graphs.
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -196,6 +195,6 @@ def _settings(optimizer: Any, tensor: torch.Tensor) -> Iterator[Setting]:
         value = group.get(name)
         if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
             value = value.item()
-        if isinstance(value, (int, float)) and value and math.isfinite(value):
+        if isinstance(value, (int, float)) and value:
             rounded = torch.tensor(float(value), dtype=torch.float64).to(tensor.dtype)
             yield name, float(value), not rounded.item()
