@@ -45,7 +45,7 @@ OFFERED = {
     "gradscope doc": ["plain,doctor"],
     "gradscope doctor --form": ["plain,--format"],
     "gradscope doctor --format sa": ["plain,sarif"],
-    "gradscope rule gs60": ["plain,GS601"],
+    "gradscope rule gs103": ["plain,GS103"],
     "gradscope doctor --ignore history": ["plain,history-cut"],
     "gradscope rule ": [f"plain,{code}" for code in RULES],
     "gradscope show ": ["plain,a.json", "plain,b.json.gz"],
@@ -91,7 +91,7 @@ def test_what_is_offered(folder: Path) -> None:
 def test_the_documented_line_installs_it_in_bash(folder: Path) -> None:
     (line,) = re.findall(r"^echo .*bashrc$", GUIDE, re.MULTILINE)
     press = (
-        "COMP_WORDS=(gradscope rule GS60); COMP_CWORD=2; "
+        "COMP_WORDS=(gradscope rule GS103); COMP_CWORD=2; "
         'completing=$(complete -p gradscope | sed -E "s/.* -F ([^ ]+) .*/\\1/"); '
         '"$completing" gradscope; echo "${COMPREPLY[@]}"'
     )
@@ -103,7 +103,7 @@ def test_the_documented_line_installs_it_in_bash(folder: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert (done.stdout, done.stderr) == ("GS601\n", "")
+    assert (done.stdout, done.stderr) == ("GS103\n", "")
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])

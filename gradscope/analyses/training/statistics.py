@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from gradscope.analyses.training.lost_dropout import LostDropout
-from gradscope.autograd.tensors import TensorTable, storage_of
+from gradscope.autograd.tensors import TensorRef, TensorTable, storage_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import parameters_in
@@ -92,7 +92,7 @@ class FrozenStatistics:
         self._recorder = recorder
         self._found = found
         self._switched = switched
-        self._stepped: set[int] = set()
+        self._stepped: dict[int, TensorRef] = {}
         self._steps = 0
         self.on_eval: Callable[[nn.Module], None] | None = None
         self._dropout = LostDropout(found)
@@ -173,15 +173,18 @@ class FrozenStatistics:
 
     def is_stepped(self, tensor: torch.Tensor) -> bool:
         """Whether a step has changed it."""
-        return id(tensor) in self._stepped
+        known = self._stepped.get(id(tensor))
+        return known is not None and known() is tensor
 
     def note_step(self, changed: Iterable[torch.Tensor], place: int) -> None:
         """A step of an optimizer has changed these."""
-        ids = set(map(id, changed))
+        by_id = {id(one): one for one in changed}
+        ids = by_id.keys()
         self._steps += 1
         self._dropout.note_step()
         if len(self._stepped) < MAX_KNOWN:
-            self._stepped |= ids
+            for number in ids - self._stepped.keys():
+                self._stepped[number] = TensorRef(by_id[number])
         # History was off in between: it has been evaluated, as eval mode is for.
         kept = [
             known
@@ -189,7 +192,7 @@ class FrozenStatistics:
             if known.learning and known.switched < self._switched() and _is_in_eval(known)
         ]
         # Who keeps a part of a model in eval mode trains the others in train mode.
-        if ids and kept and ids.issubset(set[int]().union(*(known.learning for known in kept))):
+        if ids and kept and ids <= set[int]().union(*(known.learning for known in kept)):
             self._found("eval kept", kept[0].place, other=place)
 
     def _switching(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -212,6 +215,8 @@ class FrozenStatistics:
     def _note_eval(self, module: nn.Module, place: int) -> None:
         """The program puts a module in eval mode."""
         known = self._in_eval.get(id(module))
+        # Python gives the id of what is gone to another: of what lives they are its own.
+        self._stepped = {number: one for number, one in self._stepped.items() if one() is not None}
         learning = frozenset(map(id, parameters_in(module)))
         if self.on_eval is not None:
             self.on_eval(module)
