@@ -42,7 +42,7 @@ from gradscope.recording.events import tensors_in
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.freed import MAX_NODES
 from gradscope.recording.handlers import BackwardHandler, BackwardHandlers
-from gradscope.recording.listener import IGNORED, IN_FULL, Listeners
+from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
@@ -155,53 +155,69 @@ class Recorder(Recording, TorchFunctionMode):
         # What is compiled or traced would otherwise record our frames, or our looking, with it.
         if is_compiling() or compiler._is_compiling_flag:
             return func(*args, **kwargs)
-        frame = sys._getframe(1)
-        if frame.f_code is HANDLER:
+        frame, listeners = sys._getframe(1), self.listeners
+        if frame.f_code is HANDLER and id(func) not in self._originals_of.torchs:
             func = self._originals_of.called(func, frame)
-        ask = self.listeners.route
-        route = IN_FULL if ask is None else ask(func, frame)
-        if route is IGNORED or is_traced():
+        glanced = listeners.glanced.get(func)
+        if glanced is None and (listeners.route is not None or func in BACKWARD_FUNCTIONS):
+            return self._heard(func, args, kwargs, frame)
+        if glanced is IGNORED or is_traced():
             return func(*args, **kwargs)
-        opened = self.listeners.unopened
-        if route is IN_FULL:
-            if func in BACKWARD_FUNCTIONS:
-                return self._backward(func, args, kwargs, frame)
-            if opened:
-                opened = self._before(func, args, kwargs)
-        before = sequence_number()
+        opened, first = listeners.unopened, sequence_number()
         try:
             out = func(*args, **kwargs)
         except Exception as error:
-            with self.aside():
-                call = TorchCall(func, args, kwargs, (before, before), None, frame, self.places)
-                self.failed = FailedCall.of(error, call, self.modules)
+            self._note_failed(error, func, args, kwargs, first, frame)
             raise
-        if not opened and route is IN_FULL:
-            try:
-                if self.remember_usual(func, kwargs, before, out, frame):
-                    self.failed = None
-                    return out
-            except Exception as error:
-                self.note_fault(error)
-                return out
-        made = (before, sequence_number())
-        if route is not IN_FULL:
-            # The short way of nearly all calls, where a listener says that it will do.  Nothing is
-            # there to be remembered of `contiguous()` of what is contiguous.
-            if made[0] == made[1] and args and out is args[0]:
-                return out
-            try:
-                place = self.listeners.all[0].briefly(route, args, kwargs, made, out, frame)
-            except Exception as error:
-                self.note_fault(error)
-                place = None
-            if place is not None:
-                self.failed = None
-                if made[0] != made[1]:
-                    self.spans.add(*made, place)
-                return out
+        try:
+            # The short way of nearly all calls: where a listener looks closely only now and then,
+            # and where there is none.
+            if glanced is not None:
+                is_done = listeners.briefly(glanced, args, kwargs, first, out, frame)
+            else:
+                is_done = self.remember_usual(func, kwargs, first, out, frame)
+        except Exception as error:
+            self.note_fault(error)
+            is_done = glanced is None
+        if is_done:
+            self.failed = None
+        else:
+            made = (first, sequence_number())
+            self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
+        return out
+
+    def _heard(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> Any:
+        """A call that somebody wants to hear of in full, or that starts a backward pass."""
+        ask = self.listeners.route
+        if (ask is not None and ask(func, frame) is IGNORED) or is_traced():
+            return func(*args, **kwargs)
+        if func in BACKWARD_FUNCTIONS:
+            return self._backward(func, args, kwargs, frame)
+        opened = self._before(func, args, kwargs)
+        first = sequence_number()
+        try:
+            out = func(*args, **kwargs)
+        except Exception as error:
+            self._note_failed(error, func, args, kwargs, first, frame)
+            raise
+        made = (first, sequence_number())
         self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         return out
+
+    def _note_failed(
+        self,
+        error: Exception,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        first: int,
+        frame: FrameType,
+    ) -> None:
+        with self.aside():
+            call = TorchCall(func, args, kwargs, (first, first), None, frame, self.places)
+            self.failed = FailedCall.of(error, call, self.modules)
 
     def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         try:

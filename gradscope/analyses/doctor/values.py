@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,13 +17,14 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
-from gradscope.autograd.elements import is_ordinary, readable
+from gradscope.autograd.elements import is_ordinary, is_usual, readable
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.summary import reducible
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
+    address_of,
     grad_fn_of,
     is_functorch_wrapped,
     requires_grad,
@@ -52,7 +53,8 @@ PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
 """Functions whose results are finite where their operands are, but for infinities put in on
 purpose; they are looked at only on the way of a NaN."""
 
-_MATRIX_PRODUCTS = frozenset(["linear", "matmul", "bmm"])
+_FILLING = frozenset(["linear", "matmul", "bmm", "layer_norm", "softmax"])
+"""Functions of which an operand that is not finite fills a row or a column of the result."""
 
 MANY = 16_384
 """Elements from which on a glance reads a part of what a product of matrices makes, a layer norm or
@@ -70,6 +72,8 @@ _OPERANDS = frozenset(
 
 _UPDATING = frozenset(["batch_norm", "instance_norm"])
 """Functions whose second and third operand are statistics, which they update when they train."""
+
+_record: Callable[[bool], None] = torch._C._set_grad_enabled  # type: ignore[attr-defined]
 
 _WIDE = (torch.float32, torch.float64)
 
@@ -123,14 +127,28 @@ class NonFiniteValues:
         CPU.  Nothing else is noted here."""
         if type(out) is not torch.Tensor or out.dtype not in _WIDE or not requires_grad(out):
             return False
-        if not out.is_cpu or is_functorch_wrapped(out) or not is_ordinary(out):
+        if not out.is_cpu or is_functorch_wrapped(out):
             return False
-        is_large = out.numel() >= MANY
-        still, step = out.detach(), _step(out, function, args, kwargs) if is_large else 1
-        if step > 1:
-            still = still.as_strided(((out.numel() - 1) // step + 1,), (step,))
-        # NaN and infinity survive a sum, which is some twenty times as fast as `isfinite().all()`.
-        if not math.isfinite(still.sum().item()):
+        step, records = 1, torch.is_grad_enabled()
+        try:
+            if function in _FILLING and out.numel() >= MANY and is_usual(out) and address_of(out):
+                step = _step(out, function, args, kwargs)
+            if step == 1 and not is_ordinary(out):
+                return False
+            # NaN and infinity survive a sum, which is some twenty times as fast as
+            # `isfinite().all()`; and a product, which is faster where it is asked for.
+            _record(False)
+            if step == 1:
+                total = out.sum().item()
+            else:
+                # Torch refuses if a part of it is not there.
+                part = out.as_strided(((out.numel() - 1) // step + 1,), (step,))
+                total = part.dot(part).item()
+        except RuntimeError:
+            return False
+        finally:
+            _record(records)
+        if not math.isfinite(total):
             return False
         # Who looks for the way of a NaN goes on through what was read in part.
         if step == 1 and len(self._fine) < MAX_FINE:
@@ -293,17 +311,19 @@ def _step(
     out: torch.Tensor, function: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> int:
     """Every which element of a large result meets all that an operand could have filled."""
-    rows, columns = out.numel() // out.shape[-1], out.shape[-1]
-    if function in _MATRIX_PRODUCTS and len(args) > 1 and args[0].dim() > 1 < args[1].dim():
-        # Of several matrices each has columns of its own.
-        rows = rows if args[1].dim() == 2 else out.shape[-2]
-    elif function == "softmax":
-        if (args[1] if len(args) > 1 else kwargs.get("dim")) not in (-1, out.dim() - 1):
-            return 1
-    elif function != "layer_norm":
-        return 1
     if not out.is_contiguous():
         return 1
+    shape = out.shape
+    columns = shape[-1]
+    rows = out.numel() // columns
+    if function == "softmax":
+        if (args[1] if len(args) > 1 else kwargs.get("dim")) not in (-1, len(shape) - 1):
+            return 1
+    elif function != "layer_norm":
+        if len(args) < 2 or args[0].dim() < 2 or args[1].dim() < 2:
+            return 1
+        # Of several matrices each has columns of its own.
+        rows = rows if args[1].dim() == 2 else shape[-2]
     return _coprime(min(rows, columns), columns)
 
 
