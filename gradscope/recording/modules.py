@@ -24,7 +24,7 @@ from torch import compiler, nn
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import TensorTable
 from gradscope.recording.compiler import is_compiling
-from gradscope.recording.module_calls import ModuleCalls, Original
+from gradscope.recording.stand_in import Original, module_calls
 from gradscope.recording.wrappers import plain_path
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
@@ -82,7 +82,7 @@ class ModuleTracker:
         self._changes = array("q")
         self._changed_to = array("q")
         self._thread = 0
-        self._calls = ModuleCalls(self._noting)
+        self._calls = module_calls(self._noting)
         self._parameters: TensorTable[str] = TensorTable(MAX_PARAMETERS)
         self._is_library: dict[type, bool] = {}
         self._aside = aside
@@ -172,22 +172,22 @@ class ModuleTracker:
                 return original(module, *args, **kwargs)
             # Numbers go on counting when the oldest calls are forgotten.
             call = self._first_call + len(places)
-            places.append(place)
-            parents.append(stack[-1] if stack else OUTSIDE)
-            stack.append(call)
-            running.append(module)
-            # The next node will get this number: it and those after it belong to this call.
-            changes.append(_sequence())
-            changed_to.append(call)
-            if len(places) > MAX_CALLS:
-                self.keep_last(MAX_CALLS // 2)
             try:
+                places.append(place)
+                parents.append(stack[-1] if stack else OUTSIDE)
+                stack.append(call)
+                running.append(module)
+                # The next node will get this number: it and those after it belong to this call.
+                changes.append(_sequence())
+                changed_to.append(call)
+                if len(places) > MAX_CALLS:
+                    self.keep_last(MAX_CALLS // 2)
                 return original(module, *args, **kwargs)
             finally:
                 # What was under way at a stop has left already.
                 if stack and stack[-1] == call:
                     stack.pop()
-                    running.pop()
+                    del running[len(stack) :]
                     changes.append(_sequence())
                     changed_to.append(stack[-1] if stack else OUTSIDE)
 

@@ -18,8 +18,8 @@ from gradscope.autograd.isolation import put_under, take_out
 from gradscope.model.explanation import Explanation
 from gradscope.model.report import Report
 from gradscope.model.request import Study
-from gradscope.recording.module_calls import ModuleCalls, Original
 from gradscope.recording.recorder import Recorder
+from gradscope.recording.stand_in import Original, module_calls
 from gradscope.running.block import WatchedBlock
 
 
@@ -37,7 +37,7 @@ class OneCall:
         self._done = done
         self._thread = threading.get_ident()
         self._is_own = Recorder.active is None
-        self._next = ModuleCalls(self._taking_away)
+        self._next = module_calls(self._taking_away)
         # Our own frame: to hold one of the program's would keep its batch alive.
         self._block = WatchedBlock(
             Examination(
