@@ -171,7 +171,7 @@ class Recorder(Recording, TorchFunctionMode):
         try:
             out = func(*args, **kwargs)
         except Exception as error:
-            self._note_failed(error, func, args, kwargs, first, frame)
+            self.note_failed(error, func, args, kwargs, first, frame)
             raise
         try:
             # The short way of nearly all calls: where a listener looks closely only now and then,
@@ -187,7 +187,7 @@ class Recorder(Recording, TorchFunctionMode):
             self.failed = None
         else:
             made = (first, sequence_number())
-            self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
+            self.note_call(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         return out
 
     def _heard(
@@ -204,13 +204,13 @@ class Recorder(Recording, TorchFunctionMode):
         try:
             out = func(*args, **kwargs)
         except Exception as error:
-            self._note_failed(error, func, args, kwargs, first, frame)
+            self.note_failed(error, func, args, kwargs, first, frame)
             raise
         made = (first, sequence_number())
-        self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
+        self.note_call(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         return out
 
-    def _note_failed(
+    def note_failed(
         self,
         error: Exception,
         func: Any,
@@ -219,6 +219,7 @@ class Recorder(Recording, TorchFunctionMode):
         first: int,
         frame: FrameType,
     ) -> None:
+        """A call has raised."""
         with self.aside():
             call = TorchCall(func, args, kwargs, (first, first), None, frame, self.places)
             self.failed = FailedCall.of(error, call, self.modules)
@@ -242,7 +243,7 @@ class Recorder(Recording, TorchFunctionMode):
         try:
             out = original(*args, **kwargs)
             made = (before, sequence_number())
-            self._note(TorchCall(original, args, kwargs, made, out, frame, self.places), opened)
+            self.note_call(TorchCall(original, args, kwargs, made, out, frame, self.places), opened)
         finally:
             self.functions.pop()
         return out
@@ -330,7 +331,8 @@ class Recorder(Recording, TorchFunctionMode):
 
     # ------------------------------------------------------------------ what is remembered
 
-    def _note(self, call: TorchCall, opened: Sequence[Any]) -> None:
+    def note_call(self, call: TorchCall, opened: Sequence[Any]) -> None:
+        """A call has returned, of which the listeners are to hear in full."""
         self.failed = None
         # Whatever is wrong with our looking, the program's call itself has succeeded.  Written out
         # instead of `aside`, because it is done for every call.

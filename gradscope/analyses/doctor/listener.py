@@ -26,6 +26,7 @@ from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_fractions import LostFractions
 from gradscope.analyses.doctor.lost_terms import LostTerms
+from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.paddings import Paddings
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
@@ -139,6 +140,7 @@ class DoctorListener(Listener):
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         self.briefly = glancing(recorder, self.values_seen)  # type: ignore[method-assign]
+        self._modules = ModuleGlances(recorder, self.briefly)
         self._on_refused = on_refused
         self._kinds: dict[Any, Kind] = {}
 
@@ -151,9 +153,11 @@ class DoctorListener(Listener):
         self.alterations.start(self.recorder.places)
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
+        self.recorder.modules.run = self._modules.run
 
     def stop(self) -> None:
         """Leave nothing behind."""
+        self.recorder.modules.run = None
         self.parameters.stop()
         self.switches.stop()
         self.alterations.stop()
@@ -220,6 +224,8 @@ class DoctorListener(Listener):
         func = getattr(call.func, "__func__", call.func)
         kind = self._kinds.get(func) or self._new_kind(func)
         call.function = kind.name
+        self._modules.heard += 1
+        self._modules.last = func, kind, id(call.out)
         if call.place not in kind.places:
             self._lighten(False)
             self.has_news = True
