@@ -57,11 +57,15 @@ purpose; they are looked at only on the way of a NaN."""
 _FILLING = frozenset(["linear", "matmul", "bmm", "layer_norm", "softmax"])
 """Functions of which an operand that is not finite fills a row or a column of the result."""
 
+_MIXING = frozenset(["add", "sub", "matmul", "bmm"])
+"""Functions of two tensors that are finite where both are, unless numbers grow too large."""
+
 MANY = 16_384
 """Elements from which on a glance reads a part of what a product of matrices makes, a layer norm or
 a softmax: NaN or infinity in an operand fills a row or a column of it, and so do scores that are
-all masked.  Numbers that grow too large for
-the dtype may do so in one element; the next such function then fills a row of its own."""
+all masked.  Numbers that grow too large for the dtype may do so in one element; the next such
+function then fills a row of its own.  What mixes two results is not read, where the one before it
+was."""
 
 _OPERANDS = frozenset(
     [
@@ -120,6 +124,7 @@ class NonFiniteValues:
     # Kept instead of computed, because every torch call of a step asks.
     is_clean: bool = True
     """Whether nothing is known that is not finite."""
+    _has_read: bool = False
 
     def is_fine(
         self, out: Any, sequence: int, function: str, args: Any, kwargs: Mapping[str, Any]
@@ -132,6 +137,10 @@ class NonFiniteValues:
             return False
         step, records = 1, torch.is_grad_enabled()
         try:
+            if function in _MIXING and self._has_read and not kwargs and _mixes(out, args):
+                # The next one is read, and tells of this one where it finds something.
+                self._has_read = False
+                return True
             if function in _FILLING and out.numel() >= MANY and is_usual(out) and address_of(out):
                 step = _step(out, function, args, kwargs)
             if step == 1 and not is_ordinary(out):
@@ -150,6 +159,7 @@ class NonFiniteValues:
             return False
         finally:
             _record(records)
+        self._has_read = True
         if not math.isfinite(total):
             return False
         # Who looks for the way of a NaN goes on through what was read in part.
@@ -307,6 +317,21 @@ class NonFiniteValues:
             if known is not None:
                 return known
         return None
+
+
+def _mixes(out: torch.Tensor, args: tuple[Any, ...]) -> bool:
+    """Whether a large result is made of two others that were heard of, and of no leaf and no data,
+    which may hold anything."""
+    if len(args) != 2 or out.numel() < MANY:
+        return False
+    one, other = args
+    return (
+        type(one) is type(other) is torch.Tensor
+        and one.requires_grad
+        and other.requires_grad
+        and not one.is_leaf
+        and not other.is_leaf
+    )
 
 
 def _step(
