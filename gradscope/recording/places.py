@@ -7,6 +7,7 @@ expressions.
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
@@ -82,11 +83,8 @@ class Places:
         key = (id(frame.f_code), frame.f_lasti)
         number = self.numbers.get(key)
         if number is None:
-            # The site first: a signal handler of the program may raise between the two.  It keeps
-            # the code object, because an id is only good while its object lives.
-            number = len(self._sites)
-            self._sites.append(Site(frame.f_code, frame.f_lasti))
-            self.numbers[key] = number
+            site = Site(frame.f_code, _call_at(frame.f_code, frame.f_lasti))
+            number = self.numbers[key] = self.number_of_site(site)
         return number
 
     def number_around(self, frame: FrameType | None) -> int:
@@ -113,6 +111,8 @@ class Places:
         """The number of a place, whether a frame has stood there or not."""
         number = self.numbers.get((id(site.code), site.lasti))
         if number is None:
+            # The site first: a signal handler of the program may raise between the two.  It keeps
+            # the code object, because an id is only good while its object lives.
             number = len(self._sites)
             self._sites.append(site)
             self.numbers[id(site.code), site.lasti] = number
@@ -159,6 +159,17 @@ class Places:
         """Where the program is now, seen from a frame."""
         user = self.user_frame(frame)
         return None if user is None else self._sites[self.number(user)]
+
+
+_PRECALL = dis.opmap.get("PRECALL", -1)
+
+
+def _call_at(code: CodeType, lasti: int) -> int:
+    """The instruction that makes a call: python 3.11 has two, and stands at the other one as soon
+    as it has learned what is called there."""
+    if _PRECALL < 0 or lasti < 0 or code.co_code[lasti] != _PRECALL:
+        return lasti
+    return lasti + 4  # beyond itself and its cache
 
 
 def _is_compiled(code: CodeType) -> bool:

@@ -17,7 +17,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
-from gradscope.autograd.elements import is_ordinary, is_usual, readable
+from gradscope.autograd.elements import is_ordinary, readable
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.summary import reducible
@@ -131,22 +131,24 @@ class NonFiniteValues:
     ) -> bool:
         """Whether the result of this node is known to be finite at once: an ordinary tensor on the
         CPU.  Nothing else is noted here."""
-        if type(out) is not torch.Tensor or out.dtype not in _WIDE or not requires_grad(out):
-            return False
-        if not out.is_cpu or is_functorch_wrapped(out):
+        if type(out) is not torch.Tensor or out.dtype not in _WIDE or not out.is_cpu:
             return False
         step, records = 1, torch.is_grad_enabled()
         try:
-            if function in _MIXING and self._has_read and not kwargs and _mixes(out, args):
-                # The next one is read, and tells of this one where it finds something.
-                self._has_read = False
-                return True
-            if function in _FILLING and out.numel() >= MANY and is_usual(out) and address_of(out):
-                step = _step(out, function, args, kwargs)
+            if is_functorch_wrapped(out) or not out.requires_grad:
+                return False
+            if out.layout is torch.strided and out.numel() >= MANY:
+                if self._has_read and function in _MIXING and not kwargs and _mixes(args):
+                    # The next one is read, and tells of this one where it finds something.
+                    self._has_read = False
+                    return True
+                if function in _FILLING and address_of(out):
+                    step = _step(out, function, args, kwargs)
             if step == 1 and not is_ordinary(out):
                 return False
             # NaN and infinity survive a sum, which is some twenty times as fast as
-            # `isfinite().all()`; and a product, which is faster where it is asked for.
+            # `isfinite().all()`; and a product, which is faster where a part is read.  A square
+            # may be infinite where a number is not: then the elements are counted.
             _record(False)
             if step == 1:
                 total = out.sum().item()
@@ -319,10 +321,10 @@ class NonFiniteValues:
         return None
 
 
-def _mixes(out: torch.Tensor, args: tuple[Any, ...]) -> bool:
-    """Whether a large result is made of two others that were heard of, and of no leaf and no data,
-    which may hold anything."""
-    if len(args) != 2 or out.numel() < MANY:
+def _mixes(args: tuple[Any, ...]) -> bool:
+    """Whether a call takes two results, both of which were heard of, and no leaf and no data, which
+    may hold anything."""
+    if len(args) != 2:
         return False
     one, other = args
     return (
@@ -338,7 +340,7 @@ def _step(
     out: torch.Tensor, function: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> int:
     """Every which element of a large result meets all that an operand could have filled."""
-    if not out.is_contiguous():
+    if out.is_nested or not out.is_contiguous():
         return 1
     shape = out.shape
     columns = shape[-1]
