@@ -208,6 +208,27 @@ for step in range(1, 50):
     "one result of many that is too large": Late(
         wide("x[77, 5] *= 1e38 if step == 17 else 1"), *("GS101", 17, "net(x)", "AddmmBackward0")
     ),
+    **{
+        f"two large results in {made}": Late(
+            wide().replace(
+                "loss = net(x).pow(2).mean()",
+                f"y = net(x) * ({size} if step == 17 else 1.0); loss = ({made}).mean()",
+            ),
+            *("GS101", 17, made, op),
+        )
+        for made, size, op in (
+            ("y + y", 2e38, "AddBackward0"),
+            ("y - y.neg()", 2e38, "SubBackward0"),
+            ("y @ y.T", 1e20, "MmBackward0"),
+        )
+    },
+    "a layer that was given a hook": Late(
+        training(
+            "loss = out.mean()",
+            data="if step == 21: net[2].register_forward_hook(lambda *_: _[2] / (step != 37))",
+        ),
+        *("GS101", 37, "_[2] / (step != 37)", "DivBackward0"),
+    ),
     "one number of more columns than rows": Late(
         low("x[77, 5] *= step != 17; x = x / x"), *("GS105", 17, "x / x", "AddmmBackward0")
     ),
@@ -298,6 +319,13 @@ def numbers(report: Report, thorough: Report) -> list[tuple[GradientInfo, Gradie
         pairs += zip(*rows, strict=True)
     found = [(brief.gradients[one], full.gradients[other]) for one, other in pairs]
     return [(one, other) for one, other in found if not one.is_unread]
+
+
+def test_a_late_call_of_a_layer_that_fails_is_told_with_what_came_to_it(session: Session) -> None:
+    text = training("loss = out.mean()", data="x = x[:, :4 - (step == 37)]")
+    (finding,) = examined(session, text).findings
+    assert finding.evidence[1] == "0 Linear(4→8) got [16, 3], weight [8, 4], bias [8]"
+    assert examined(session, text, "--thorough").findings == (finding,)
 
 
 def test_an_overflow_that_was_not_seen_is_said_and_not_guessed(session: Session) -> None:
@@ -422,6 +450,12 @@ def test_the_first_calls_are_all_looked_at_in_full(session: Session) -> None:
     path = str(session.write(HEALTHY["two networks"]))
     done = session.cli("doctor", path, "--steps", "6", "-q")
     assert done.out.startswith("no findings · 6 backward calls watched · stopped as asked")
+
+
+def test_a_call_that_python_has_learned_is_at_no_new_place(session: Session) -> None:
+    # Python 3.11 stands at another instruction from the eighth time on.
+    text = training("loss = (out.t() * len(x)).mean()").replace("61", "13")
+    assert seen(examined(session, text)).glanced == 12 - 6 - 1
 
 
 def test_a_long_training_comes_to_the_same_bits(session: Session) -> None:

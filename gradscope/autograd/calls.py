@@ -6,6 +6,7 @@ under different names.  Knows nothing of graphs or Reports.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +51,7 @@ class BackwardCall:
         detail of ``torch.func``."""
         try:
             # By signature, for the program may give any of these by its place or by its name.
-            bound = inspect.signature(function).bind(*args, **kwargs)
+            bound = _signature(function).bind(*args, **kwargs)
         except TypeError:
             return None
         bound.apply_defaults()
@@ -150,6 +151,10 @@ def own_grad(
         return torch.autograd.grad(
             starts, ends, list(gradients), retain_graph, create_graph, allow_unused=True
         )
+
+
+_signature = functools.cache(inspect.signature)
+"""Of the three functions of torch, each once."""
 
 
 def _differentiable(root: object) -> bool:

@@ -56,7 +56,7 @@ class CompilerOff:
         _set_compiler(self._before)
 
 
-_dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 _pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
 
 
@@ -65,13 +65,13 @@ def functions_off() -> AbstractContextManager[Any]:
     nor a profiler that the program has started."""
     # Nearly always there is nobody else.  Written out, as `is_heard`: every result that is read
     # comes by here.
-    is_heard = profiler._is_profiler_enabled or _dispatch_modes()
+    is_heard = profiler._is_profiler_enabled or dispatch_modes()
     return _Unnoticed() if is_heard else torch._C.DisableTorchFunction()
 
 
 def is_heard() -> bool:
     """Whether a profiler or a dispatch mode would notice what we compute."""
-    return profiler._is_profiler_enabled or _dispatch_modes() > 0
+    return profiler._is_profiler_enabled or dispatch_modes() > 0
 
 
 functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchFunction
@@ -150,7 +150,7 @@ class _Unnoticed:
 
     def __enter__(self) -> None:
         self._off = torch._C.DisableTorchFunction()
-        self._dispatch = _disable_current_modes() if _dispatch_modes() else nullcontext()
+        self._dispatch = _disable_current_modes() if dispatch_modes() else nullcontext()
         self._off.__enter__()
         self._dispatch.__enter__()
         self._is_profiled = profiler._is_profiler_enabled

@@ -22,9 +22,13 @@ _TORCH = str(Path(torch.__file__).parent) + "/"
 
 
 class Originals:
-    """Looks functions up, each once."""
+    """Looks functions up, each once.
+
+    ``torchs`` are the ids of those that were met and are torch's own.
+    """
 
     def __init__(self) -> None:
+        self.torchs: set[int] = set()
         self._known: dict[int, tuple[Any, bool]] = {}
         self._by_code: dict[CodeType, Any] = {one.__code__: one for one in BACKWARD_FUNCTIONS}
 
@@ -50,6 +54,8 @@ class Originals:
         known = self._known.get(id(func))
         if known is None:
             known = self._known[id(func)] = (func, _is_torchs(func))
+            if known[1]:
+                self.torchs.add(id(func))
         return func if known[1] else self._original(frame.f_back)
 
     def _original(self, frame: FrameType) -> Any:

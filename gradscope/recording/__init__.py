@@ -13,8 +13,8 @@ Who made a node
     bounds the nodes it made, including the inner nodes of composite operations.  The program
     counter of the first frame outside torch gives line and columns, hence the exact expression; the
     syntax tree gives the variable it was assigned to.  ``autograd.Function.apply`` bypasses the
-    mode and is wrapped.  Custom modules and their calls are kept by global forward hooks, as a list
-    of (sequence number, call) changes: time alone tells the call of any node.
+    mode and is wrapped.  The calls of modules are kept by a wrapper around the one method that all
+    go through, as a list of (sequence number, call) changes: time alone tells the call of any node.
 
     Nothing of the graph is held but the values of small tensors, so the program's memory stays its
     own, and a result is gone when the program lets go of it.  What is known of a tensor is in a

@@ -21,13 +21,19 @@ IGNORED: Final = False
 """A route: the call tells nothing, and is made without anyone looking."""
 
 IN_FULL: Final = True
-"""A route: the call is heard by :meth:`Listener.before` and :meth:`Listener.after`.  Whatever else
-:meth:`Listener.route` returns asks for :meth:`Listener.briefly` and is handed to it; a call that
-starts a backward pass is never heard so."""
+"""A route: the call is heard by :meth:`Listener.before` and :meth:`Listener.after`."""
 
 
 class Listener:
-    """Hears nothing, as it stands; a subclass overrides what it wants to hear."""
+    """Hears nothing, as it stands; a subclass overrides what it wants to hear.
+
+    ``glanced`` are the functions whose calls need no :meth:`route` as long as nobody else listens,
+    none of which starts a backward pass: what is kept there is handed to :meth:`briefly`; of one
+    that is :data:`IGNORED` nobody hears.
+    """
+
+    def __init__(self) -> None:
+        self.glanced: dict[Any, Any] = {}
 
     def start(self) -> None:
         """The recorder has begun to watch: install what else is needed."""
@@ -54,25 +60,24 @@ class Listener:
 
     def briefly(
         self,
-        route: Any,
+        kind: Any,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        made: tuple[int, int],
+        first: int,
         out: Any,
         frame: FrameType,
-    ) -> int | None:
-        """A call on the brief way has returned.
+    ) -> bool | None:
+        """A call of a function that is ``glanced`` at has returned.
 
         Args:
-            route: what :meth:`route` gave.
+            kind: what is kept there.
             args, kwargs: what it was given.
-            made: the sequence numbers before and after it; they are equal where it made no node.
+            first: the sequence number before it; where it made a node there is another one now.
             out: its result.
             frame: who called.
 
         Returns:
-            the number of its place, when that is all there is to remember; None asks for
-            :meth:`after`.
+            whether all is remembered that there is; else :meth:`after` is to hear of it.
         """
 
     def woken(self) -> None:
@@ -94,11 +99,14 @@ class Listeners:
     """All who listen to one recorder.
 
     ``route`` is asked before each call, and None where nobody listens.  ``unopened`` is what
-    :meth:`before` gives where nobody wants to hear of a call before it is made.
+    :meth:`before` gives where nobody wants to hear of a call before it is made.  ``glanced`` are
+    the functions of which a listener that is alone hears ``briefly``.
     """
 
     def __init__(self) -> None:
         self.all: tuple[Listener, ...] = ()
+        self.glanced: dict[Any, Any] = {}
+        self.briefly = Listener().briefly
         self.route: Callable[[Any, FrameType], Any] | None = None
         self.unopened: tuple[None, ...] = ()
         self._prepares = False
@@ -126,6 +134,8 @@ class Listeners:
         # One alone says how closely; several would each have to know what the others need.
         several = self._route_for_all if listeners else None
         self.route = listeners[0].route if len(listeners) == 1 else several
+        alone = listeners[0] if len(listeners) == 1 else Listener()
+        self.glanced, self.briefly = alone.glanced, alone.briefly
 
     def start(self) -> None:
         """The recorder has begun to watch."""
@@ -140,7 +150,7 @@ class Listeners:
             listener.stop()
         # Whoever stops in the middle of a call is put back by torch when that is over, and hears
         # of further ones.
-        self.route = lambda *_: IGNORED
+        self.glanced, self.route = {}, lambda *_: IGNORED
 
     def end(self) -> None:
         """What was asked is answered."""

@@ -1,9 +1,9 @@
 """Which ``nn.Module`` call each autograd node was made in.
 
-Global forward hooks keep a stack of module calls; every change of the stack is written down beside
-the sequence number that the next node will get.  Time alone then tells the call of any node, also
-of nodes that no recorded torch call explains.  Knows nothing of expressions, gradients or the
-Report.
+A wrapper around the one method that all calls of modules go through keeps a stack of them; every
+change of the stack is written down beside the sequence number that the next node will get.  Time
+alone then tells the call of any node, also of nodes that no recorded torch call explains.  Knows
+nothing of expressions, gradients or the Report.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from typing import Any
 import msgspec
 import torch
 from torch import compiler, nn
-from torch.nn.modules import module as module_hooks
 
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import TensorTable
 from gradscope.recording.compiler import is_compiling
-from gradscope.recording.quiet_hooks import quiet, remove
+from gradscope.recording.stand_in import Original, module_calls
 from gradscope.recording.wrappers import plain_path
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
@@ -35,6 +34,9 @@ MAX_PARAMETERS = 1_000_000
 
 MAX_CALLS = 1_000_000
 """Module calls remembered; older ones are forgotten by halves."""
+
+Run = Callable[[Original, nn.Module, tuple[Any, ...], dict[str, Any]], Any]
+"""Makes the call of a module: torch's own function, the module, and what it is given."""
 
 OUTSIDE = -1
 """The call of a node that was made outside every module."""
@@ -65,7 +67,7 @@ class ModuleTracker:
     """Records the module calls of one thread while started.
 
     ``roots`` are the modules called while no other was running, ``strays`` those that were called
-    in another one without being registered in it.
+    in another one without being registered in it.  ``run`` makes the calls, where there is one.
 
     Args:
         aside: goes around what is done in the middle of the program.
@@ -74,6 +76,7 @@ class ModuleTracker:
     def __init__(self, aside: Callable[[], Aside]) -> None:
         self.roots: list[RootModule] = []
         self.strays: list[tuple[weakref.ref[nn.Module], ModulePath]] = []
+        self.run: Run | None = None
         self._places: dict[int, tuple[weakref.ref[nn.Module], ModulePath]] = {}
         self._stack: list[int] = []
         self._running: list[nn.Module] = []
@@ -82,8 +85,8 @@ class ModuleTracker:
         self._call_places: list[ModulePath] = []
         self._changes = array("q")
         self._changed_to = array("q")
-        self._thread = get_ident()
-        self._handles: list[Any] = []
+        self._thread = 0
+        self._calls = module_calls(self._noting)
         self._parameters: TensorTable[tuple[int, str]] = TensorTable(MAX_PARAMETERS)
         self._is_library: dict[type, bool] = {}
         self._aside = aside
@@ -97,18 +100,14 @@ class ModuleTracker:
         return self._parameters.get(tensor) or (-1, "")
 
     def start(self) -> None:
-        """Install the global hooks; calls of other threads are not recorded."""
+        """Begin to watch; calls of other threads are not recorded."""
         self._thread = get_ident()
-        self._handles = [
-            module_hooks.register_module_forward_pre_hook(self._enter),
-            # A forward that raises is to leave the stack, too.
-            module_hooks.register_module_forward_hook(self._leave, always_call=True),
-        ]
-        quiet(self._handles)
+        self._calls.start()
 
     def stop(self) -> None:
-        """Remove the hooks; what was recorded stays."""
-        remove(self._handles)
+        """Watch no longer; what was recorded stays."""
+        self._calls.stop()
+        self._thread = 0
         # What is under way would otherwise be around whatever is called after the next start.
         self._stack.clear()
         self._running.clear()
@@ -166,40 +165,51 @@ class ModuleTracker:
             if module is not None:
                 yield module, place
 
-    def _enter(self, module: nn.Module, _inputs: object) -> None:
-        # What is compiled would otherwise hold a call of ours.
-        if is_compiling() or compiler._is_compiling_flag or get_ident() != self._thread:
-            return
-        known = self._places.get(id(module))
-        place = known[1] if known is not None and known[0]() is module else None
-        if place is None:
-            # Its parameters are asked for their names.
-            with self._aside():
-                place = self._place_of(module)
-        if place is None:
-            return
-        # Numbers go on counting when the oldest calls are forgotten.
-        stack, places = self._stack, self._call_places
-        call = self._first_call + len(places)
-        places.append(place)
-        self._parents.append(stack[-1] if stack else OUTSIDE)
-        stack.append(call)
-        self._running.append(module)
-        # The next node will get this number: it and those after it belong to this call.
-        self._changes.append(_sequence())
-        self._changed_to.append(call)
-        if len(places) > MAX_CALLS:
-            self.keep_last(MAX_CALLS // 2)
+    def _noting(self, original: Original) -> Original:
+        # Taken once: every call of a module comes by here.
+        known, stack, running, places = self._places, self._stack, self._running, self._call_places
+        changes, changed_to, parents = self._changes, self._changed_to, self._parents
 
-    def _leave(self, module: nn.Module, _inputs: object, _output: object) -> None:
-        if is_compiling() or compiler._is_compiling_flag or get_ident() != self._thread:
-            return
-        # A module whose forward was entered before recording began leaves without having entered.
-        if self._running and self._running[-1] is module:
-            self._stack.pop()
-            self._running.pop()
-            self._changes.append(_sequence())
-            self._changed_to.append(self._stack[-1] if self._stack else OUTSIDE)
+        def _call_impl(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+            # What is compiled would otherwise hold a call of ours.
+            if is_compiling() or compiler._is_compiling_flag or get_ident() != self._thread:
+                return original(module, *args, **kwargs)
+            entry = known.get(id(module))
+            place = entry[1] if entry is not None and entry[0]() is module else self._met(module)
+            if place is None:
+                return original(module, *args, **kwargs)
+            # Numbers go on counting when the oldest calls are forgotten.
+            call = self._first_call + len(places)
+            try:
+                places.append(place)
+                parents.append(stack[-1] if stack else OUTSIDE)
+                stack.append(call)
+                running.append(module)
+                # The next node will get this number: it and those after it belong to this call.
+                changes.append(_sequence())
+                changed_to.append(call)
+                if len(places) > MAX_CALLS:
+                    self.keep_last(MAX_CALLS // 2)
+                run = self.run
+                if run is None:
+                    return original(module, *args, **kwargs)
+                return run(original, module, args, kwargs)
+            finally:
+                # What was under way at a stop has left already.
+                if stack and stack[-1] == call:
+                    stack.pop()
+                    del running[len(stack) :]
+                    changes.append(_sequence())
+                    changed_to.append(stack[-1] if stack else OUTSIDE)
+
+        return _call_impl
+
+    def _met(self, module: nn.Module) -> ModulePath | None:
+        place = None
+        # Its parameters are asked for their names.
+        with self._aside():
+            place = self._place_of(module)
+        return place
 
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""

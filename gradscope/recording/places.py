@@ -7,6 +7,7 @@ expressions.
 
 from __future__ import annotations
 
+import dis
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
@@ -36,15 +37,16 @@ class Places:
 
     def __init__(self) -> None:
         self._sites: list[Site] = []
-        self._numbers: dict[tuple[int, int], int] = {}
+        self.numbers: dict[tuple[int, int], int] = {}
+        """By the id of a code and the instruction in it, for who asks at every torch call."""
         self._foreign: dict[int, tuple[CodeType, bool]] = {}
-        self._skipped: set[int] = set()
+        self.skipped: set[int] = set()
         """The ids of the codes in it that are foreign."""
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """The first frame of the program's own, from ``frame`` outwards."""
         # The lookup of :meth:`is_foreign` is written out: every torch call goes by here.
-        skipped = self._skipped
+        skipped = self.skipped
         while frame is not None:
             code = frame.f_code
             if id(code) not in skipped and not self.is_foreign(code):
@@ -73,30 +75,27 @@ class Places:
             # The code object is kept with the answer: an id is only good while its object lives.
             known = self._foreign[id(code)] = (code, foreign)
             if foreign:
-                self._skipped.add(id(code))
+                self.skipped.add(id(code))
         return known[1]
 
     def number(self, frame: FrameType) -> int:
         """The number of the place where a frame of the program stands."""
         key = (id(frame.f_code), frame.f_lasti)
-        number = self._numbers.get(key)
+        number = self.numbers.get(key)
         if number is None:
-            # The site first: a signal handler of the program may raise between the two.  It keeps
-            # the code object, because an id is only good while its object lives.
-            number = len(self._sites)
-            self._sites.append(Site(frame.f_code, frame.f_lasti))
-            self._numbers[key] = number
+            site = Site(frame.f_code, _call_at(frame.f_code, frame.f_lasti))
+            number = self.numbers[key] = self.number_of_site(site)
         return number
 
     def number_around(self, frame: FrameType | None) -> int:
         """The number of the place of the program that a frame stands at or was called from; -1
         where there is none."""
         # Every torch call goes by here, most of them through several frames of torch.
-        skipped = self._skipped
+        skipped = self.skipped
         while frame is not None:
             code = frame.f_code
             if id(code) not in skipped:
-                number = self._numbers.get((id(code), frame.f_lasti))
+                number = self.numbers.get((id(code), frame.f_lasti))
                 if number is not None:
                     return number
                 if not self.is_foreign(code):
@@ -110,16 +109,18 @@ class Places:
 
     def number_of_site(self, site: Site) -> int:
         """The number of a place, whether a frame has stood there or not."""
-        number = self._numbers.get((id(site.code), site.lasti))
+        number = self.numbers.get((id(site.code), site.lasti))
         if number is None:
+            # The site first: a signal handler of the program may raise between the two.  It keeps
+            # the code object, because an id is only good while its object lives.
             number = len(self._sites)
             self._sites.append(site)
-            self._numbers[id(site.code), site.lasti] = number
+            self.numbers[id(site.code), site.lasti] = number
         return number
 
     def known(self, frame: FrameType) -> int | None:
         """The number of the place where a frame stands, if that was asked for before."""
-        return self._numbers.get((id(frame.f_code), frame.f_lasti))
+        return self.numbers.get((id(frame.f_code), frame.f_lasti))
 
     def has_any_in(self, code: CodeType) -> bool:
         """Whether any place was asked about that stands in this code."""
@@ -162,6 +163,17 @@ class Places:
         """Where the program is now, seen from a frame."""
         user = self.user_frame(frame)
         return None if user is None else self._sites[self.number(user)]
+
+
+_PRECALL = dis.opmap.get("PRECALL", -1)
+
+
+def _call_at(code: CodeType, lasti: int) -> int:
+    """The instruction that makes a call: python 3.11 has two, and stands at the other one as soon
+    as it has learned what is called there."""
+    if _PRECALL < 0 or lasti < 0 or code.co_code[lasti] != _PRECALL:
+        return lasti
+    return lasti + 4  # beyond itself and its cache
 
 
 def _is_compiled(code: CodeType) -> bool:

@@ -42,10 +42,11 @@ from gradscope.recording.events import tensors_in
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.freed import MAX_NODES
 from gradscope.recording.handlers import BackwardHandler, BackwardHandlers
-from gradscope.recording.listener import IGNORED, IN_FULL, Listeners
+from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
+from gradscope.recording.stand_in import mode_popping
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
 
@@ -80,6 +81,7 @@ class Recorder(Recording, TorchFunctionMode):
         self.listeners = Listeners()
         self._originals_of = Originals()
         self._warnings = WarningPlaces()
+        self._popping = mode_popping()
         self._process = os.getpid()
         self.thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
@@ -106,6 +108,7 @@ class Recorder(Recording, TorchFunctionMode):
         keep_out()
         self.known_breaks = break_count()
         self.modules.start()
+        self._popping.start()
         self._warnings.start()
         self.scaled.start()
 
@@ -134,6 +137,7 @@ class Recorder(Recording, TorchFunctionMode):
         setattr(torch.autograd.Function, "apply", self._originals["apply"])  # noqa: B010
         torch.autograd.backward = self._originals["backward"]
         self.modules.stop()
+        self._popping.stop()
         self._warnings.stop()
         self.scaled.stop()
 
@@ -155,53 +159,70 @@ class Recorder(Recording, TorchFunctionMode):
         # What is compiled or traced would otherwise record our frames, or our looking, with it.
         if is_compiling() or compiler._is_compiling_flag:
             return func(*args, **kwargs)
-        frame = sys._getframe(1)
-        if frame.f_code is HANDLER:
+        frame, listeners = sys._getframe(1), self.listeners
+        if frame.f_code is HANDLER and id(func) not in self._originals_of.torchs:
             func = self._originals_of.called(func, frame)
-        ask = self.listeners.route
-        route = IN_FULL if ask is None else ask(func, frame)
-        if route is IGNORED or is_traced():
+        glanced = listeners.glanced.get(func)
+        if glanced is None and (listeners.route is not None or func in BACKWARD_FUNCTIONS):
+            return self._heard(func, args, kwargs, frame)
+        if glanced is IGNORED or is_traced():
             return func(*args, **kwargs)
-        opened = self.listeners.unopened
-        if route is IN_FULL:
-            if func in BACKWARD_FUNCTIONS:
-                return self._backward(func, args, kwargs, frame)
-            if opened:
-                opened = self._before(func, args, kwargs)
-        before = sequence_number()
+        opened, first = listeners.unopened, sequence_number()
         try:
             out = func(*args, **kwargs)
         except Exception as error:
-            with self.aside():
-                call = TorchCall(func, args, kwargs, (before, before), None, frame, self.places)
-                self.failed = FailedCall.of(error, call, self.modules)
+            self.note_failed(error, func, args, kwargs, first, frame)
             raise
-        if not opened and route is IN_FULL:
-            try:
-                if self.remember_usual(func, kwargs, before, out, frame):
-                    self.failed = None
-                    return out
-            except Exception as error:
-                self.note_fault(error)
-                return out
-        made = (before, sequence_number())
-        if route is not IN_FULL:
-            # The short way of nearly all calls, where a listener says that it will do.  Nothing is
-            # there to be remembered of `contiguous()` of what is contiguous.
-            if made[0] == made[1] and args and out is args[0]:
-                return out
-            try:
-                place = self.listeners.all[0].briefly(route, args, kwargs, made, out, frame)
-            except Exception as error:
-                self.note_fault(error)
-                place = None
-            if place is not None:
-                self.failed = None
-                if made[0] != made[1]:
-                    self.spans.add(*made, place)
-                return out
-        self._note(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
+        try:
+            # The short way of nearly all calls: where a listener looks closely only now and then,
+            # and where there is none.
+            if glanced is not None:
+                is_done = listeners.briefly(glanced, args, kwargs, first, out, frame)
+            else:
+                is_done = self.remember_usual(func, kwargs, first, out, frame)
+        except Exception as error:
+            self.note_fault(error)
+            is_done = glanced is None
+        if is_done:
+            self.failed = None
+        else:
+            made = (first, sequence_number())
+            self.note_call(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
         return out
+
+    def _heard(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], frame: FrameType
+    ) -> Any:
+        """A call that somebody wants to hear of in full, or that starts a backward pass."""
+        ask = self.listeners.route
+        if (ask is not None and ask(func, frame) is IGNORED) or is_traced():
+            return func(*args, **kwargs)
+        if func in BACKWARD_FUNCTIONS:
+            return self._backward(func, args, kwargs, frame)
+        opened = self._before(func, args, kwargs)
+        first = sequence_number()
+        try:
+            out = func(*args, **kwargs)
+        except Exception as error:
+            self.note_failed(error, func, args, kwargs, first, frame)
+            raise
+        made = (first, sequence_number())
+        self.note_call(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
+        return out
+
+    def note_failed(
+        self,
+        error: Exception,
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        first: int,
+        frame: FrameType,
+    ) -> None:
+        """A call has raised."""
+        with self.aside():
+            call = TorchCall(func, args, kwargs, (first, first), None, frame, self.places)
+            self.failed = FailedCall.of(error, call, self.modules)
 
     def _before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         try:
@@ -222,7 +243,7 @@ class Recorder(Recording, TorchFunctionMode):
         try:
             out = original(*args, **kwargs)
             made = (before, sequence_number())
-            self._note(TorchCall(original, args, kwargs, made, out, frame, self.places), opened)
+            self.note_call(TorchCall(original, args, kwargs, made, out, frame, self.places), opened)
         finally:
             self.functions.pop()
         return out
@@ -310,7 +331,8 @@ class Recorder(Recording, TorchFunctionMode):
 
     # ------------------------------------------------------------------ what is remembered
 
-    def _note(self, call: TorchCall, opened: Sequence[Any]) -> None:
+    def note_call(self, call: TorchCall, opened: Sequence[Any]) -> None:
+        """A call has returned, of which the listeners are to hear in full."""
         self.failed = None
         # Whatever is wrong with our looking, the program's call itself has succeeded.  Written out
         # instead of `aside`, because it is done for every call.

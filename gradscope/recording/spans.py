@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from itertools import chain
 
 import msgspec
 
@@ -43,14 +42,14 @@ class Spans:
         # first, end and place of each call, one after another.
         self._numbers = array("q")
         self._firsts: array[int] | None = None
-        # What came last is not in it yet: to add to an array takes several times as long.
-        self._latest: list[tuple[int, int, int]] = []
-        self._end = 0  # of the last call
+        self.latest: list[tuple[int, int, int]] = []
+        """What came last, and is not in it yet: to add to an array takes several times as long.
+        Who hears of every call may add to it himself, if he has it settled now and then."""
         # Not a fourth number: most programs have no node that backward made.
         self._backward: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._numbers) // 3 + len(self._latest)
+        return len(self._numbers) // 3 + len(self.latest)
 
     def add(
         self, first: int, end: int, place: int, is_backward: bool = False, forward: int = -1
@@ -61,16 +60,20 @@ class Spans:
         the call was a backward pass that ran with ``create_graph``, or the part of it that the
         node ``forward`` made.
         """
-        # A call ends after those it made, so inner ones are known, and the last ones: nearly always
-        # there is none.
-        if self._end <= first < end and not is_backward:
-            self._end = end
-            self._latest.append((first, end, place))
-            if len(self._latest) > MAX_LATEST:
-                self._settle()
+        if not is_backward:
+            self.latest.append((first, end, place))
+            if len(self.latest) > MAX_LATEST:
+                self.settle()
             return
-        numbers = self._settle()
-        position = len(self)
+        self.settle()
+        self._place(first, end, place, is_backward, forward)
+
+    def _place(
+        self, first: int, end: int, place: int, is_backward: bool = False, forward: int = -1
+    ) -> None:
+        """Put a call where it belongs."""
+        numbers = self._numbers
+        position = len(numbers) // 3
         while position and numbers[3 * position - 2] > first:
             # The node of a custom Function is made before what its forward calls, and so is older.
             inner = numbers[3 * position - 2]
@@ -78,17 +81,25 @@ class Spans:
             self._insert(position + 1, (inner, end, place), is_backward, forward)
             end = min(end, numbers[3 * position])
         self._insert(position, (first, end, place), is_backward, forward)
-        self._end = numbers[-2] if numbers else 0
 
-    def _settle(self) -> array[int]:
+    def settle(self) -> array[int]:
         """All numbers, the latest among them."""
-        latest, numbers = self._latest, self._numbers
+        latest, numbers = self.latest, self._numbers
         if latest:
-            # A handler may have raised, the time before, when they were in it and still here.
-            known = numbers[-2] if numbers else 0
-            waiting = [one for one in latest if one[0] >= known]
             self._firsts = None
-            numbers.extend(array("q", chain.from_iterable(waiting)))
+            end, row = numbers[-2] if numbers else 0, list[int]()
+            for one in latest:
+                # A call ends after those it made, so inner ones are known, and the last ones:
+                # nearly always there is none.  It is known itself where a handler has raised below.
+                if end <= one[0] < one[1]:
+                    row += one
+                    end = one[1]
+                    continue
+                numbers.extend(array("q", row))
+                row.clear()
+                self._place(*one)
+                end = numbers[-2] if numbers else 0
+            numbers.extend(array("q", row))
             latest.clear()
             if len(self) > MAX_SPANS:
                 self._forget(MAX_SPANS // 2)
@@ -108,11 +119,11 @@ class Spans:
     @property
     def is_empty(self) -> bool:
         """Whether no call has made a node yet."""
-        return not (self._latest or self._numbers)
+        return not (self.latest or self._numbers)
 
     def of(self, sequence: int) -> SequenceSpan | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
-        numbers = self._settle()
+        numbers = self.settle()
         if self._firsts is None:
             self._firsts = numbers[::3]
         position = bisect_right(self._firsts, sequence) - 1
@@ -126,7 +137,7 @@ class Spans:
 
     def places_between(self, first: int, end: int) -> list[int]:
         """The places of the calls that made the nodes of these numbers, the last first."""
-        found, numbers = [], self._settle()
+        found, numbers = [], self.settle()
         for position in range(len(numbers) - 3, -1, -3):
             if numbers[position] < first:
                 break
@@ -137,7 +148,7 @@ class Spans:
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""
         if len(self) > 2 * count:
-            self._settle()
+            self.settle()
             self._forget(len(self) - count)
 
     def _forget(self, count: int) -> None:

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch import nn
 
 from gradscope.analyses.doctor.request import Examination
 from gradscope.autograd.calls import BackwardCall
@@ -18,8 +18,8 @@ from gradscope.autograd.isolation import put_under, take_out
 from gradscope.model.explanation import Explanation
 from gradscope.model.report import Report
 from gradscope.model.request import Study
-from gradscope.recording.quiet_hooks import quiet, remove
 from gradscope.recording.recorder import Recorder
+from gradscope.recording.stand_in import Original, module_calls
 from gradscope.running.block import WatchedBlock
 
 
@@ -37,7 +37,7 @@ class OneCall:
         self._done = done
         self._thread = threading.get_ident()
         self._is_own = Recorder.active is None
-        self._hooks: list[Any] = []
+        self._next = module_calls(self._taking_away)
         # Our own frame: to hold one of the program's would keep its batch alive.
         self._block = WatchedBlock(
             Examination(
@@ -72,23 +72,26 @@ class OneCall:
                 if self._is_own:
                     # Torch, which has called the recorder, puts it back when this returns; it can
                     # only be taken away between two calls.
-                    self._hooks.append(register_module_forward_pre_hook(self._take_away))
-                    quiet(self._hooks)
+                    self._next.start()
                 self._done()
 
-    def _take_away(self, *_: object) -> None:
-        # What is compiled runs without hooks: the next one that is not will do.
-        if not torch.compiler.is_compiling():
-            self.tidy()
+    def _taking_away(self, original: Original) -> Original:
+        def _call_impl(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
+            # What is compiled is to hold no call of ours: the next one that is not will do.
+            if not torch.compiler.is_compiling():
+                self.tidy()
+            return original(module, *args, **kwargs)
+
+        return _call_impl
 
     def tidy(self) -> bool:
         """Take away what is left of a look that is over; returns whether nothing is, for that takes
         the same thread, and no call of torch around this one."""
-        if not self._hooks or threading.get_ident() != self._thread:
+        if not self._next.is_started or threading.get_ident() != self._thread:
             return self not in _here
         if take_out(self._recorder) is None and _is_in_a_call():
             return False
-        remove(self._hooks)
+        self._next.stop()
         return True
 
     def end(self) -> None:

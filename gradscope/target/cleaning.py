@@ -1,15 +1,14 @@
 """Makes the tracebacks of a watched program equal to those python would have printed.
 
-Watching leaves three traces: frames of this package, the detour that torch's functions take while
-a ``TorchFunctionMode`` is active, and the longer way of a module call while global hooks exist.
-Those that the program prints itself (``traceback.print_exc``, ``logging.exception``) all go through
-one class of the standard library, a thread's exceptions through one hook: both are watched while it
-runs.  Knows the shape of torch's frames, but must not import torch.
+Watching leaves two traces: frames of this package, and the detour that torch's functions take while
+a ``TorchFunctionMode`` is active.  Those that the program prints itself (``traceback.print_exc``,
+``logging.exception``) all go through one class of the standard library, a thread's exceptions
+through one hook: both are watched while it runs.  Knows the shape of torch's frames, but must not
+import torch.
 """
 
 from __future__ import annotations
 
-import dis
 import functools
 import linecache
 import os
@@ -25,8 +24,6 @@ PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
 
 # By the end of the path: torch may be installed anywhere, and must not be imported to ask it.
 _OVERRIDES_FILE = str(Path("torch", "overrides.py"))
-_MODULE_FILE = str(Path("torch", "nn", "modules", "module.py"))
-_HOOK_TABLES = ("_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks")
 # The longest known way from a public function to its dispatch is two frames (F.max_pool2d).
 _LONGEST_DETOUR = 8
 
@@ -78,7 +75,7 @@ def stack_as_python(
     entries.reverse()
     # What lies around the program is the command line, ours and its library's.
     starts = (n for n, one in enumerate(entries) if one.code.co_filename.startswith(f"{own}target"))
-    kept = _direct_module_calls(_without_detours(entries[next(starts, 0) :], own), own)
+    kept = _without_detours(entries[next(starts, 0) :], own)
     return [(entry.frame, entry.line) for entry in reversed(kept)]
 
 
@@ -155,7 +152,7 @@ def _cleaned(shown: TracebackType | None, own: str) -> TracebackType | None:
         line: int | None = step.tb_lineno
         entries.append(_Entry(step.tb_frame, step.tb_lasti, -1 if line is None else line))
         step = step.tb_next
-    kept = _direct_module_calls(_without_detours(entries, own), own)
+    kept = _without_detours(entries, own)
     # Most tracebacks of a user's own libraries stay the very objects they were.
     if kept == entries:
         return shown
@@ -220,60 +217,3 @@ def _cut_back_to(code: CodeType, entries: list[_Entry]) -> None:
             # Functions that choose between two others share their code; torch.unique has three.
             _drop_tail(entries, lambda entry: entry.code is code)
             return
-
-
-def _direct_module_calls(entries: list[_Entry], own: str) -> list[_Entry]:
-    """Show a call of a module as python does, where only our hooks made torch go a longer way."""
-    kept: list[_Entry] = []
-    in_longer_way = False
-    for entry in entries:
-        if in_longer_way and _is_in_module_file(entry, "inner"):
-            in_longer_way = False
-            continue
-        in_longer_way = False
-        if _is_in_module_file(entry, "_call_impl") and not _is_hooked(entry.frame, own):
-            direct = _direct_call(entry.code)
-            # Older torch calls forward in this frame, newer in a function inside: both end here.
-            if direct is not None and direct[1] != entry.line:
-                entry = _Entry(entry.frame, *direct)
-                in_longer_way = True
-        kept.append(entry)
-    return kept
-
-
-def _is_in_module_file(entry: _Entry, name: str) -> bool:
-    return entry.code.co_name == name and entry.code.co_filename.endswith(_MODULE_FILE)
-
-
-def _is_hooked(frame: FrameType, own: str) -> bool:
-    """Whether the module called in ``frame`` runs hooks that are not ours."""
-    module = frame.f_locals.get("self")
-    for table in _HOOK_TABLES:
-        hooks = [
-            *(getattr(module, table, None) or {}).values(),
-            *(frame.f_globals.get(f"_global{table}") or {}).values(),
-        ]
-        if not all(_is_own_hook(hook, own) for hook in hooks):
-            return True
-    return False
-
-
-def _is_own_hook(hook: object, own: str) -> bool:
-    code = getattr(hook, "__code__", None)
-    return isinstance(code, CodeType) and code.co_filename.startswith(own)
-
-
-@functools.lru_cache
-def _direct_call(code: CodeType) -> tuple[int, int] | None:
-    """The instruction and line where ``_call_impl`` calls ``forward`` if there are no hooks."""
-    line = None
-    for instruction in dis.get_instructions(code):
-        position = instruction.positions
-        here = position.lineno if position is not None else None
-        if line is None and here is not None:
-            source = linecache.getline(code.co_filename, here).strip()
-            line = here if source.startswith("return forward_call(") else None
-        # What the instruction is called differs between versions of python.
-        if line is not None and here == line and instruction.opname.startswith("CALL"):
-            return instruction.offset, line
-    return None

@@ -113,6 +113,7 @@ class Tape(Listener):
     """
 
     def __init__(self, recorder: Recorder) -> None:
+        super().__init__()
         self.taped: list[Call] = []
         self.has_hooks = False
         self.has_forgotten = False

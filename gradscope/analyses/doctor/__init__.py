@@ -4,6 +4,7 @@ Each module keeps one sort of observation while the program runs, in bounded mem
 into plain data when a report is made; :mod:`gradscope.diagnose` reads that.
 
     examiner ─► listener ─► values, cuts, changes, ...   what happened between two backward calls
+       ├──────► glances                  what is done at each call of torch in a brief look
        ├──────► sampling_policy          is the next call looked at in full, or only briefly?
        ├──────► full_capture, brief_capture              what came of the call
        ├──────► step_tracker             from one call to the next, one entry a call

@@ -253,6 +253,11 @@ class CallSelector:
             case, words, place, made.number, self._backwards, self.case, self._accumulates
         )
 
+    @property
+    def waits(self) -> bool:
+        """Whether :meth:`settle` has anything to do."""
+        return self._waiting is not None or self._bad.is_known
+
     def settle(self) -> None:
         """Another call of ``backward`` is about to be made: has a step used gradients that were not
         finite?"""

@@ -167,7 +167,7 @@ class Examiner:
         self._member.meet(self._log.calls + 1)
         if self._is_over or self._is_passed_over(call):
             return self.recorder.let_run(call)
-        if call.accumulates:
+        if call.accumulates and self._selector.waits:
             self._settle()
         why = self._enough()
         if why is not None:

@@ -26,6 +26,7 @@ from gradscope.analyses.doctor.dropouts import Dropouts
 from gradscope.analyses.doctor.evaluations import Evaluations
 from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.followers import Followers
+from gradscope.analyses.doctor.glances import CLIPPING, glancing
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.ignored_values import IgnoredValues
 from gradscope.analyses.doctor.inner_uses import InnerUses
@@ -36,6 +37,7 @@ from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.loss_forms import LossForms
 from gradscope.analyses.doctor.lost_fractions import LostFractions
 from gradscope.analyses.doctor.lost_terms import LostTerms
+from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.paddings import Paddings
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
@@ -51,7 +53,7 @@ from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.token_targets import TokenTargets
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
-from gradscope.analyses.doctor.values import NonFiniteValues, passes
+from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
@@ -64,15 +66,12 @@ from gradscope.analyses.training.repeated_modules import Repeats
 from gradscope.analyses.training.resumed import Resumed
 from gradscope.analyses.training.statistics import FrozenStatistics
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
-from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad
 from gradscope.recording.listener import IGNORED, IN_FULL, Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import puts_gradients_together
-
-_CLIPPING = torch.nn.utils.clip_grad.__file__
 
 MAX_OLD = 20_000
 """Calls of torch and of modules that are remembered from one step to the next."""
@@ -98,6 +97,7 @@ class DoctorListener(Listener):
         on_refused: Callable[[BaseException, tuple[Any, ...], FrameType], None],
         check_all: bool = False,
     ) -> None:
+        super().__init__()
         self.recorder = recorder
         self.light = False
         self.has_news = False
@@ -179,6 +179,8 @@ class DoctorListener(Listener):
         self.limits = Limits(recorder)
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
+        self.briefly = glancing(recorder, self.values_seen)  # type: ignore[method-assign]
+        self._modules = ModuleGlances(recorder, self.briefly)
         self._on_refused = on_refused
         self._kinds: dict[Any, Kind] = {}
 
@@ -193,9 +195,11 @@ class DoctorListener(Listener):
         self.alterations.start(self.recorder.places)
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
+        self.recorder.modules.run = self._modules.run
 
     def stop(self) -> None:
         """Leave nothing behind."""
+        self.recorder.modules.run = None
         self.parameters.stop()
         self.switches.stop()
         self.alterations.stop()
@@ -213,9 +217,18 @@ class DoctorListener(Listener):
 
     def rest(self, light: bool) -> None:
         """A backward call has been made: whether what comes is looked at lightly."""
-        self.light, self.has_news = light, False
+        self._lighten(light)
+        self.has_news = False
         self.learners.optimizers.compares = not light
         self.learners.optimizers.calls.closely = not light
+
+    def _lighten(self, light: bool) -> None:
+        self.light = light
+        self.glanced.clear()
+        if light:
+            for func, kind in self._kinds.items():
+                if kind.is_brief or kind.sort == "none":
+                    self.glanced[func] = kind if kind.is_brief else IGNORED
 
     def forget_old(self) -> None:
         """Between two steps: forget where the nodes of much older steps were made."""
@@ -226,44 +239,15 @@ class DoctorListener(Listener):
     # ------------------------------------------------------------------ the calls
 
     def route(self, func: Any, frame: FrameType) -> Any:
-        """What tells nothing is ignored, and what was heard before only asked for its result."""
+        """What tells nothing is ignored."""
         kind = self._kinds.get(func) or self._new_kind(func)
-        if self.light and kind.is_brief:
-            # What clipping computes of gradients comes into no graph.
-            return IGNORED if frame.f_code.co_filename == _CLIPPING else kind
         # What torch's own code does with a gradient is not the program's reading it.
         if kind.sort == "none" or (
             kind.sort in ("grad", "put") and self.recorder.places.is_foreign(frame.f_code)
         ):
             return IGNORED
-        return IN_FULL
-
-    def briefly(
-        self,
-        route: Kind,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        made: tuple[int, int],
-        out: Any,
-        frame: FrameType,
-    ) -> int | None:
-        """The place of a call, if that is known and the result is finite or whole."""
-        # In a custom Function nothing has history, and what is not finite is followed call by call.
-        if self.recorder.functions or not self.values_seen.is_clean:
-            return None
-        place = self.recorder.places.number_around(frame)
-        if place not in route.places:
-            return None
-        is_plain = made[0] == made[1]
-        passing = route.passes
-        if not is_plain and (passes(route.name, args) if passing is None else passing):
-            return place
-        with functions_off():
-            if is_plain:
-                is_known = place in route.whole and is_whole(out)
-            else:
-                is_known = self.values_seen.is_fine(out, made[1] - 1, route.name, args, kwargs)
-        return place if is_known else None
+        is_clipping = self.light and kind.is_brief and frame.f_code.co_filename == CLIPPING
+        return IGNORED if is_clipping else IN_FULL
 
     def _new_kind(self, func: Any) -> Kind:
         is_plain = func not in BACKWARD_FUNCTIONS and not self.recorder.events.changes(func, {})
@@ -293,8 +277,11 @@ class DoctorListener(Listener):
         call.function = kind.name
         if opened is not None:
             self.cuts.add(call, reason_now(), [opened])
+        self._modules.heard += 1
+        self._modules.last = func, kind, id(call.out)
         if call.place not in kind.places:
-            self.light, self.has_news = False, True
+            self._lighten(False)
+            self.has_news = True
         if self.light and kind.is_brief and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
             self._note_values(call, self._is_inside(call))

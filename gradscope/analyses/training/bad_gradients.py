@@ -40,6 +40,11 @@ class BadGradients:
         self.stepped_since |= bool(asked)
         self._used = self._used or any(_is_bad(one.grad) for one in asked)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there are any, of whose fate something is to be told."""
+        return bool(self._parameters) or self._used or self.stepped_since
+
     def fate(self) -> Fate:
         """What has become of them so far."""
         if self._used or any(map(_is_bad, self._parameters)):

@@ -266,8 +266,9 @@ class LoopCalls:
             tensors = given
         elif isinstance(given, Iterable):
             tensors = list(given)
-            # A generator stays one: torch warns of one that is empty.
-            again = (one for one in tensors) if isinstance(given, GeneratorType) else tensors
+            # An empty generator stays one: torch warns of that.
+            is_empty = not tensors and isinstance(given, GeneratorType)
+            again = (one for one in ()) if is_empty else iter(tensors)
             args = (again, *args[1:]) if args else ()
             kwargs = kwargs if args else {**kwargs, "parameters": again}
         else:

@@ -1,0 +1,75 @@
+"""What is done at a call of torch that is only glanced at: the short way of nearly all.
+
+A step of a small model makes hundreds of such calls, between operations that leave nothing of ours
+in the caches, so what is asked is written out, and looked up as seldom as can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.autograd import profiler
+
+from gradscope.analyses.doctor.call_kinds import Kind, is_whole
+from gradscope.analyses.doctor.values import NonFiniteValues, passes
+from gradscope.autograd.isolation import dispatch_modes, functions_off
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.recording import sequence_number
+from gradscope.recording.spans import MAX_LATEST
+
+Glance = Callable[[Kind, tuple[Any, ...], dict[str, Any], int, Any, FrameType], bool]
+"""As :meth:`gradscope.recording.listener.Listener.briefly`."""
+
+CLIPPING = torch.nn.utils.clip_grad.__file__
+"""What is computed there of gradients comes into no graph."""
+
+_function_modes: Callable[[], int] = torch._C._len_torch_function_stack
+
+
+def glancing(recorder: Recorder, values: NonFiniteValues) -> Glance:
+    """What remembers a call, if its place is known and its result is finite or whole."""
+    numbers, skipped, functions = (
+        recorder.places.numbers,
+        recorder.places.skipped,
+        recorder.functions,
+    )
+    spans, latest = recorder.spans, recorder.spans.latest
+
+    def glance(
+        kind: Kind,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        first: int,
+        out: Any,
+        frame: FrameType,
+    ) -> bool:
+        end = sequence_number()
+        # Nothing is there to be remembered of `contiguous()` of what is contiguous.
+        if first == end and args and out is args[0]:
+            return True
+        user: FrameType | None = frame
+        while user is not None and id(user.f_code) in skipped:
+            user = user.f_back
+        place = None if user is None else numbers.get((id(user.f_code), user.f_lasti))
+        # In a custom Function nothing has history, and what is not finite is followed call by call.
+        if place not in kind.places or functions or not values.is_clean:
+            return frame.f_code.co_filename == CLIPPING
+        if first == end:
+            is_known = place in kind.whole and is_whole(out)
+        elif kind.passes or (kind.passes is None and passes(kind.name, args)):
+            is_known = True
+        elif profiler._is_profiler_enabled or dispatch_modes() or _function_modes():
+            with functions_off():
+                is_known = values.is_fine(out, end - 1, kind.name, args, kwargs)
+        else:
+            is_known = values.is_fine(out, end - 1, kind.name, args, kwargs)
+        if is_known and first != end:
+            latest.append((first, end, place))
+            if len(latest) > MAX_LATEST:
+                spans.settle()
+        return is_known or frame.f_code.co_filename == CLIPPING
+
+    return glance
