@@ -180,7 +180,7 @@ class DoctorListener(Listener):
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         self.briefly = glancing(recorder, self.values_seen)  # type: ignore[method-assign]
-        self._modules = ModuleGlances(recorder, self.briefly)
+        self._modules = ModuleGlances(recorder, self.values_seen, self.briefly)
         self._on_refused = on_refused
         self._kinds: dict[Any, Kind] = {}
 

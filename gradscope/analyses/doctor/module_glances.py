@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 
 from gradscope.analyses.doctor.call_kinds import Kind
 from gradscope.analyses.doctor.glances import Glance
+from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.recording.recorder import Recorder, is_traced
 from gradscope.recording.recording import sequence_number
 from gradscope.recording.stand_in import Original
@@ -48,10 +49,11 @@ class ModuleGlances:
     last one, what is known of it, and the id of its result.
     """
 
-    def __init__(self, recorder: Recorder, glance: Glance) -> None:
+    def __init__(self, recorder: Recorder, values: NonFiniteValues, glance: Glance) -> None:
         self.heard = 0
         self.last: tuple[Any, Kind | None, int] = (None, None, 0)
         self._recorder = recorder
+        self._values = values
         self._glance = glance
         self._singles: dict[int, _Single] = {}
 
@@ -66,7 +68,12 @@ class ModuleGlances:
         if (
             single is None
             or single.module() is not module
-            # Hooks are the program's own code.
+            # Call by call: in a custom Function, and on the way of what is not finite.
+            or recorder.functions
+            or not self._values.is_clean
+            # What the program has added to it since.
+            or module._modules
+            or "forward" in module.__dict__
             or module._forward_hooks
             or module._forward_pre_hooks
             or module._backward_hooks
