@@ -179,8 +179,9 @@ class DoctorListener(Listener):
         self.limits = Limits(recorder)
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
-        self.briefly = glancing(recorder, self.values_seen)  # type: ignore[method-assign]
-        self._modules = ModuleGlances(recorder, self.values_seen, self.briefly)
+        glance = glancing(recorder, self.values_seen)
+        self.briefly = glance  # type: ignore[method-assign, assignment]
+        self._modules = ModuleGlances(recorder, self.values_seen, glance)
         self._on_refused = on_refused
         self._kinds: dict[Any, Kind] = {}
 

@@ -131,8 +131,8 @@ class ModuleGlances:
         before = self.heard
         out = original(module, *args, **kwargs)
         function, kind, result = self.last
-        is_single = self.heard == before + 1 and kind is not None and result == id(out)
-        if is_single and self._is_plain(module) and len(self._singles) < MAX_MODULES:
+        is_single = self.heard == before + 1 and result == id(out) and self._is_plain(module)
+        if kind is not None and is_single and len(self._singles) < MAX_MODULES:
             self._singles[id(module)] = _Single(weakref.ref(module), function, kind)
         else:
             self._singles.pop(id(module), None)

@@ -78,7 +78,7 @@ _OPERANDS = frozenset(
 _UPDATING = frozenset(["batch_norm", "instance_norm"])
 """Functions whose second and third operand are statistics, which they update when they train."""
 
-_record: Callable[[bool], None] = torch._C._set_grad_enabled  # type: ignore[attr-defined]
+_record: Callable[[bool], None] = torch._C._set_grad_enabled
 
 _WIDE = (torch.float32, torch.float64)
 

@@ -268,7 +268,7 @@ class LoopCalls:
             tensors = list(given)
             # An empty generator stays one: torch warns of that.
             is_empty = not tensors and isinstance(given, GeneratorType)
-            again = (one for one in ()) if is_empty else iter(tensors)
+            again = (one for one in tensors) if is_empty else iter(tensors)
             args = (again, *args[1:]) if args else ()
             kwargs = kwargs if args else {**kwargs, "parameters": again}
         else:
