@@ -24,7 +24,9 @@ from torch.utils.data._utils import collate
 from gradscope.analyses.doctor.axis_parts import (
     Axis,
     AxisPart,
+    length,
     named,
+    new_axis,
     regrouped,
     seen_through,
     sole,
@@ -34,7 +36,7 @@ from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.sample_axes import RECURRENT, SOFTMAX, VIEWS, dims_of
 from gradscope.analyses.doctor.shapes import ELEMENTWISE
-from gradscope.autograd.elements import is_plain, is_small
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorTable, storage_of
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
@@ -80,7 +82,7 @@ class AxesMixedUp:
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
         name, tensors = call.function, call.operands
-        if not all(map(is_plain, (*tensors, *call.results))):
+        if not call.is_plain:
             return
         if name == "setitem" and len(tensors) > 1 and all(map(self._is_constant, tensors[1:])):
             self._count(call, tensors[0])
@@ -96,8 +98,8 @@ class AxesMixedUp:
             axes = self._after(call, call.results[0])
             for one in call.results:
                 if one.dim() == len(axes):
-                    new = zip(axes, one.shape, named(one.shape), strict=True)
-                    self._axes[one] = [own if length(own) == n else more for own, n, more in new]
+                    sizes = zip(axes, one.shape, strict=True)
+                    self._axes[one] = [own if length(own) == n else new_axis(n) for own, n in sizes]
 
     def _of(self, tensor: torch.Tensor) -> Axes:
         """The axes of an operand, which may be new; those of a constant have no names."""
@@ -289,11 +291,6 @@ class AxesMixedUp:
         if mixture is not None and part.claims and not mixture.excused:
             shapes = (*mixture.before, -1, *mixture.after)
             self._tell("axes", mixture.place, part.size, *shapes, other=call.place)
-
-
-def length(axis: Axis) -> int:
-    """How many elements an axis has."""
-    return math.prod(part.size for part in axis)
 
 
 def _dim(call: TorchCall, out: torch.Tensor) -> int:

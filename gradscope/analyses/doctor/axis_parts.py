@@ -57,7 +57,18 @@ Axis = tuple[AxisPart, ...]
 
 def named(shape: Sequence[int], features: bool = False) -> list[Axis]:
     """Axes that were not met before."""
-    return [(AxisPart(size, AxisOrigin(features)),) if size > 1 else () for size in shape]
+    return [new_axis(size, features) for size in shape]
+
+
+def new_axis(size: int, features: bool = False) -> Axis:
+    """An axis that was not met before."""
+    return (AxisPart(size, AxisOrigin(features)),) if size > 1 else ()
+
+
+def length(axis: Axis) -> int:
+    """How many elements an axis has."""
+    # Nearly all are of one part.
+    return axis[0].size if len(axis) == 1 else math.prod(part.size for part in axis)
 
 
 def sole(axis: Axis) -> AxisPart | None:
@@ -72,8 +83,7 @@ def seen_through(tensor: torch.Tensor, view: torch.Tensor, axes: Sequence[Axis])
     strides = [stride if size > 1 else 0 for stride, size in steps]
     for stride, size in zip(view.stride(), view.shape, strict=True):
         axis = axes[strides.index(stride)] if stride and strides.count(stride) == 1 else ()
-        length = math.prod(part.size for part in axis)
-        if length != size:
+        if length(axis) != size:
             for part in axis:
                 if part.mixture is not None:
                     part.mixture.excused = True

@@ -221,7 +221,6 @@ class DoctorListener(Listener):
         self._lighten(light)
         self.has_news = False
         self.learners.optimizers.compares = not light
-        self.learners.optimizers.calls.closely = not light
 
     def _lighten(self, light: bool) -> None:
         self.light = light

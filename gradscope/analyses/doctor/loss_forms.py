@@ -12,7 +12,7 @@ import torch
 from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
 from gradscope.analyses.doctor.oddities import Oddities
-from gradscope.autograd.elements import is_plain, is_small
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorTable, requires_grad
 from gradscope.recording.torch_call import TorchCall
 
@@ -70,9 +70,8 @@ class LossForms:
             not call.in_graph
             or len(call.results) != 1
             or len(call.operands) < 1 + (call.function in LOSSES)
+            or not call.is_plain
         ):
-            return
-        if not all(map(is_plain, (*call.operands, *call.results))):
             return
         name, out, first = call.function, call.results[0], call.operands[0]
         if name == "ctc_loss":

@@ -20,7 +20,6 @@ from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.shapes import ELEMENTWISE
-from gradscope.autograd.elements import is_plain
 from gradscope.autograd.tensors import TensorTable, requires_grad, storage_of
 from gradscope.model.observations import OddityKind
 from gradscope.recording.torch_call import TorchCall
@@ -58,8 +57,7 @@ class SampleAxes:
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
-        tensors = (*call.operands, *call.results)
-        if not (call.in_graph and call.args and call.results and all(map(is_plain, tensors))):
+        if not (call.in_graph and call.args and call.results and call.is_plain):
             return
         if call.function in RECURRENT and len(call.args) > 2:
             self._begin_recurrent(call)

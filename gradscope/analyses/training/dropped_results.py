@@ -32,6 +32,9 @@ MAX_FOLLOWED = 1_000
 MOST_FRAMES = 20
 """Calls that a result is followed through, each of which returns it."""
 
+LOOKAHEAD = 100
+"""Bytes of code that hold any three instructions with their padding."""
+
 Dropped = (
     Literal["gradient dropped", "parameter dropped", "history dropped", "name rebound"]
     | Literal["value dropped", "value replaced", "value unread", "number unread"]
@@ -175,8 +178,9 @@ def _is_dropped(frame: FrameType) -> bool:
 def _next_of(frame: FrameType) -> tuple[int, int]:
     """The next thing that a frame does with what the call under way returns, and its argument; a
     name that is returned at once is passed over."""
-    code = frame.f_code.co_code
-    pairs = zip(code[frame.f_lasti + 2 :: 2], code[frame.f_lasti + 3 :: 2], strict=False)
+    begin = frame.f_lasti + 2
+    code = frame.f_code.co_code[begin : begin + LOOKAHEAD]
+    pairs = zip(code[::2], code[1::2], strict=False)
     after = islice((pair for pair in pairs if pair[0] != _PADDING), 3)
     first, *rest = (*after, (_PADDING, 0))
     if rest[:2] == [(_LOAD, first[1]), (_RETURN, 0)] and first[0] == _STORE:

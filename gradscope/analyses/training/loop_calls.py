@@ -45,8 +45,8 @@ class LoopCalls:
     GradScalers left out, ``schedules`` how often schedulers are called; ``on_made`` is told of each
     new optimizer, the place that made it, and the place that called the function it stands in.
 
-    ``closely``: the torch calls that clip to a norm are watched one by one.  Where they are not,
-    ``on_clipped`` is told of the function, its place, the norm that it found, and the bound.
+    ``on_clipped`` is told of a clipping to a norm: the function, its place, the norm that it found,
+    and the bound.
     """
 
     def __init__(
@@ -60,7 +60,6 @@ class LoopCalls:
         on_made: OnMade,
     ) -> None:
         self.zeroed_at = -1
-        self.closely = True
         self.on_clipped: OnClipped | None = None
         self.scaled_steps = ScaledSteps()
         self.schedules = Schedules()
@@ -242,7 +241,7 @@ class LoopCalls:
             tensors: Sequence[torch.Tensor] = ()
             with self._recorder.aside():
                 args, kwargs, tensors = self._note_clip(args, kwargs, place)
-            if self.closely or original.__name__ != "clip_grad_norm_":
+            if original.__name__ != "clip_grad_norm_":
                 return original(*args, **kwargs)
             # Most of the calls in a step may be those that ask each parameter for its gradient.
             with mode_removed(self._recorder):
