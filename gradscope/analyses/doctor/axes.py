@@ -33,7 +33,7 @@ from gradscope.analyses.doctor.axis_parts import (
 )
 from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.analyses.doctor.sample_axes import RECURRENT, SOFTMAX, VIEWS, dims_of
 from gradscope.analyses.doctor.shapes import ELEMENTWISE
 from gradscope.autograd.elements import is_small
@@ -70,11 +70,11 @@ class _Reduced(NamedTuple):
     place: int
 
 
-class AxesMixedUp:
+class AxesMixedUp(OddityFinder):
     """The axes of the tensors of this forward pass."""
 
-    def __init__(self, found: Oddities) -> None:
-        self._tell = found.tell
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._axes: TensorTable[Axes] = TensorTable(MAX_FOLLOWED)
         self._reduced: TensorTable[_Reduced] = TensorTable(MAX_FOLLOWED)
         self._counts: TensorTable[bool] = TensorTable(MAX_FOLLOWED)

@@ -14,13 +14,13 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.ancestry import MAX_TERMS, kinds
 from gradscope.analyses.doctor.full_capture import FullCapture
-from gradscope.analyses.doctor.oddities import MAX_PLACES, Oddities
+from gradscope.analyses.doctor.oddities import MAX_PLACES
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.analyses.training.mean_losses import number_in
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_leaf, is_nested, outputs_of, torch_name
 from gradscope.autograd.tensors import grad_fn_of, requires_grad
 from gradscope.recording.names import value_in_frame
-from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
 NEAR = 1e-6
@@ -43,12 +43,11 @@ _Way = list[tuple[LiveNode, float]]
 """The nodes from a term up to the root, each with the factor that it gives to what comes below."""
 
 
-class DoubledTerms:
+class DoubledTerms(OddityFinder):
     """Such terms, told by the place that adds or multiplies them the second time."""
 
-    def __init__(self, found: Oddities, recorder: Recorder) -> None:
-        self._found = found
-        self._recorder = recorder
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._factors: dict[int, _Factor] = {}
 
     def note(self, call: TorchCall) -> None:
@@ -97,7 +96,7 @@ class DoubledTerms:
         for outer, inner, way in ((first, second, other), (second, first, one)):
             is_around = outer is not inner and any(node is outer for node, _ in way)
             if outer is not None and inner is not None and is_around:
-                self._tell("term twice", outer, inner, self._text(term))
+                self._tell_of("term twice", outer, inner, self._text(term))
 
     def _note_weight(self, node: LiveNode, way: _Way) -> None:
         """A term is multiplied by a number: once more by the same, before it is added?"""
@@ -108,14 +107,14 @@ class DoubledTerms:
         if factors[0] and factors[1] and factors[0].number == factors[1].number:
             names = factors[0].names & factors[1].names
             if names:
-                self._tell("weight twice", outer, node, min(names))
+                self._tell_of("weight twice", outer, node, min(names))
 
-    def _tell(self, kind: Any, outer: LiveNode, inner: LiveNode, name: str) -> None:
+    def _tell_of(self, kind: Any, outer: LiveNode, inner: LiveNode, name: str) -> None:
         places = self._place(outer), self._place(inner)
         lines = [self._recorder.places.line(place) for place in places]
         # One line that names it twice says what it means.
         if None not in lines and lines[0] != lines[1]:
-            self._found.tell(kind, places[0], name=name, other=places[1])
+            self._tell(kind, places[0], name=name, other=places[1])
 
     def _place(self, node: LiveNode) -> int:
         span = self._recorder.span_of(node._sequence_nr())

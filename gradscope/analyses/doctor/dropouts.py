@@ -17,11 +17,10 @@ from typing import Any
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddity_finder import OddityFinder
 from gradscope.model.observations import OddityKind
 from gradscope.recording.expressions import leaves_out
 from gradscope.recording.names import locals_of
-from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
 _TRAINING = frozenset(["dropout", "dropout1d", "dropout2d", "dropout3d"])
@@ -36,12 +35,8 @@ _OF_STATE = re.compile("rng|seed|random|state")
 """What the names in code that keeps a random state have in them."""
 
 
-class Dropouts:
+class Dropouts(OddityFinder):
     """Such calls, told to ``found``."""
-
-    def __init__(self, found: Oddities, recorder: Recorder) -> None:
-        self._found = found
-        self._recorder = recorder
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
@@ -56,7 +51,7 @@ class Dropouts:
         written = "" if site is None else self._recorder.sources.origin(site).expression
         if is_attention or leaves_out(written, "training", 3):
             kind: OddityKind = "attention drops" if is_attention else "dropout kept"
-            self._found.tell(kind, call.place, name=type(running[0]).__name__)
+            self._tell(kind, call.place, name=type(running[0]).__name__)
 
     def note_inside(self, call: TorchCall) -> None:
         """Look at one call, be it in a custom Function: is it made again, with other numbers?"""
@@ -71,7 +66,7 @@ class Dropouts:
             if user is not None and (not is_kept or code in codes):
                 name = codes[code].__name__ if code in codes else ""
                 kind: OddityKind = "other numbers" if is_kept else "state not kept"
-                self._found.tell(kind, call.places.number(user), name=name, other=call.place)
+                self._tell(kind, call.places.number(user), name=name, other=call.place)
                 return
             frame = frame.f_back
 

@@ -320,10 +320,11 @@ class Examiner:
     def _seen_before(self, watch: FullCapture) -> Before:
         listener = self._listener
         listener.broadcasts.mark(watch.call.roots)
-        listener.repeated.settle()
+        listener.finders.settle()
         listener.lost_terms.look(watch)
         listener.partial_cuts.look(watch)
-        listener.doubled.look(watch)
+        for look in listener.finders.look:
+            look(watch)
         looks = self._log.seen <= ACTIVE_STEPS and not self._selector.is_final
         return Before(
             changed=listener.changes.in_graph(watch.walked),

@@ -10,11 +10,10 @@ from types import CodeType
 import torch
 from torch import nn
 
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorTable, requires_grad
 from gradscope.model.observations import OddityKind
-from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall
 
@@ -28,12 +27,11 @@ LARGEST = 100_000
 """Elements of a factor that are read."""
 
 
-class FixedWeights:
+class FixedWeights(OddityFinder):
     """Such attributes that forward computes with."""
 
-    def __init__(self, found: Oddities, recorder: Recorder) -> None:
-        self._found = found
-        self._recorder = recorder
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._drawn: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._read: TensorTable[int] = TensorTable(MAX_KNOWN)
 
@@ -69,12 +67,12 @@ class FixedWeights:
             if tensor.numel() > 1 and not bool(tensor.any()):
                 self._report("zero factor", module, name, call)
             else:
-                self._found.excuse("zero factor", call.place)
+                self._excuse("zero factor", call.place)
                 self._read[tensor] = tensor._version
 
     def _report(self, kind: OddityKind, module: nn.Module, name: str, call: TorchCall) -> None:
         site = _assignment(type(module).__init__, name)
-        self._found.tell(kind, call.place, name=f"{type(module).__name__}.{name}", site=site)
+        self._tell(kind, call.place, name=f"{type(module).__name__}.{name}", site=site)
 
 
 def _assignment(function: object, name: str) -> Site | None:

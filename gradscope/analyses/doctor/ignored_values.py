@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import torch
 
 from gradscope.analyses.doctor.attentions import Attention, attention_of
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.elements import is_small
 from gradscope.model.observations import OddityKind
 from gradscope.recording.names import locals_of
 from gradscope.recording.rebound import names_read
-from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
 
 LOOKS = 50
@@ -53,12 +52,11 @@ class _Ignored(NamedTuple):
     line: int
 
 
-class IgnoredValues:
+class IgnoredValues(OddityFinder):
     """Such names, by the function that has them."""
 
-    def __init__(self, found: Oddities, sources: Sources) -> None:
-        self._tell = found.tell
-        self._sources = sources
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._codes: dict[int, tuple[CodeType, list[_Ignored]]] = {}
         self._looks: dict[_Ignored, int] = {}
 
@@ -105,7 +103,7 @@ class IgnoredValues:
         ends = set(filter(_END.fullmatch, names))
         if not (masks or ends):
             return
-        first, lines = self._sources.lines_of(code)
+        first, lines = self._recorder.sources.lines_of(code)
         try:
             tree = ast.parse("\n".join(lines))
         except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import torch
 
-from gradscope.analyses.doctor.oddities import Oddities
-from gradscope.autograd.calls import BackwardCall
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.elements import is_plain, is_small
 from gradscope.autograd.tensors import TensorRef, TensorTable, storage_of
+from gradscope.graphing.watched_call import WatchedCall
 from gradscope.recording.torch_call import TorchCall
 
 MAX_KNOWN = 64
@@ -22,11 +22,11 @@ LARGEST = 4_000_000
 """Elements of a weight that are read."""
 
 
-class Interpolations:
+class Interpolations(OddityFinder):
     """What is made as ``a * x + (1 - a) * y``, ``x + a * (y - x)`` or by `lerp`: by its ``a``."""
 
-    def __init__(self, found: Oddities) -> None:
-        self._tell = found.tell
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._rests: TensorTable[TensorRef] = TensorTable(MAX_KNOWN)
         self._differences: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._drawn: TensorTable[bool] = TensorTable(MAX_KNOWN)
@@ -70,8 +70,9 @@ class Interpolations:
                 if one is not None and is_shared and one not in self._differences:
                     self._points[out] = TensorRef(one), call.place
 
-    def note_gradients(self, call: BackwardCall) -> None:
+    def note_gradients(self, made: WatchedCall) -> None:
         """The gradient by these is asked for, with a graph of its own."""
+        call = made.call
         if len(call.inputs) != 1 or not call.create_graph:
             return
         asked = call.inputs[0]

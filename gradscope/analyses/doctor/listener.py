@@ -13,7 +13,6 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.alike import Alike
-from gradscope.analyses.doctor.axes import AxesMixedUp
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
 from gradscope.analyses.doctor.changes import Changes
@@ -21,37 +20,25 @@ from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
-from gradscope.analyses.doctor.doubled_terms import DoubledTerms
-from gradscope.analyses.doctor.dropouts import Dropouts
 from gradscope.analyses.doctor.evaluations import Evaluations
-from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.followers import Followers
 from gradscope.analyses.doctor.glances import CLIPPING, glancing
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
-from gradscope.analyses.doctor.ignored_values import IgnoredValues
 from gradscope.analyses.doctor.inner_uses import InnerUses
-from gradscope.analyses.doctor.interpolations import Interpolations
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
-from gradscope.analyses.doctor.loss_forms import LossForms
 from gradscope.analyses.doctor.lost_fractions import LostFractions
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.oddities import Oddities
-from gradscope.analyses.doctor.paddings import Paddings
+from gradscope.analyses.doctor.oddity_finder import FinderContext
+from gradscope.analyses.doctor.oddity_finders import OddityFinders
 from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
-from gradscope.analyses.doctor.repeated_indices import RepeatedIndices
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
-from gradscope.analyses.doctor.sample_axes import SampleAxes
-from gradscope.analyses.doctor.score_weights import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
-from gradscope.analyses.doctor.slopes import Slopes
-from gradscope.analyses.doctor.squeezes import Squeezes
-from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
-from gradscope.analyses.doctor.token_targets import TokenTargets
 from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.analyses.training.aliases import Aliases
@@ -107,7 +94,6 @@ class DoctorListener(Listener):
         self.values_seen = NonFiniteValues()
         self.births = Births()
         self.rounded = RoundedNumbers()
-        self.repeated = RepeatedIndices()
         self.switches = Switches(recorder.sources, recorder.aside)
         self.cuts = Cuts(self.switches, PlainNumbers(recorder.sources))
         self.constant_losses = ConstantLosses(self.cuts)
@@ -117,35 +103,16 @@ class DoctorListener(Listener):
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.logarithms = Logarithms()
         self.oddities = found = Oddities()
-        self.slopes, self.scores = Slopes(found), ScoreWeights(found)
-        self.dropouts = Dropouts(found, recorder)
-        self.squeezes = Squeezes(found, recorder)
-        self.interpolations = Interpolations(found)
-        self.doubled = DoubledTerms(found, recorder)
-        self._watchers = (
-            self.repeated,
-            self.slopes,
-            self.scores,
-            self.squeezes,
-            self.interpolations,
-            SampleAxes(found),
-            AxesMixedUp(found),
-            StraightThrough(found),
-            Paddings(found, lambda leaf: self.learners.place_of(leaf)),
-            FixedWeights(found, recorder),
-            self.dropouts,
-            IgnoredValues(found, recorder.sources),
-            TokenTargets(found),
-            LossForms(found),
-            self.doubled,
+        self.finders = OddityFinders(
+            FinderContext(found, recorder, lambda leaf: self.learners.place_of(leaf))
         )
         self.lost_fractions = LostFractions()
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
         self.learners.optimizers.settings.tell = found.tell
-        told = (self.lost_terms, self.partial_cuts, self.scores)
-        self.learners.optimizers.on_step.extend(one.note_step for one in told)
+        told = (self.lost_terms.note_step, self.partial_cuts.note_step, *self.finders.note_step)
+        self.learners.optimizers.on_step.extend(told)
         self.copies = Copies()
         self.overwritten = Overwritten(recorder, self.learners, self.copies)
         self.reads = Reads(recorder)
@@ -325,7 +292,8 @@ class DoctorListener(Listener):
         if is_inside:
             self._note_values(call, is_inside)
             self.learners.note_use(call)
-            self.dropouts.note_inside(call)
+            for note in self.finders.note_inside:
+                note(call)
             self.inner_uses.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)
@@ -383,8 +351,8 @@ class DoctorListener(Listener):
         if call.in_graph:
             self.carries.note(call, briefly=self.light)
         if not self.light:
-            for one in self._watchers:
-                one.note(call)
+            for note in self.finders.note:
+                note(call)
         self.broadcasts.note(call)
         self.logarithms.note(call)
         if not in_place:

@@ -11,7 +11,7 @@ import torch
 
 from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorTable, requires_grad
 from gradscope.recording.torch_call import TorchCall
@@ -56,11 +56,11 @@ _NEXT: dict[tuple[Sort, str], Sort] = {
 }
 
 
-class LossForms:
+class LossForms(OddityFinder):
     """The parts of such losses."""
 
-    def __init__(self, found: Oddities) -> None:
-        self._tell = found.tell
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._parts: TensorTable[_Part] = TensorTable(MAX_FOLLOWED)
         self._looks: dict[int, int] = {}
 

@@ -123,9 +123,8 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
 
 
 def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
+    listener.finders.settle()
     yield from listener.oddities.told(origins)
-    for place, one in listener.repeated.known():
-        yield Oddity("index repeated", origins.of_place(place), 1, (one.lost, one.written))
     for place, scale in listener.logarithms.known.items():
         yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))
     for place, dropped in listener.dropped.known.items():

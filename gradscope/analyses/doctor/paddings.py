@@ -4,12 +4,11 @@ which have ended before it; a row of an embedding that is never to learn, looked
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorTable, requires_grad
 from gradscope.recording.torch_call import TorchCall
@@ -29,11 +28,11 @@ class _Padded(NamedTuple):
     batch_first: bool
 
 
-class Paddings:
+class Paddings(OddityFinder):
     """What is taken from padded sequences, and looked up."""
 
-    def __init__(self, found: Oddities, made: Callable[[torch.Tensor], int]) -> None:
-        self._tell, self._made = found.tell, made
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._padded: TensorTable[_Padded] = TensorTable(MAX_PADDED)
         self._looks: dict[int, int] = {}
 

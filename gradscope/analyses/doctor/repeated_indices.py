@@ -6,12 +6,11 @@ Only calls that are heard in full are looked at, and those of a place only a few
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
 
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorRef, TensorTable
 from gradscope.recording.torch_call import TorchCall
@@ -31,14 +30,12 @@ LARGEST = 1_000_000
 """Elements of a tensor that is written into, and of what is written, at most."""
 
 
-@dataclass(eq=False)
-class KnownRepeat:
-    """A place that writes sums back: of so many elements (``written``) so many are ``lost``; the
-    assignments that were looked at."""
+class _Counted(NamedTuple):
+    """An assignment: how many elements it writes, and how many of them are lost."""
 
-    looks: int = 0
-    written: int = 0
-    lost: int = 0
+    place: int
+    written: int
+    lost: torch.Tensor
 
 
 class _Taken(NamedTuple):
@@ -48,14 +45,15 @@ class _Taken(NamedTuple):
     entries: tuple[Any, ...]
 
 
-class RepeatedIndices:
+class RepeatedIndices(OddityFinder):
     """The places that write sums back by an index with duplicates."""
 
-    def __init__(self) -> None:
-        self._places: dict[int, KnownRepeat] = {}
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
+        self._looks: dict[int, int] = {}
         self._taken: TensorTable[_Taken] = TensorTable(MAX_TAKEN)
         # Counts wait on their device until the next full look, so that no call waits for it.
-        self._waiting: list[tuple[KnownRepeat, int, torch.Tensor]] = []
+        self._waiting: list[_Counted] = []
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
@@ -77,38 +75,28 @@ class RepeatedIndices:
     def settle(self) -> None:
         """Read what was counted: one wait for each device."""
         waiting, self._waiting = self._waiting, []
-        by_device: dict[torch.device, list[tuple[KnownRepeat, int, torch.Tensor]]] = {}
+        by_device: dict[torch.device, list[_Counted]] = {}
         for one in waiting:
-            by_device.setdefault(one[2].device, []).append(one)
+            by_device.setdefault(one.lost.device, []).append(one)
         for found in by_device.values():
-            counts = torch.stack([lost for *_, lost in found]).tolist()
-            for (known, written, _), lost in zip(found, counts, strict=True):
-                if lost > known.lost:
-                    known.written, known.lost = written, lost
-
-    def known(self) -> Iterable[tuple[int, KnownRepeat]]:
-        """The places where something was lost."""
-        self.settle()
-        return [(place, known) for place, known in self._places.items() if known.lost]
+            counts = torch.stack([one.lost for one in found]).tolist()
+            for one, lost in zip(found, counts, strict=True):
+                if lost:
+                    self._tell("index repeated", one.place, lost, one.written)
 
     def _look(self, call: TorchCall, taken: _Taken) -> None:
         base, given, value = call.args
-        if _read(given) != taken.entries:
+        looks = self._looks.get(call.place, 0)
+        if _read(given) != taken.entries or looks >= LOOKS or len(self._looks) > MAX_PLACES:
             return
         tensors = [one for one in _entries(given) if isinstance(one, torch.Tensor)]
         if not all(is_small(one, LARGEST) for one in (base, value, *tensors)):
             return
-        known = self._places.get(call.place)
-        if known is None:
-            if len(self._places) >= MAX_PLACES:
-                return
-            known = self._places[call.place] = KnownRepeat()
-        if known.looks < LOOKS:
-            known.looks += 1
-            with torch.no_grad():
-                lost = _lost(base, given, value.detach())
-            if lost is not None:
-                self._waiting.append((known, value.numel(), lost))
+        self._looks[call.place] = looks + 1
+        with torch.no_grad():
+            lost = _lost(base, given, value.detach())
+        if lost is not None:
+            self._waiting.append(_Counted(call.place, value.numel(), lost))
 
 
 def _lost(base: torch.Tensor, index: Any, value: torch.Tensor) -> torch.Tensor | None:

@@ -18,7 +18,7 @@ import torch
 
 from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.analyses.doctor.shapes import ELEMENTWISE
 from gradscope.autograd.tensors import TensorTable, requires_grad, storage_of
 from gradscope.model.observations import OddityKind
@@ -46,11 +46,11 @@ class _Axis(NamedTuple):
     network: int = -1
 
 
-class SampleAxes:
+class SampleAxes(OddityFinder):
     """The tensors of this forward pass whose samples are known."""
 
-    def __init__(self, found: Oddities) -> None:
-        self._found = found
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._axes: TensorTable[_Axis] = TensorTable(MAX_FOLLOWED)
         self._means: TensorTable[_Axis] = TensorTable(MAX_FOLLOWED)
         self._centred: TensorTable[int] = TensorTable(MAX_FOLLOWED)
@@ -90,7 +90,7 @@ class SampleAxes:
             target = call.operands[-1].shape
             # One row for the whole batch, and the loss compares it with each sample's target.
             if out.dim() < 2 and len(target) == tensor.dim() and target[0] > known.size == 1:
-                self._found.tell("fold", known.place, target[0])
+                self._tell("fold", known.place, target[0])
         elif name in LOSSES and tensor is call.args[0]:
             self._convict(known, known.axis == 0)
         elif name in _PRODUCTS or name == "linear":
@@ -103,7 +103,7 @@ class SampleAxes:
             self._sum(call, tensor, known)
         elif name in _SPREADS and out.dim() == 0:
             # Who divides by the spread of all samples, too, normalises the batch, and means it.
-            self._found.excuse("mean", self._centred.get(tensor, -1))
+            self._excuse("mean", self._centred.get(tensor, -1))
             self._centred[tensor] = -1
         elif name in VIEWS:
             self._view(call, tensor, known)
@@ -114,7 +114,7 @@ class SampleAxes:
         elif name == "getitem" and _picks(call.args[1], known):
             self._convict(known, True)
         elif known.network >= 0 and known.size > 1 and known.axis in _last_of(call, tensor):
-            self._found.tell("last sample", known.network, known.axis, known.size, other=call.place)
+            self._tell("last sample", known.network, known.axis, known.size, other=call.place)
         elif storage_of(out) == storage_of(tensor) != 0:
             for one in call.results:
                 self._keep(one, known, _same_axis(tensor, one, known))
@@ -136,7 +136,7 @@ class SampleAxes:
             kept = out.dim() == tensor.dim()
             self._keep(out, known, known.axis if kept else known.axis - before)
         elif known.kind == "mean":
-            self._found.excuse("mean", known.place)
+            self._excuse("mean", known.place)
         elif call.function == "mean" and out.dim() == 0 and tensor not in self._centred:
             if _is_wide(tensor, known):
                 self._means[out] = known._replace(place=call.place)
@@ -156,7 +156,7 @@ class SampleAxes:
             self._axes[out] = _Axis(0, 1, "fold", call.place)
         elif len(out) == known.size > 1 < math.prod(before) and _is_alone(tensor, known):
             shapes = (*tensor.shape, -1, *out.shape)
-            self._found.tell("view", call.place, known.axis, *shapes)
+            self._tell("view", call.place, known.axis, *shapes)
 
     def _keep(self, out: torch.Tensor, known: _Axis, axis: int) -> None:
         if 0 <= axis < out.dim() and out.shape[axis] == known.size:
@@ -164,7 +164,7 @@ class SampleAxes:
 
     def _convict(self, known: _Axis, is_apart: bool) -> None:
         if is_apart and known.kind not in (None, "fold"):
-            self._found.tell(known.kind, known.place, known.size)
+            self._tell(known.kind, known.place, known.size)
 
 
 def dims_of(call: TorchCall, tensor: torch.Tensor) -> set[int]:

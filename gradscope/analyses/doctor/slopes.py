@@ -6,15 +6,15 @@ to a number, so that a penalty asks each part for what it should ask the whole.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.doctor.oddities import Oddities
-from gradscope.autograd.calls import BackwardCall
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.elements import is_small, readable
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
+from gradscope.graphing.watched_call import WatchedCall
 from gradscope.recording.torch_call import TorchCall
 
 MAX_KNOWN = 100
@@ -35,16 +35,18 @@ class _Norm(NamedTuple):
     elements: int
 
 
-class Slopes:
+class Slopes(OddityFinder):
     """Such gradients, by what they are the gradient of."""
 
-    def __init__(self, found: Oddities) -> None:
-        self._tell = found.tell
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._slopes: TensorTable[TensorRef] = TensorTable(MAX_KNOWN)
         self._norms: TensorTable[_Norm] = TensorTable(MAX_KNOWN)
 
-    def note_gradients(self, call: BackwardCall, result: Any, place: int) -> None:
-        """A call was made, and gave this result."""
+    def note_gradients(self, made: WatchedCall) -> None:
+        """A call was made that returns gradients."""
+        call = made.call
+        place = self._recorder.places.number(call.frame)
         if len(call.roots) != 1 or len(call.inputs) != 1:
             return
         (root,), (given,) = call.roots, call.inputs
@@ -56,7 +58,7 @@ class Slopes:
             if given.dim() == 2:
                 self._tell("mixed derivatives", place, columns)
         elif columns > 1 and call.create_graph and _is_one_a_row(root, given):
-            for one in result:
+            for one in made.result:
                 if isinstance(one, torch.Tensor) and one.shape == given.shape:
                     self._slopes[one] = TensorRef(given)
 

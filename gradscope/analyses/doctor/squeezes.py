@@ -8,23 +8,22 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.ancestry import MAX_BEHIND
-from gradscope.analyses.doctor.oddities import MAX_PLACES, Oddities
+from gradscope.analyses.doctor.oddities import MAX_PLACES
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.raised import failed_call, operands
 from gradscope.recording.names import locals_of
-from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall, flat_tensors
 
 _OF_SHAPES = (RuntimeError, ValueError, IndexError, AssertionError)
 
 
-class Squeezes:
+class Squeezes(OddityFinder):
     """How many dimensions such a call was given, and left, by its place."""
 
-    def __init__(self, found: Oddities, recorder: Recorder) -> None:
-        self._tell = found.tell
-        self._recorder = recorder
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._dims: dict[int, tuple[int, int]] = {}
 
     def note(self, call: TorchCall) -> None:
@@ -34,7 +33,7 @@ class Squeezes:
             if given.dim() and len(given) > 1 and len(self._dims) < MAX_PLACES:
                 self._dims.setdefault(call.place, (given.dim(), call.results[0].dim()))
 
-    def look_behind(self, error: BaseException) -> None:
+    def note_failure(self, error: BaseException) -> None:
         """The program has ended by this."""
         if not self._dims or not isinstance(error, _OF_SHAPES):
             return

@@ -171,7 +171,8 @@ class StepTracker:
                 self._listener.alike.look(made)
                 self._listener.limits.look(made)
                 self._listener.flagged.look(made.call.frame)
-                self._listener.scores.note_backward(made.sequences)
+                for note in self._listener.finders.note_backward:
+                    note(made.sequences)
             self._accumulating.after(self._kept(made))
         else:
             self._note_gradients(made)
@@ -183,8 +184,8 @@ class StepTracker:
         if made.failure is None:
             place = listener.recorder.places.number(made.call.frame)
             listener.dropped.note_gradients(made.result)
-            listener.slopes.note_gradients(made.call, made.result, place)
-            listener.interpolations.note_gradients(made.call)
+            for note in listener.finders.note_gradients:
+                note(made)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if isinstance(made, FullCapture):

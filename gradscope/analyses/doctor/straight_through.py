@@ -10,7 +10,7 @@ import torch
 
 from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.tensors import TensorRef, TensorTable, requires_grad
 from gradscope.recording.torch_call import TorchCall
 
@@ -26,11 +26,11 @@ class _Cut(NamedTuple):
     taken: TensorRef | None
 
 
-class StraightThrough:
+class StraightThrough(OddityFinder):
     """The tensors of this step that are another but for a constant."""
 
-    def __init__(self, found: Oddities) -> None:
-        self._tell = found.tell
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._cuts: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
         self._passed: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
         self._gaps: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.doctor.attentions import attention_of
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import leaf_of, torch_name
 from gradscope.autograd.tensors import grad_fn_of
@@ -48,11 +48,11 @@ class _Seeing(NamedTuple):
     length: int
 
 
-class TokenTargets:
+class TokenTargets(OddityFinder):
     """The tokens and the targets of this pass."""
 
-    def __init__(self, found: Oddities) -> None:
-        self._found = found
+    def __init__(self, context: FinderContext) -> None:
+        super().__init__(context)
         self._tokens: list[torch.Tensor] = []
         self._seeing: list[_Seeing] = []
         self._looks: dict[int, int] = {}
@@ -101,12 +101,12 @@ class TokenTargets:
             if not self._is_fine:
                 kind: OddityKind = "target shifted" if offset else "target unshifted"
                 self._told.append((kind, _place(call)))
-                self._found.tell(kind, _place(call), offset)
+                self._tell(kind, _place(call), offset)
             elif len(related) == 1:  # an encoder may see all of what its decoder is to tell
                 self._look_ahead(rows)
         if self._is_fine:  # what else is asked of the same tokens comes beside that
             for kind, place in self._told:
-                self._found.excuse(kind, place)
+                self._excuse(kind, place)
             self._told.clear()
 
     def _look_ahead(self, rows: torch.Tensor) -> None:
@@ -116,7 +116,7 @@ class TokenTargets:
         if lengths.count(rows.shape[1]) < 2:
             for one in self._seeing:
                 if one.length == rows.shape[1]:
-                    self._found.tell("next seen", one.place, one.length)
+                    self._tell("next seen", one.place, one.length)
 
 
 def _place(call: TorchCall) -> int:
