@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs gallery bench bench-doctor bench-injected bench-page clean
+.PHONY: help all demo test test-clinic test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs gallery bench bench-doctor bench-injected bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -26,6 +26,9 @@ demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and dra
 # Two processes for two cores: more threads of torch would only wait for one another.
 test: $(INSTALLED) ## set up and run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test-clinic: $(INSTALLED) ## all programs of the clinic under the doctor, also every healed one (minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/test_clinic.py tests/clinic/everything.py
 
 test-ops: $(INSTALLED) ## every operator of torch's own database through every command (minutes)
 	$(BIN)/python -m pytest -n 2 tests/operators/everything.py

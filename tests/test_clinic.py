@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -17,6 +18,9 @@ from tests.looking import Session
 # Programs that the doctor does not see through; their notes say what is wrong with them.  The test
 # of one fails when it is found after all: then it has a rule.
 MISSED = {case.name for case in CASES if case.rule == "GS000"}
+
+# Of the healed programs a part, always the same; clinic/everything.py has the others.
+SAMPLE = [case for case in CASES if crc32(case.name.encode()) % 4 == 0]
 
 
 def findings(session: Session, program: Path) -> tuple[Finding, ...]:
@@ -58,7 +62,7 @@ def test_sick(session: Session, case: Case) -> None:
     assert case.name in MISSED or not others, others
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", SAMPLE, ids=lambda case: case.name)
 def test_healed(session: Session, case: Case) -> None:
     found = findings(session, case.program("healed"))
     assert [finding for finding in found if finding.severity != "information"] == []
