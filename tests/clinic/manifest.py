@@ -2683,6 +2683,57 @@ CASES: tuple[Case, ...] = (
         "view makes one row of the batch, and mse_loss broadcasts it to all targets",
         "https://github.com/weka511/hpa-scc/issues/38",
     ),
+    Case(
+        "diffusion_1d",
+        "GS402",
+        "to_channels",
+        "the data is convolved once before the loop, so every batch hangs on one graph that "
+        "the first backward frees",
+        "https://github.com/lucidrains/denoising-diffusion-pytorch/issues/109",
+        also=("GS307",),
+    ),
+    Case(
+        "dp_classifier",
+        "GS307",
+        "stem.norm",
+        "batch norms are replaced by group norms after the optimizer was made",
+        "https://github.com/meta-pytorch/opacus/issues/432",
+    ),
+    Case(
+        "cluster_forces",
+        "GS502",
+        "total",
+        "epoch losses are added up and kept as tensors; validation has graphs, too, for the forces",
+        "https://github.com/pytorch/pytorch/issues/64586",
+    ),
+    Case(
+        "mesh_refine",
+        "GS204",
+        "zeros",
+        "all graph convolutions of a stage begin at zero, with a ReLU behind each",
+        "https://github.com/facebookresearch/pytorch3d/issues/147",
+    ),
+    Case(
+        "reverb_gan",
+        "GS317",
+        "detach",
+        "the discriminator gets the detached fake in the generator step",
+        "https://github.com/nikhilsinghmus/image2reverb/issues/37",
+    ),
+    Case(
+        "splat_fit",
+        "GS306",
+        "means2d",
+        "the densification reads .grad of projected means, on which retain_grad() was not called",
+        "https://github.com/nerfstudio-project/gsplat/issues/390",
+    ),
+    Case(
+        "sr_attention",
+        "GS401",
+        "out",
+        "a block writes quadrants into its input, which a branch beside it has saved",
+        "https://github.com/Jee-King/TSAN/issues/3",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
@@ -3378,6 +3429,28 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "supermask_net",
         "frozen random weights, straight-through scores",
+    ),
+    Healthy(
+        "fomaml_functional",
+        "first-order meta-learning: detached fast weights, gradients added to p.grad by hand",
+    ),
+    Healthy(
+        "lbfgs_texture",
+        "L-BFGS over the pixels of an image, frozen features, clamped in place under no_grad",
+    ),
+    Healthy(
+        "lora_distill",
+        "low-rank adapters on a copy of a trained net, under checkpoints, distilled with "
+        "accumulation",
+    ),
+    Healthy(
+        "pcgrad_robot",
+        "gradients of three tasks are projected on one another and written to p.grad",
+    ),
+    Healthy(
+        "vq_ema",
+        "straight-through quantiser, codebook in buffers averaged by hand, detached "
+        "commitment target",
     ),
 )
 
