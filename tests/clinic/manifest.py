@@ -2734,6 +2734,35 @@ CASES: tuple[Case, ...] = (
         "a block writes quadrants into its input, which a branch beside it has saved",
         "https://github.com/Jee-King/TSAN/issues/3",
     ),
+    Case(
+        "checkpointed_encoder",
+        "GS309",
+        "use_reentrant",
+        "reentrant checkpoints from the first layer on, whose input is data",
+        "https://github.com/pytorch/pytorch/issues/33962",
+    ),
+    Case(
+        "crystal_property",
+        "GS503",
+        "loss_func",
+        "predictions [N] against targets [N, 1]",
+        "https://github.com/IntelLabs/matsciml/pull/347",
+    ),
+    Case(
+        "reinforce_pendulum",
+        "GS530",
+        "mean",
+        "the mean of the log-probabilities of an episode times the returns",
+        "https://github.com/Farama-Foundation/Gymnasium/issues/1336",
+    ),
+    Case(
+        "smiles_policy_gradient",
+        "GS303",
+        "item",
+        "the policy loss adds up log_probs.item(); a zero that requires grad lets backward run",
+        "https://github.com/isayev/ReLeaSE/issues/39",
+        also=("GS506",),
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
@@ -3451,6 +3480,27 @@ HEALTHY: tuple[Healthy, ...] = (
         "vq_ema",
         "straight-through quantiser, codebook in buffers averaged by hand, detached "
         "commitment target",
+    ),
+    Healthy(
+        "amp_accumulation_segmenter",
+        "float16 with a scaler, accumulation, unscaled before clipping; the schedule waits "
+        "where a step is skipped",
+    ),
+    Healthy(
+        "domain_adversarial",
+        "gradient reversal whose strength begins at 0",
+    ),
+    Healthy(
+        "lora_distillation",
+        "adapters distilled from a frozen teacher, then merged by hand",
+    ),
+    Healthy(
+        "sam_classifier",
+        "two backward passes a step, batch norm with momentum 0 in the second",
+    ),
+    Healthy(
+        "vqvae_ema",
+        "vector quantiser with averaged codes in buffers; losses kept detached",
     ),
 )
 
