@@ -2763,6 +2763,49 @@ CASES: tuple[Case, ...] = (
         "https://github.com/isayev/ReLeaSE/issues/39",
         also=("GS506",),
     ),
+    Case(
+        "cell_detector",
+        "GS101",
+        "Log",
+        "a log loss written by hand has no small constant in its logarithm, which a "
+        "saturated sigmoid reaches",
+        "https://github.com/miemie2013/Paddle-DIOU-YOLOv3/issues/1",
+    ),
+    Case(
+        "clip_pose",
+        "GS413",
+        "param.grad",
+        "gradients are rescaled by hand, and those of heads that are not in the loss are None",
+        "https://github.com/MichiganCOG/ViP/issues/21",
+    ),
+    Case(
+        "deblur_rays",
+        "GS401",
+        "theta",
+        "theta += eps changes the norm that its own backward needs, once the kernel is switched on",
+        "https://github.com/dogyoonlee/DP-NeRF/issues/2",
+    ),
+    Case(
+        "fcn_trainer",
+        "GS538",
+        "eval",
+        "validation in the middle of an epoch leaves the model in eval mode",
+        "https://github.com/wkentaro/pytorch-fcn/issues/57",
+    ),
+    Case(
+        "pafpn_detector",
+        "GS401",
+        "downsample_convs",
+        "the bottom-up path adds in place to what a ReLU returned",
+        "https://github.com/open-mmlab/mmdetection/pull/9450",
+    ),
+    Case(
+        "svi_schedule",
+        "GS505",
+        "scheduler",
+        "a wrapper keeps the scheduler in place of the optimizer, and steps only that",
+        "https://github.com/pyro-ppl/pyro/issues/1242",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
@@ -3501,6 +3544,26 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "vqvae_ema",
         "vector quantiser with averaged codes in buffers; losses kept detached",
+    ),
+    Healthy(
+        "chain_dqn",
+        "frozen copy averaged by lerp_, targets under no_grad",
+    ),
+    Healthy(
+        "domain_shift",
+        "gradient reversal with a ramp; the domains share a batch",
+    ),
+    Healthy(
+        "low_rank_tuning",
+        "adapters injected into a frozen net, the second factor begins at zero",
+    ),
+    Healthy(
+        "sharpness_min",
+        "weights climb and are put back by hand between two backward passes",
+    ),
+    Healthy(
+        "vq_codec",
+        "quantiser on latents of a convolution, codes averaged under no_grad",
     ),
 )
 
