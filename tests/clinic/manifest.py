@@ -2806,6 +2806,28 @@ CASES: tuple[Case, ...] = (
         "a wrapper keeps the scheduler in place of the optimizer, and steps only that",
         "https://github.com/pyro-ppl/pyro/issues/1242",
     ),
+    Case(
+        "ctc_speech",
+        "GS518",
+        "scaler",
+        "the scaler steps the optimizer of a frozen encoder, whose parameters have no gradient",
+        "https://github.com/speechbrain/speechbrain/pull/1728",
+    ),
+    Case(
+        "goal_traj",
+        "GS303",
+        "detach_",
+        "the output of the goal layers is detached in place right behind them",
+        "https://github.com/Tsinghua-MARS-Lab/DenseTNT/issues/11",
+    ),
+    Case(
+        "tabular_gate",
+        "GS601",
+        "SigmoidFn",
+        "backward of a hand-written sigmoid leaves out the gradient that comes in",
+        "https://github.com/apache/mxnet/issues/9872",
+        also=("GS107",),
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
@@ -3564,6 +3586,26 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "vq_codec",
         "quantiser on latents of a convolution, codes averaged under no_grad",
+    ),
+    Healthy(
+        "amp_student",
+        "distillation under float16 with a scaler, accumulation and clipping",
+    ),
+    Healthy(
+        "dann_digits",
+        "gradient reversal of strength 0 in the first steps; source and target in two calls",
+    ),
+    Healthy(
+        "fomaml_sine",
+        "gradients taken at copies of the weights are written to p.grad by hand",
+    ),
+    Healthy(
+        "sac_point_mass",
+        "critics frozen in the actor step, own optimizer for the temperature, averaged targets",
+    ),
+    Healthy(
+        "vq_codes",
+        "straight-through quantiser of vectors, detached commitment target",
     ),
 )
 
