@@ -530,6 +530,8 @@ k.register_hook(lambda grad: -grad)
 k.sum().backward()
 torch.nn.utils.clip_grad_norm_([w], 0.5)
 torch.nn.utils.clip_grad_norm_([w], 100.0)
+w.grad = torch.full((4,), torch.inf)
+torch.nn.utils.clip_grad_norm_([w], 0.25)
 """,
     )
     found = [(one.function, text_at(report, one.origin)) for one in seen(report).alterations]

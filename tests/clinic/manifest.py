@@ -2683,6 +2683,151 @@ CASES: tuple[Case, ...] = (
         "view makes one row of the batch, and mse_loss broadcasts it to all targets",
         "https://github.com/weka511/hpa-scc/issues/38",
     ),
+    Case(
+        "diffusion_1d",
+        "GS402",
+        "to_channels",
+        "the data is convolved once before the loop, so every batch hangs on one graph that "
+        "the first backward frees",
+        "https://github.com/lucidrains/denoising-diffusion-pytorch/issues/109",
+        also=("GS307",),
+    ),
+    Case(
+        "dp_classifier",
+        "GS307",
+        "stem.norm",
+        "batch norms are replaced by group norms after the optimizer was made",
+        "https://github.com/meta-pytorch/opacus/issues/432",
+    ),
+    Case(
+        "cluster_forces",
+        "GS502",
+        "total",
+        "epoch losses are added up and kept as tensors; validation has graphs, too, for the forces",
+        "https://github.com/pytorch/pytorch/issues/64586",
+    ),
+    Case(
+        "mesh_refine",
+        "GS204",
+        "zeros",
+        "all graph convolutions of a stage begin at zero, with a ReLU behind each",
+        "https://github.com/facebookresearch/pytorch3d/issues/147",
+    ),
+    Case(
+        "reverb_gan",
+        "GS317",
+        "detach",
+        "the discriminator gets the detached fake in the generator step",
+        "https://github.com/nikhilsinghmus/image2reverb/issues/37",
+    ),
+    Case(
+        "splat_fit",
+        "GS306",
+        "means2d",
+        "the densification reads .grad of projected means, on which retain_grad() was not called",
+        "https://github.com/nerfstudio-project/gsplat/issues/390",
+    ),
+    Case(
+        "sr_attention",
+        "GS401",
+        "out",
+        "a block writes quadrants into its input, which a branch beside it has saved",
+        "https://github.com/Jee-King/TSAN/issues/3",
+    ),
+    Case(
+        "checkpointed_encoder",
+        "GS309",
+        "use_reentrant",
+        "reentrant checkpoints from the first layer on, whose input is data",
+        "https://github.com/pytorch/pytorch/issues/33962",
+    ),
+    Case(
+        "crystal_property",
+        "GS503",
+        "loss_func",
+        "predictions [N] against targets [N, 1]",
+        "https://github.com/IntelLabs/matsciml/pull/347",
+    ),
+    Case(
+        "reinforce_pendulum",
+        "GS530",
+        "mean",
+        "the mean of the log-probabilities of an episode times the returns",
+        "https://github.com/Farama-Foundation/Gymnasium/issues/1336",
+    ),
+    Case(
+        "smiles_policy_gradient",
+        "GS303",
+        "item",
+        "the policy loss adds up log_probs.item(); a zero that requires grad lets backward run",
+        "https://github.com/isayev/ReLeaSE/issues/39",
+        also=("GS506",),
+    ),
+    Case(
+        "cell_detector",
+        "GS101",
+        "Log",
+        "a log loss written by hand has no small constant in its logarithm, which a "
+        "saturated sigmoid reaches",
+        "https://github.com/miemie2013/Paddle-DIOU-YOLOv3/issues/1",
+    ),
+    Case(
+        "clip_pose",
+        "GS413",
+        "param.grad",
+        "gradients are rescaled by hand, and those of heads that are not in the loss are None",
+        "https://github.com/MichiganCOG/ViP/issues/21",
+    ),
+    Case(
+        "deblur_rays",
+        "GS401",
+        "theta",
+        "theta += eps changes the norm that its own backward needs, once the kernel is switched on",
+        "https://github.com/dogyoonlee/DP-NeRF/issues/2",
+    ),
+    Case(
+        "fcn_trainer",
+        "GS538",
+        "eval",
+        "validation in the middle of an epoch leaves the model in eval mode",
+        "https://github.com/wkentaro/pytorch-fcn/issues/57",
+    ),
+    Case(
+        "pafpn_detector",
+        "GS401",
+        "downsample_convs",
+        "the bottom-up path adds in place to what a ReLU returned",
+        "https://github.com/open-mmlab/mmdetection/pull/9450",
+    ),
+    Case(
+        "svi_schedule",
+        "GS505",
+        "scheduler",
+        "a wrapper keeps the scheduler in place of the optimizer, and steps only that",
+        "https://github.com/pyro-ppl/pyro/issues/1242",
+    ),
+    Case(
+        "ctc_speech",
+        "GS518",
+        "scaler",
+        "the scaler steps the optimizer of a frozen encoder, whose parameters have no gradient",
+        "https://github.com/speechbrain/speechbrain/pull/1728",
+    ),
+    Case(
+        "goal_traj",
+        "GS303",
+        "detach_",
+        "the output of the goal layers is detached in place right behind them",
+        "https://github.com/Tsinghua-MARS-Lab/DenseTNT/issues/11",
+    ),
+    Case(
+        "tabular_gate",
+        "GS601",
+        "SigmoidFn",
+        "backward of a hand-written sigmoid leaves out the gradient that comes in",
+        "https://github.com/apache/mxnet/issues/9872",
+        also=("GS107",),
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
@@ -3378,6 +3523,89 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "supermask_net",
         "frozen random weights, straight-through scores",
+    ),
+    Healthy(
+        "fomaml_functional",
+        "first-order meta-learning: detached fast weights, gradients added to p.grad by hand",
+    ),
+    Healthy(
+        "lbfgs_texture",
+        "L-BFGS over the pixels of an image, frozen features, clamped in place under no_grad",
+    ),
+    Healthy(
+        "lora_distill",
+        "low-rank adapters on a copy of a trained net, under checkpoints, distilled with "
+        "accumulation",
+    ),
+    Healthy(
+        "pcgrad_robot",
+        "gradients of three tasks are projected on one another and written to p.grad",
+    ),
+    Healthy(
+        "vq_ema",
+        "straight-through quantiser, codebook in buffers averaged by hand, detached "
+        "commitment target",
+    ),
+    Healthy(
+        "amp_accumulation_segmenter",
+        "float16 with a scaler, accumulation, unscaled before clipping; the schedule waits "
+        "where a step is skipped",
+    ),
+    Healthy(
+        "domain_adversarial",
+        "gradient reversal whose strength begins at 0",
+    ),
+    Healthy(
+        "lora_distillation",
+        "adapters distilled from a frozen teacher, then merged by hand",
+    ),
+    Healthy(
+        "sam_classifier",
+        "two backward passes a step, batch norm with momentum 0 in the second",
+    ),
+    Healthy(
+        "vqvae_ema",
+        "vector quantiser with averaged codes in buffers; losses kept detached",
+    ),
+    Healthy(
+        "chain_dqn",
+        "frozen copy averaged by lerp_, targets under no_grad",
+    ),
+    Healthy(
+        "domain_shift",
+        "gradient reversal with a ramp; the domains share a batch",
+    ),
+    Healthy(
+        "low_rank_tuning",
+        "adapters injected into a frozen net, the second factor begins at zero",
+    ),
+    Healthy(
+        "sharpness_min",
+        "weights climb and are put back by hand between two backward passes",
+    ),
+    Healthy(
+        "vq_codec",
+        "quantiser on latents of a convolution, codes averaged under no_grad",
+    ),
+    Healthy(
+        "amp_student",
+        "distillation under float16 with a scaler, accumulation and clipping",
+    ),
+    Healthy(
+        "dann_digits",
+        "gradient reversal of strength 0 in the first steps; source and target in two calls",
+    ),
+    Healthy(
+        "fomaml_sine",
+        "gradients taken at copies of the weights are written to p.grad by hand",
+    ),
+    Healthy(
+        "sac_point_mass",
+        "critics frozen in the actor step, own optimizer for the temperature, averaged targets",
+    ),
+    Healthy(
+        "vq_codes",
+        "straight-through quantiser of vectors, detached commitment target",
     ),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -122,6 +123,10 @@ class Alterations:
         """A function of torch clips: the norm that it has found, and the one that it allows."""
         before, after = _number(norm), _number(bound)
         if len(self.clips) >= MAX_KNOWN:
+            return
+        # What is not finite says nothing about the bound: a scaler skips that step, and other rules
+        # tell where it comes from.
+        if before is not None and not math.isfinite(before):
             return
         # Torch multiplies by 1 where nothing is too large.
         if before is not None and after is not None and before <= after:
