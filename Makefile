@@ -27,7 +27,7 @@ demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and dra
 test: $(INSTALLED) ## set up and run all tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-clinic: $(INSTALLED) ## all programs of the clinic under the doctor, also every healed one (minutes)
+test-clinic: $(INSTALLED) ## all programs of the clinic under the doctor (minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/test_clinic.py tests/clinic/everything.py
 
 test-ops: $(INSTALLED) ## every operator of torch's own database through every command (minutes)

@@ -1215,6 +1215,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("end ignored", B, name="done"),)},
         [("GS558", "warning", 8)],
     ),
+    "an index of padding that nothing reads": (
+        {"oddities": (Oddity("row ignored", B, figures=(0, 3, 8), name="padding_idx"),)},
+        [("GS558", "warning", 8)],
+    ),
     "targets that were shifted twice": (
         {"oddities": (Oddity("target shifted", B, figures=(2,)),)},
         [("GS559", "warning", 8)],
@@ -1528,7 +1532,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS535", "warning", 7)],
     ),
     "a module that was to be frozen": (
-        {"oddities": (Oddity("flag ignored", A, 1, (2,), "encoder"),)},
+        {"oddities": (Oddity("flag ignored", A, 1, (2,), "encoder.requires_grad"),)},
         [("GS332", "warning", 7)],
     ),
     "one row of the whole batch": (
@@ -2058,6 +2062,11 @@ SUBSUMED: dict[tuple[str, str], Report] = {
             "GS206": layers(1, 1, 1, 1e3),
         }.items()
     },
+    ("GS302", "GS515"): observed(
+        plain(),
+        learners=(REACHED, learner("b", used=A, recorded=True)),
+        oddities=(Oddity("value replaced", A, name="h", other=B),),
+    ),
     ("GS531", "GS552"): observed(
         plain(), oddities=(Oddity("view", A, 1, AXES), Oddity("axes", A, 1, AXES, other=B))
     ),

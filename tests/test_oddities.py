@@ -163,6 +163,20 @@ class Pooled(nn.Module):
 reviews = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])
 train(Pooled(), lambda m: m(reviews, reviews == 0).pow(2).mean())
 
+def looked_up(weight, ids, padding_idx=None):
+    return weight[ids]  # <- GS558
+def topics(m):
+    found = looked_up(m.words.weight, torch.tensor([[3, 4, 0, 0], [5, 6, 7, 0]]), padding_idx=0)
+    return found.sum(1).pow(2).mean()
+def spoken_loss(scores, targets, ignore_index):
+    return F.cross_entropy(scores, targets)  # <- GS558
+train(parts(words=nn.Embedding(9, 4)), topics)
+train(nn.Linear(4, 3), lambda m: spoken_loss(m(torch.randn(4, 4)), torch.tensor([1, 2, 0, 0]), 0))
+
+kept = parts(base=nn.Linear(4, 4), head=nn.Linear(4, 1))
+kept.base.trainable = False  # <- GS332
+train(kept, lambda m: m.head(m.base(torch.randn(8, 4))).pow(2).mean())
+
 class Focal(nn.Module):
     def forward(self, scores, classes):
         loss = nn.CrossEntropyLoss()(scores, classes)  # <- GS560
@@ -280,6 +294,27 @@ for _ in range(3):  # what the critic gets of the actor's loss is cleared before
     c.zero_grad()
     (reward - value).pow(2).mean().backward()
     c.step()
+
+def looked_up(weight, ids, padding_idx=None):  # none is given; handed on; not among them
+    return weight[ids]
+def handed_on(weight, ids, padding_idx):
+    return F.embedding(ids, weight, padding_idx)
+def masked(weight, ids, pad_id):
+    return weight[ids] * (ids != pad_id)[..., None]
+def scored(scores, targets, ignore_index=-100):
+    return F.cross_entropy(scores, targets)
+def topics(m):
+    ids, w = torch.tensor([[3, 4, 0, 0], [5, 6, 7, 0]]), m.words.weight
+    found = looked_up(w, ids) + handed_on(w, ids, 0) + masked(w, ids, 0) + looked_up(w, ids, 8)
+    return scored(found.sum(1), torch.tensor([0, 1]))
+train(parts(words=nn.Embedding(9, 4)), topics)
+
+kept = parts(base=nn.Linear(4, 4), head=nn.Linear(4, 1))
+kept.base.trainable = False  # what it means, the program says
+kept.base.lazy = False
+for part in kept.children():
+    part.name = getattr(part, "trainable", True)
+train(kept, lambda m: m.head(m.base(torch.randn(8, 4))).pow(2).mean())
 
 def straight(m):
     z = m.e(torch.randn(10, 6))

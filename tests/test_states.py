@@ -59,6 +59,18 @@ own_state_dict.update({key: one for key, one in file.items() if key in own_state
 model.load_state_dict(own_state_dict)  # <- GS546
 train(model, squares)
 
+class Following:
+    def __init__(self):
+        self.net, self.target = mlp(), mlp()
+    def follow(self):
+        self.target.load_state_dict(self.target.state_dict())  # <- GS546
+    def loss(self, net):
+        self.follow()
+        x = torch.randn(8, 4)
+        return F.mse_loss(net(x), self.target(x).detach())
+following = Following()
+train(following.net, following.loss)
+
 class Trainer:
     def __init__(self, net):
         self.net = net

@@ -80,11 +80,16 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 torch.manual_seed(0)
+class Loud(nn.Module):
+    def forward(self, x):
+        return x if x.abs().max() < 99 else x / 2
 class Encoder(nn.Module):
     def __init__(self):
         super().__init__()
         self.embed, self.out = nn.Embedding(9, 8), nn.Linear(8, 4)
         self.register_buffer("waves", torch.randn(5, 8))
+        self.mix = nn.Sequential(nn.Linear(8, 8), nn.Sequential(nn.GELU(), nn.Linear(8, 8)))
+        self.part = nn.Sequential(nn.Linear(8, 8), Loud())
     def spread(self, h):
         return h.var()
     def forward(self, ids, mask=None):
@@ -97,6 +102,9 @@ class Encoder(nn.Module):
         z = F.gelu(h)
         warm = F.relu(h)
         warm = F.relu(h)
+        mixed = self.mix(h)  # lost
+        mixed = self.mix(z)
+        whole = self.part(h)
         kl_loss = self.spread(h)  # lost
         dead = h * 2; scale = self.spread(h)  # perhaps
         seen = h * 3
@@ -117,7 +125,7 @@ class Encoder(nn.Module):
         with torch.no_grad():
             h * 2
             u = h * 2
-        return self.out((z + warm + kept() + q + r + s).mean(1))
+        return self.out((z + warm + mixed + whole + kept() + q + r + s).mean(1))
 def step(model, optimizer, x, y):
     optimizer.zero_grad()
     loss = F.cross_entropy(model(x), y)
@@ -704,6 +712,10 @@ ENDINGS: dict[tuple[str, str, int], tuple[str, str]] = {
     ("optimizer.zero_grad() if step < 8 else None", "print(1.0 * spare.bias.grad)", 1): (
         "bias.grad is None: no backward call has brought",
         "",
+    ),
+    ("net.zero_grad(); loss = spare(x).sum() if step else loss", "net.bias.grad + 1", 2): (
+        "bias.grad is None: the last backward call has brought it no gradient",
+        "net.zero_grad()",
     ),
     # After steps that were only glanced at.
     ("optimizer.zero_grad()", "net.zero_grad() if step == 8 else 0; 2 * net.bias.grad", 10): (

@@ -26,7 +26,7 @@ from gradscope.errors import Fault
 from gradscope.filesystem import is_installed, is_standard
 from gradscope.handlers import let_pass
 
-_PACKAGE = str(Path(__file__).parents[1]) + "/"
+PACKAGE = str(Path(__file__).parents[1]) + "/"
 
 _cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
 mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
@@ -271,7 +271,7 @@ def _others_compute() -> bool:
         while frame is not None:
             file = frame.f_code.co_filename
             if not (
-                file.startswith(("<frozen", _PACKAGE)) or is_standard(file) or is_installed(file)
+                file.startswith(("<frozen", PACKAGE)) or is_standard(file) or is_installed(file)
             ):
                 return True
             frame = frame.f_back

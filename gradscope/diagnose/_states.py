@@ -28,11 +28,11 @@ STATES: dict[OddityKind, Words] = {
         is_named=True,
     ),
     "flag ignored": Words(
-        "{name}.requires_grad = False freezes nothing: {name} is a Module.",
-        "{0} of its parameters require grad, get gradients, and are in an optimizer",
-        "Of a Module `requires_grad` is an attribute like any other, which nobody reads. Only that "
-        "of a tensor counts, and its parameters have their own.",
-        "Call `{name}.requires_grad_(False)`, with an underscore, which goes to all parameters.",
+        "{name} = False freezes nothing: it is an attribute of a Module.",
+        "{0} parameters of the module require grad, get gradients, and are in an optimizer",
+        "Of a Module this is an attribute like any other, which nobody reads. Only the "
+        "`requires_grad` of a tensor counts, and each parameter has its own.",
+        "Call the method `requires_grad_(False)` of the module, which goes to all parameters.",
         is_named=True,
     ),
     "fills nothing": Words(
@@ -53,10 +53,10 @@ STATES: dict[OddityKind, Words] = {
     "load own": Words(
         "{this} loads the module's own tensors: it changes nothing.",
         "all of the {0:,} parameters given are those that the module had before",
-        "What was read from elsewhere has not come into the state: its keys match none, or the "
-        "values were taken from the wrong dictionary.",
-        "Take the values from what was read: `{{k: v for k, v in loaded.items() if k in own}}`; "
-        "and look whether any key is left.",
+        "The state of another module was to be given, or what was read from a file has not come "
+        "into this one, because its keys match none.",
+        "Give the state of the other module; or take the values from what was read, as in "
+        "`{{k: v for k, v in loaded.items() if k in own}}`, and look whether any key is left.",
     ),
     "load drawn": Words(
         "{this} initialises again what has just been loaded.",

@@ -78,6 +78,15 @@ UNUSED: dict[OddityKind, Words] = {
         severity="error",
         is_named=True,
     ),
+    "none since": Words(
+        "{name}.grad is None: the last backward call has brought it no gradient.",
+        "read at {this}, where the program ended; zeroed before{other}",
+        "Only leaves that the loss depends on get a gradient, and `zero_grad` has set the one that "
+        "it had to None.",
+        "Leave out those whose .grad is None; or let each loss depend on it.",
+        severity="error",
+        is_named=True,
+    ),
     "none brought": Words(
         "{name}.grad is None: no backward call has brought it a gradient.",
         "read at {this}, where the program ended",
@@ -104,6 +113,15 @@ UNUSED: dict[OddityKind, Words] = {
         "result and of the gradient.",
         "Hand it on: `attn_mask=...`, `key_padding_mask=...`, or "
         "`scores.masked_fill(mask == 0, -math.inf)` before the softmax.",
+        is_named=True,
+    ),
+    "row ignored": Words(
+        "{this} takes padding for data: nothing reads `{name}`.",
+        "`{name}` is {0}, as are {1:,} of the {2:,} indices",
+        "Of a weight the row that stands for padding learns like any other; in a loss what lies "
+        "behind the end of a sample counts like the rest.",
+        "Hand it on: `F.embedding(ids, weight, padding_idx={name})`, "
+        "`F.cross_entropy(scores, targets, ignore_index={name})`.",
         is_named=True,
     ),
 }

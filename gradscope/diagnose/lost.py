@@ -56,10 +56,10 @@ def non_leaf_parameter(facts: Facts) -> Iterable[FindingDraft]:
             location=facts.location(learner.made),
             subject=learner.name,
             evidence=f"made by {learner.history} from a tensor that requires grad",
-            why="Gradients are kept in leaves only; here that is the tensor before the operation, "
-            "which nothing refers to any more.",
-            remedy="Do the operation first and then ask for gradients: "
-            "`w = (torch.randn(n) * 0.1).requires_grad_()`, `x = x.to(device).requires_grad_()`.",
+            why="Gradients are kept in leaves only, and in results that were told to keep theirs.",
+            remedy="To learn it, do the operation first and then ask for gradients: "
+            "`w = (torch.randn(n) * 0.1).requires_grad_()`, `x = x.to(device).requires_grad_()`. "
+            f"To look at its gradient, call `{learner.name}.retain_grad()` before backward.",
         )
     # Those made at one line, as `x, t = xt[:, 0:1], xt[:, 1:2]`, have one cause.
     lines: dict[tuple[str, int] | None, list[TrackedParameter]] = {}

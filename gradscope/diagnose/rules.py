@@ -121,7 +121,7 @@ _ALL = (
     Rule("GS206", "outlier-gain", gain.outlier_gain),
     Rule("GS207", "units-alike", alike.units_alike),
     Rule("GS301", "unused-parameter", missing.unused_parameter, _RAISED),
-    Rule("GS302", "result-unused", missing.result_unused, _RAISED),
+    Rule("GS302", "result-unused", missing.result_unused, {"GS515": "place", **_RAISED}),
     Rule("GS303", "history-cut", missing.history_cut, _CUT),
     Rule("GS304", "no-grad-region", missing.no_grad_region, _CUT),
     Rule("GS305", "frozen-parameter", lost.frozen_parameter),
@@ -167,7 +167,7 @@ _ALL = (
     Rule(
         "GS413",
         "gradient-is-none",
-        looking_for("none yet", "none left", "none brought"),
+        looking_for("none yet", "none left", "none since", "none brought"),
         {"GS412": "failure"},
     ),
     Rule("GS501", "gradients-accumulate", loop.gradients_accumulate),
@@ -247,7 +247,7 @@ _ALL = (
         {"GS410": "failure", "GS412": "failure"},
     ),
     Rule("GS557", "interpolates-by-element", looking_for("own weights")),
-    Rule("GS558", "value-ignored", looking_for("end ignored", "mask ignored")),
+    Rule("GS558", "value-ignored", looking_for("end ignored", "mask ignored", "row ignored")),
     Rule(
         "GS559",
         "target-misplaced",

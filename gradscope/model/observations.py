@@ -505,13 +505,14 @@ OddityKind = (
     | Literal["flag ignored", "fold", "eval undone", "eval kept"]
     | Literal["dropout kept", "attention drops", "state unread"]
     | Literal["state not kept", "other numbers"]
-    | Literal["none yet", "none left", "none brought"]
+    | Literal["none yet", "none left", "none since", "none brought"]
     | Literal["load matched nothing", "load own", "load drawn", "fills nothing"]
     | Literal["eval missing", "dropout lost"]
     | Literal["part left behind", "statistics left behind", "updates lost"]
     | Literal["axes", "constant over samples", "along samples", "reduction", "batch squeezed"]
     | Literal["own weights"]
-    | Literal["end ignored", "mask ignored", "target shifted", "target unshifted", "next seen"]
+    | Literal["end ignored", "mask ignored", "row ignored"]
+    | Literal["target shifted", "target unshifted", "next seen"]
     | Literal["no probability", "averaged first", "blank told"]
     | Literal["value dropped", "value replaced", "value unread", "number unread"]
     | Literal["listed twice", "decay swapped", "decay empty", "rate attribute", "rate of a copy"]
@@ -533,16 +534,17 @@ class Oddity(Struct, frozen=True):
     computes something of it, and nothing takes the result.  "input no log": an operand of `kl_div`
     whose probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so
     many times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so
-    many hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored"
-    of a module, ``name``, of which so many parameters learn.  "eval undone": a module is put in
-    train mode, and runs so without history, since ``other`` had put it in eval mode.  "eval kept":
-    so many steps at ``other`` have trained, in eval mode, what was trained in train mode before
-    ``origin``.  "dropout kept" and "attention drops" in the forward of a module of class ``name``
-    that is in eval mode.  "state unread": of a file the model was loaded, and not the state of the
-    optimizer beside it, ``name``, that steps at ``other``.  "state not kept" and "other numbers": a
-    checkpoint, or the custom Function ``name``, calls its function again, which drops at random at
-    ``other``.  "none yet", "none left" and "none brought": the program ended over the `.grad` of
-    the leaf ``name``, which was None; "left" where it had been zeroed at ``other``.
+    many hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored":
+    the attribute ``name`` of a module, of which so many parameters learn.  "eval undone": a module
+    is put in train mode, and runs so without history, since ``other`` had put it in eval mode.
+    "eval kept": so many steps at ``other`` have trained, in eval mode, what was trained in train
+    mode before ``origin``.  "dropout kept" and "attention drops" in the forward of a module of
+    class ``name`` that is in eval mode.  "state unread": of a file the model was loaded, and not
+    the state of the optimizer beside it, ``name``, that steps at ``other``.  "state not kept" and
+    "other numbers": a checkpoint, or the custom Function ``name``, calls its function again, which
+    drops at random at ``other``.  "none yet", "none left", "none since" and "none brought": the
+    program ended over the `.grad` of the leaf ``name``, which was None; "left" where it had been
+    zeroed at ``other``, "since" where no backward call had come there after that.
 
     "load matched nothing" of so many keys, such as those in ``name``; "load own": of so many
     tensors each is the module's own.  "load drawn": so many of so many weights that were loaded at
@@ -563,8 +565,9 @@ class Oddity(Struct, frozen=True):
     "value dropped": nothing takes what ``name`` gives, which has history; "replaced": it went to a
     name that is given another value at ``other`` before anything reads it; "unread" that nothing
     ever reads.  "end ignored": nothing reads the flag ``name`` that ends an episode; "mask
-    ignored": nor the mask ``name``, given to the function at ``other``.  "target shifted" so
-    many tokens from the one that is to tell it, "unshifted" by none; "next seen" by nearly all of
+    ignored": nor the mask ``name``, given to the function at ``other``; "row ignored": nor the
+    index ``name`` of padding, this one, which so many of so many are.  "target shifted" so many
+    tokens from the one that is to tell it, "unshifted" by none; "next seen" by nearly all of
     so many tokens.  "no probability": what is multiplied with a mask for an overlap, divided at
     ``other``; "averaged first": a loss of so many elements, before it weighs itself; "blank told":
     so many of so many targets are the blank, which is numbered so.

@@ -1,5 +1,5 @@
-"""The healed programs of the clinic that ``test_clinic.py`` leaves out.  Not collected by itself:
-``make test-clinic`` runs both."""
+"""The sick and healed programs of the clinic that ``test_clinic.py`` leaves out.  Not collected by
+itself: ``make test-clinic`` runs both."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import pytest
 
 from tests.clinic.manifest import CASES, Case
 from tests.looking import Session
-from tests.test_clinic import SAMPLE, findings
+from tests.test_clinic import HEALED, ILL, look_at_healed, look_at_sick
 
 
 @pytest.mark.parametrize(
-    "case", [case for case in CASES if case not in SAMPLE], ids=lambda case: case.name
+    "case", [case for case in CASES if case not in ILL], ids=lambda case: case.name
+)
+def test_sick(session: Session, case: Case) -> None:
+    look_at_sick(session, case)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case not in HEALED], ids=lambda case: case.name
 )
 def test_healed(session: Session, case: Case) -> None:
-    found = findings(session, case.program("healed"))
-    assert [finding for finding in found if finding.severity != "information"] == []
+    look_at_healed(session, case)

@@ -1,6 +1,6 @@
 """What a function of the program is given, and reads nowhere: the flag that says where an episode
 ends, beside a reward and a discounted value of the next state; a mask, around an attention that
-masks nothing.
+masks nothing; the index that stands for padding, where that is looked up or counted in a loss.
 
 Which names a function reads is asked of its text, once; what they hold at some of its calls.
 """
@@ -18,6 +18,7 @@ import torch
 from gradscope.analyses.doctor.attentions import Attention, attention_of
 from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.autograd.elements import is_small
+from gradscope.autograd.tensors import is_learned_leaf
 from gradscope.model.observations import OddityKind
 from gradscope.recording.names import locals_of
 from gradscope.recording.rebound import names_read
@@ -35,11 +36,15 @@ LEAST_DISCOUNT = 0.8
 MOST_FRAMES = 60
 """Calls around an attention that are asked for a mask."""
 
+_LOOKUPS = ("embedding", "index_select", "getitem")
+_OF_CLASSES = ("cross_entropy", "nll_loss")
+
 _END = re.compile(r"(.*_|is)?(done|terminal|terminated)s?(_.*)?", re.IGNORECASE)
 _REWARD = re.compile(r"(.*_)?(r|rew|rewards?)(_.*)?|reward.*", re.IGNORECASE)
 _NEXT = re.compile(r".*(next|prime).*|(.*_)?new_.*|s2|ns|s_", re.IGNORECASE)
 _DISCOUNT = re.compile(r".*(gamma|discount).*", re.IGNORECASE)
 _WEIGHT = re.compile(r"(.*_)?(mask|discount|nonterminal|non_final|continue)s?(_.*)?", re.IGNORECASE)
+_ROW = re.compile(r"(pad|padding|ignore)(_token)?_(id|idx|index)")
 _MASK = re.compile(r"(.*_)?masks?|(.*_)?(attention|attn)_bias")
 
 
@@ -69,6 +74,8 @@ class IgnoredValues(OddityFinder):
             if one.kind == "end ignored" and _is_mixed(self._value(frame, one)):
                 line = call.places.number_of_line(frame.f_code, one.line)
                 self._tell(one.kind, line, name=one.name)
+            elif one.kind == "row ignored" and call.function in (*_LOOKUPS, *_OF_CLASSES):
+                self._note_row(call, one.name, self._value(frame, one))
         found = attention_of(call) if call.in_graph else None
         # One that leaves anything out has a mask.
         keys = 0 if found is None or not _is_whole(found) else found.keys
@@ -81,6 +88,17 @@ class IgnoredValues(OddityFinder):
                     given = call.places.number_of_line(frame.f_code, one.line)
                     self._tell(one.kind, call.place, name=one.name, other=given)
             frame = frame.f_back
+
+    def _note_row(self, call: TorchCall, name: str, row: Any) -> None:
+        """Whether indices of a weight, or targets of a loss, hold what is to be left out."""
+        given = [one for one in call.operands if not one.is_floating_point()]
+        told = {one for one in (*call.args, *call.kwargs.values()) if type(one) is int}
+        is_own = call.function in _LOOKUPS and any(map(is_learned_leaf, call.operands))
+        is_it = is_own or (call.function in _OF_CLASSES and row not in told)
+        if type(row) is int and is_it and given and is_small(given[0], LARGEST):
+            times = int((given[0] == row).sum())
+            if times:
+                self._tell("row ignored", call.place, row, times, given[0].numel(), name=name)
 
     def _value(self, frame: FrameType, one: _Ignored) -> Any:
         """What the name stands for, unless that was looked at often enough."""
@@ -101,7 +119,8 @@ class IgnoredValues(OddityFinder):
         masks = list(filter(_MASK.fullmatch, given))
         names = code.co_names if code.co_name == "<module>" else code.co_varnames
         ends = set(filter(_END.fullmatch, names))
-        if not (masks or ends):
+        rows = list(filter(_ROW.fullmatch, given))
+        if not (masks or ends or rows):
             return
         first, lines = self._recorder.sources.lines_of(code)
         try:
@@ -112,6 +131,9 @@ class IgnoredValues(OddityFinder):
         for name in masks:
             if not {name, "locals"} & read:
                 yield _Ignored("mask ignored", name, code.co_filename, first)
+        for name in rows:
+            if not {name, "locals"} & read:
+                yield _Ignored("row ignored", name, code.co_filename, first)
         line = _target(tree)
         weights = set(filter(_WEIGHT.fullmatch, names)) - ends
         unread = sorted(_unread(tree, ends) if line and not weights & read else ())

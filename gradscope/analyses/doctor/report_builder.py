@@ -219,11 +219,11 @@ class ReportBuilder:
         if leaf is None or read is None or site is None or read.code is not site.code:
             return
         name = case.names.of(leaf) or used_name(listener, leaf) or "A leaf"
-        had = id(leaf) in optimizers.order.ever
+        order, had = optimizers.order, id(leaf) in optimizers.order.ever
         zeroed = optimizers.calls.zeroed_at if had else -1
-        kind: OddityKind = (
-            "none left" if had else "none brought" if self._log.backwards else "none yet"
-        )
+        kind: OddityKind = "none brought" if self._log.backwards else "none yet"
+        if had:
+            kind = "none left" if id(leaf) in order.reached else "none since"
         listener.oddities.tell(kind, place, name=name, other=zeroed)
 
     def _with_guard(self, seen: Observations, origins: Origins) -> Observations:

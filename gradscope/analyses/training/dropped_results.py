@@ -18,8 +18,10 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from gradscope.autograd.isolation import PACKAGE
 from gradscope.autograd.originals import HANDLER
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf, storage_of
+from gradscope.recording.names import locals_of
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.torch_call import TorchCall
 
@@ -29,8 +31,8 @@ MAX_PLACES = 1_000
 MAX_FOLLOWED = 1_000
 """Gradients, and what was computed of them or of parameters, that are followed."""
 
-MOST_FRAMES = 20
-"""Calls that a result is followed through, each of which returns it."""
+MOST_FRAMES = 40
+"""Calls, also of ours and torch's, that a result is followed through, each of which returns it."""
 
 LOOKAHEAD = 100
 """Bytes of code that hold any three instructions with their padding."""
@@ -43,6 +45,8 @@ Dropped = (
 name was given the result, that had stood for one of these.  Else what became of a result with
 history: it was dropped, or given to a name that was then given another value, or that nothing reads
 (``number``: of a single element)."""
+
+_SEQUENCE = nn.Sequential.forward.__code__
 
 _DROP, _RETURN = opcode.opmap["POP_TOP"], opcode.opmap["RETURN_VALUE"]
 _STORE, _LOAD = opcode.opmap["STORE_FAST"], opcode.opmap["LOAD_FAST"]
@@ -109,9 +113,7 @@ class DroppedResults:
         frame: FrameType | None = call.frame
         is_module = is_outside = False
         for _ in range(MOST_FRAMES):
-            # What stands in front of a function of torch gives what that gives.
-            is_passed = frame is not None and frame.f_code is HANDLER
-            if frame is None or not (is_passed or _next_of(frame)[0] == _RETURN):
+            if frame is None or not (_is_passed(frame) or _next_of(frame)[0] == _RETURN):
                 break
             # What a function of the program gives may have served it before.
             is_outside |= frame is call.user
@@ -157,6 +159,17 @@ class DroppedResults:
         if call.function == "detach" and grad_fn_of(first) is not None:
             return "history dropped"
         return self._followed.get(first)
+
+
+def _is_passed(frame: FrameType) -> bool:
+    """Whether a frame of torch's or of ours gives what the call under way gives, though that does
+    not follow at once."""
+    code = frame.f_code
+    if code is _SEQUENCE:
+        known = locals_of(frame)
+        return known["module"] is next(reversed(known["self"]._modules.values()), None)
+    # What stands in front of a function of torch, or of the calls of modules.
+    return code is HANDLER or code.co_filename.startswith(PACKAGE)
 
 
 def _are_alike(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ MAX_PLACES = 1_000
 _WATCHED = (("load_state_dict", "state_dict", "_load"), ("apply", "fn", "_apply"))
 """Methods of a module, the name of their first argument, and who is told of a call."""
 
+_ITSELF = re.compile(r"(?P<module>.+)\.load_state_dict\((?P=module)\.state_dict\(\)")
+"""A module that is given its own state."""
+
 _FILLS = frozenset(
     ["normal_", "uniform_", "fill_", "zero_", "copy_"]
     + [name for name in vars(nn.init) if name.endswith("_") and not name.startswith("_")]
@@ -62,9 +66,9 @@ class Fillings:
         learners: know what was used.
         found: told of a state that matches nothing.
 
-    ``own`` are the places that have loaded a module's own tensors before anything used them, with
-    how many; ``idle`` are, by the function, the places that have applied one in vain, with the
-    number of parts and the classes of those with weights.
+    ``own`` are the places that have loaded a module's own tensors before anything used them, or
+    more than once, with how many; ``idle`` are, by the function, the places that have applied one
+    in vain, with the number of parts and the classes of those with weights.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Fillings:
         self._found = found
         self._loaded: TensorTable[KnownLoad] = TensorTable(MAX_LOADED)
         self._writes = 0
+        self._met: set[int] = set()
         self._worked: set[CodeType] = set()
         self._originals: dict[str, Any] = {}
 
@@ -114,16 +119,25 @@ class Fillings:
             if _is_unread(frame):
                 names = f"`{unexpected[0]}`, where the module has `{missing[0]}`"
                 self._found("load matched nothing", place, len(state), name=names)
+            return
+        if not issubclass(type(state), dict) or len(self.loads) >= MAX_PLACES:
+            return
+        own = dict(nn.Module.named_parameters(module, remove_duplicate=False))
+        pairs = [(own[name], one) for name, one in dict.items(state) if name in own]
+        text = self._recorder.sources.origin(site).expression
+        is_own = bool(pairs) and "assign" not in text and all(_are_one(*pair) for pair in pairs)
+        # Else it is one module under two names.
+        is_own &= "state_dict()" not in text or _ITSELF.match(text) is not None
+        if is_own and _ITSELF.match(text):
+            # Once it may be meant to do nothing; who comes back wants something from it.
+            if place in self._met:
+                self.own[place] = len(pairs)
+            self._met.add(place)
         elif any(self._learners.used(one) >= 0 for one in islice(parameters_in(module), 1)):
             # What has been trained since was to be put back.
             self.own.pop(place, None)
-        elif issubclass(type(state), dict) and len(self.loads) < MAX_PLACES:
-            own = dict(nn.Module.named_parameters(module, remove_duplicate=False))
-            pairs = [(own[name], one) for name, one in dict.items(state) if name in own]
-            text = self._recorder.sources.origin(site).expression
-            # What is loaded as soon as it is taken was never to be another state.
-            is_other = pairs and "state_dict()" not in text and "assign" not in text
-            if is_other and all(_are_one(*pair) for pair in pairs):
+        else:
+            if is_own:
                 self.own[place] = len(pairs)
             around = {id(one): one.f_code for one in frames_from(frame, self._recorder.places)}
             weights = [one for one, _ in pairs if one.dim() > 1 and self._learners.used(one) < 0]

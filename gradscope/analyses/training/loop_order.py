@@ -105,7 +105,7 @@ class LoopOrder:
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out, ``backwards`` the
     calls of ``backward``; ``fresh`` are the
     parameters whose gradient waits for one; ``latest`` is the place of the last.  ``means``:
-    whether each loss from a place was a mean.
+    whether each loss from a place was a mean.  ``reached``: by the last call.
     """
 
     steps: int = 0
@@ -117,6 +117,7 @@ class LoopOrder:
     windows: dict[tuple[int, int], Window] = field(default_factory=dict)
     means: dict[int, bool] = field(default_factory=dict)
     wasted: WasteTracker = field(default_factory=WasteTracker)
+    reached: Ids = frozenset()
     bad: BadGradients = field(default_factory=BadGradients)
     idle: IdleOptimizers = field(default_factory=IdleOptimizers)
     _clipped: dict[int, int] = field(default_factory=dict)
@@ -140,6 +141,7 @@ class LoopOrder:
         self.backwards += 1
         # Hooks may step while backward still runs.
         leaves, self._meanwhile = leaves - self._meanwhile, set()
+        self.reached = leaves
         if len(self.fresh) > MAX_FRESH:
             self.fresh.clear()
             self.ever.clear()
