@@ -2828,6 +2828,27 @@ CASES: tuple[Case, ...] = (
         "https://github.com/apache/mxnet/issues/9872",
         also=("GS107",),
     ),
+    Case(
+        "qmix_rendezvous",
+        "GS546",
+        "load_state_dict",
+        "the target mixer is given its own state again and again, not that of the learning one",
+        "https://github.com/thesouther/MARL/issues/8",
+    ),
+    Case(
+        "padded_topic_classifier",
+        "GS558",
+        "padding_idx",
+        "a hand-written embedding takes padding_idx and never reads it: the row of padding learns",
+        "https://github.com/google/torchax/pull/11",
+    ),
+    Case(
+        "text_encoder",
+        "GS332",
+        "trainable",
+        "trainable = False is set on a pretrained transformer, which goes on learning",
+        "https://github.com/ludwig-ai/ludwig/pull/2047",
+    ),
 )
 
 HEALTHY: tuple[Healthy, ...] = (
