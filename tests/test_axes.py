@@ -227,6 +227,14 @@ def penalties(m):  # one weight a sample, noise around it, a mask; and no gradie
     gate = m[0](real).sigmoid().repeat(1, 3)
     return loss + m(gate * real + (1 - gate) * fake).mean()
 train(nn.Sequential(nn.Linear(12, 4), nn.Tanh(), nn.Linear(4, 1)), penalties)
+def equation(m):  # at points of a box
+    low, high, share, loss = torch.zeros(1, 2), torch.ones(6, 2), torch.rand(6, 2), 0
+    drawn = low + (high - low) * torch.rand(6, 2)
+    for x in (drawn, torch.lerp(low, high, share), share * high + (1 - share) * low):
+        x.requires_grad_(True)
+        loss = loss + torch.autograd.grad(m(x).sum(), x, create_graph=True)[0].pow(2).mean()
+    return loss
+train(nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1)), equation)
 
 def reduced(m):  # by the axis that is meant, by name, and where both are alike
     z, w = m.a(torch.randn(8, 5)), m.b(torch.randn(8, 5))

@@ -215,6 +215,9 @@ for _ in range(8):
 epochs, all_steps = 3, 3 * len(data)
 scheduled(lambda o: S.CosineAnnealingLR(o, T_max=epochs), after=1)
 scheduled(lambda o: S.CosineAnnealingLR(o, T_max=all_steps), each=1)
+longest = 3 * len(data)
+most_epochs = longest
+scheduled(lambda o: S.CosineAnnealingLR(o, T_max=most_epochs), after=1)  # it has ended early
 scheduled(lambda o: S.OneCycleLR(o, 0.1, total_steps=all_steps + 1), each=1)
 scheduled(lambda o: S.CosineAnnealingLR(o, all_steps // 2), each=1, n=2)
 scheduled(lambda o: S.PolynomialLR(o, all_steps * 2), each=2)
@@ -245,6 +248,18 @@ for number in range(16):  # more from time to time; the norm of each; two kinds 
         loss_of(net).backward()
     if number < 4:
         clip(net.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad()
+for _ in range(4):  # each clipped by itself, and taken away by hand
+    taken = []
+    for _ in range(3):
+        loss_of(net).backward()
+        clip(net.parameters(), 1.0)
+        taken.append([p.grad.clone() for p in net.parameters()])
+        for p in net.parameters():
+            p.grad.zero_()
+    for p, *each in zip(net.parameters(), *taken):
+        p.grad = sum(each)
     optimizer.step()
     optimizer.zero_grad()
 outside = part(1, 1)
@@ -319,6 +334,12 @@ def shared(m):  # two sums have a term in common; another factor; a mix; one lin
     nested = weight * (nested + c)
     return total + mixed + (b + c + b) + soft + outer + nested
 learn(net, optimizer, shared)
+class Config:
+    task = rest = 0.5
+def weighed(m):  # two weights of one object
+    total = Config.task * loss_of(m)
+    return Config.rest * total
+learn(net, optimizer, weighed)
 def deep(m):
     total, same = 0.0, loss_of(m)
     for _ in range(3):

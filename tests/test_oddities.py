@@ -479,9 +479,22 @@ def filled(m):  # hidden tokens are told from both sides; and labels of another 
     h = (h @ h.mT).softmax(-1) @ h
     told = F.cross_entropy(m.out(h).mT, ids.masked_fill(~hidden, -100))
     return told + F.cross_entropy(m.out(h).mT, (ids * 7) % 40)
+def prefixed(m):  # a prompt that is seen whole, and of which nothing is asked
+    ids = words()
+    h, mask = m.embed(ids), torch.ones(12, 12).triu(1).bool()
+    mask[:8, :8] = False
+    h = h + (h @ h.mT).masked_fill(mask, -1e9).softmax(-1) @ h
+    asked = ids.masked_fill(torch.arange(12) < 8, -100)
+    return F.cross_entropy(m.out(h)[:, :-1].mT, asked[:, 1:])
+def directions(m):  # each half tells what it has not seen
+    ids = words()
+    onwards, back = m.two(m.embed(ids))[0].chunk(2, -1)
+    before = F.cross_entropy(m.out(back)[:, 1:].mT, ids[:, :-1], ignore_index=0)
+    return F.cross_entropy(m.out(onwards)[:, :-1].mT, ids[:, 1:], ignore_index=0) + before
 tokens, out, rnn = nn.Embedding(40, 8), nn.Linear(8, 40), nn.GRU(8, 8, batch_first=True)
-for one in (both, translate, filled):
-    train(parts(embed=tokens, rnn=rnn, out=out, more=nn.Linear(8, 40)), one)
+two = nn.GRU(8, 8, batch_first=True, bidirectional=True)
+for one in (both, translate, filled, prefixed, directions):
+    train(parts(embed=tokens, rnn=rnn, out=out, more=nn.Linear(8, 40), two=two), one)
 
 for net in (Mixer(), Causal()):
     reviews = torch.tensor([[3, 4, 5, 6], [7, 8, 0, 0]])

@@ -557,6 +557,14 @@ for step in range(6):
 for task in range(5):
     plain = optimizer(model, SGD)
     learn(model, plain)
+for outer in range(5):  # each step is a minimisation of its own
+    inner = torch.optim.LBFGS(model.parameters(), max_iter=2)
+    def closure():
+        inner.zero_grad()
+        found = loss(model) * (outer + 1)
+        found.backward()
+        return found
+    inner.step(closure)
 start = copy.deepcopy(model.state_dict())
 for task in range(5):
     model.load_state_dict(start)

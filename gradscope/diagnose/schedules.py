@@ -71,7 +71,7 @@ def _never(facts: Facts, one: ScheduleUse) -> FindingDraft | None:
 
 def _too_few(facts: Facts, one: ScheduleUse) -> FindingDraft | None:
     """Made for what there is more of than calls."""
-    if not one.calls or 2 * one.calls > one.length:
+    if not one.calls or 2 * one.calls > one.length or _is_of_epochs(facts, one):
         return None
     steps, most = one.between
     is_list = one.kind == "MultiStepLR" and one.steps <= 2 * one.length <= 2.2 * one.steps
@@ -160,11 +160,7 @@ def _wrong_mode(facts: Facts, one: ScheduleUse) -> FindingDraft | None:
 
 def _words(call: str) -> set[str]:
     """The words in the names of what a call is given first; none where a sign may be turned."""
-    try:
-        made = ast.parse(call.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
-    values = [*made.args, *(one.value for one in made.keywords)] if type(made) is ast.Call else []
+    values = _arguments(call)
     nodes = list(ast.walk(values[0])) if values else []
     if any(isinstance(node, (ast.Sub, ast.USub)) for node in nodes):
         return set()
@@ -176,8 +172,29 @@ def _words(call: str) -> set[str]:
     return set(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).replace("_", " ").lower().split())
 
 
+def _arguments(call: str) -> list[ast.expr]:
+    """What a call is given, in its text; nothing where that is none."""
+    try:
+        made = ast.parse(call.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return [*made.args, *(one.value for one in made.keywords)] if type(made) is ast.Call else []
+
+
 def _is_near(one: int, other: int) -> bool:
     return abs(one - other) <= NEAR * max(one, other)
+
+
+def _is_of_epochs(facts: Facts, one: ScheduleUse) -> bool:
+    """Whether it is made for a number that is called one of epochs, and by nothing multiplied: it
+    has ended early, and what else there is so many of is so by chance."""
+    settings = _arguments(facts.expression(one.origin).strip("`"))
+    return one.kind not in _OF_STEPS and any(
+        "epoch" in (text := ast.unparse(value).lower())
+        and not re.search("step|batch|iter|per_", text)
+        and not any(isinstance(node, (ast.Mult, ast.Call)) for node in ast.walk(value))
+        for value in settings
+    )
 
 
 def _is_written(facts: Facts, one: ScheduleUse) -> bool:

@@ -62,8 +62,11 @@ class DoubledTerms(OddityFinder):
         values = {
             name: value_in_frame(name, call.user) for name in self._recorder.sources.operands(site)
         }
+        # Of numbers: `self` and `self.config` are in all that they hold.
         names = (
-            name.rpartition(".")[2].lower() for name, value in values.items() if not _learns(value)
+            name.rpartition(".")[2].lower()
+            for name, value in values.items()
+            if not _learns(value) and _number_of(value) is not None
         )
         if call.place in self._factors or len(self._factors) < MAX_PLACES:
             self._factors[call.place] = _Factor(number, frozenset(names).difference(_SQUARED))

@@ -45,7 +45,8 @@ class Interpolations(OddityFinder):
         elif name == "rsub" and len(given) == 1 and call.args[1:] == (1,):
             self._rests[out] = TensorRef(given[0])
         elif name in ("sub", "subtract") and len(given) == 2:
-            self._differences[out] = True
+            if all(map(_varies, given)):
+                self._differences[out] = True
         elif names in ("mul", "rmul", "multiply") and len(given) == 2:
             is_rest = any(one in self._rests or one in self._differences for one in given)
             self._products[out] = is_rest, [self._rests.get(one, TensorRef(one)) for one in given]
@@ -53,7 +54,8 @@ class Interpolations(OddityFinder):
             if is_rest and any(one in self._drawn and one.shape == out.shape for one in given):
                 self._drawn[out] = True
         elif names == "lerp" and len(given) == 3:
-            self._points[out] = TensorRef(given[2]), call.place
+            if all(map(_varies, given[:2])):
+                self._points[out] = TensorRef(given[2]), call.place
         elif names in ("add", "radd") and len(given) == 2:
             self._add(call, out)
 
@@ -65,6 +67,9 @@ class Interpolations(OddityFinder):
         elif any(is_rest for is_rest, _ in known):
             # Both products have it; or the one that there is has a difference beside it.
             numbers = [id(one) for one in factors]
+            ends = [one for one in factors if numbers.count(id(one)) < 2]
+            if len(known) > 1 and not all(one is None or _varies(one) for one in ends):
+                return
             for one in factors:
                 is_shared = len(known) < 2 or numbers.count(id(one)) > 1
                 if one is not None and is_shared and one not in self._differences:
@@ -82,6 +87,14 @@ class Interpolations(OddityFinder):
             )
             if is_it and (weight is None or _is_mixed(weight(), point)):
                 self._tell("own weights", place, point.numel() // len(point))
+
+
+def _varies(end: torch.Tensor) -> bool:
+    """Whether it differs from sample to sample: the sides of a box, in which points are drawn to
+    solve an equation there, do not."""
+    if end.dim() < 2 or len(end) < 2 or not is_plain(end):
+        return False
+    return not is_small(end, LARGEST) or bool((end != end[:1]).any())
 
 
 def _is_mixed(weight: torch.Tensor | None, point: torch.Tensor) -> bool:

@@ -310,7 +310,7 @@ class DoctorListener(Listener):
         elif sort == "grad":
             self.reads.note(call)
             self.dropped.note_gradients(call.results)
-            self.learners.optimizers.order.wasted.look()
+            self.learners.optimizers.order.look()
             self.learners.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)

@@ -42,10 +42,20 @@ OFFSETS = range(4)
 
 
 class _Seeing(NamedTuple):
-    """A place where nearly all of so many positions see the one after them."""
+    """A place where positions see the one after them: of so many, and how large a share of each but
+    the last, where that is not all; ``is_recurrent``: by a network of two directions."""
 
-    place: int
     length: int
+    shares: torch.Tensor | None = None
+    is_recurrent: bool = False
+    place: int = -1
+
+
+class _Targets(NamedTuple):
+    """The length of the tokens, and how many targets count at each of their positions."""
+
+    length: int
+    counted: torch.Tensor
 
 
 class TokenTargets(OddityFinder):
@@ -57,7 +67,7 @@ class TokenTargets(OddityFinder):
         self._seeing: list[_Seeing] = []
         self._looks: dict[int, int] = {}
         self._told: list[tuple[OddityKind, int]] = []
-        self._is_over = self._is_fine = False
+        self._is_over = self._is_fine = self._is_backward = False
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
@@ -66,16 +76,16 @@ class TokenTargets(OddityFinder):
         if call.function == "embedding" and self._may_look(call):
             if self._is_over:
                 self._tokens, self._seeing, self._told = [], [], []
-                self._is_over = self._is_fine = False
+                self._is_over = self._is_fine = self._is_backward = False
             tokens = min(call.operands, key=torch.Tensor.is_floating_point)
             if tokens.dim() == 2 and is_small(tokens, LARGEST) and len(self._tokens) < MOST:
                 self._tokens.append(tokens.detach().clone())
         elif self._tokens and call.function in ("cross_entropy", "nll_loss"):
             self._compare(call)
         elif self._tokens and not self._is_over and len(self._seeing) < MOST:
-            length = _sees_next(call)
-            if length > 2:
-                self._seeing.append(_Seeing(_place(call), length))
+            seeing = _sees_next(call)
+            if seeing is not None and seeing.length > 2:
+                self._seeing.append(seeing._replace(place=_place(call)))
 
     def _may_look(self, call: TorchCall) -> bool:
         looks = self._looks[call.place] = self._looks.get(call.place, 0) + 1
@@ -88,34 +98,39 @@ class TokenTargets(OddityFinder):
             return
         if not is_small(target, LARGEST) or not self._may_look(call):
             return
-        if _starts_late(call.operands[0]):
-            return
         ignored = call.kwargs.get("ignore_index", (*call.args, *[-100] * 5)[4])
-        related: list[tuple[int, torch.Tensor]] = []
+        related: list[tuple[int, _Targets]] = []
         for tokens in self._tokens:
             layouts = product((tokens, tokens.t()), (True, False))
-            offsets = ((_offset(rows, target, along, ignored), rows) for rows, along in layouts)
-            related += ((offset, rows) for offset, rows in offsets if offset is not None)
+            found = (_related(rows, target, along, ignored) for rows, along in layouts)
+            related += (one for one in found if one is not None)
+        self._is_backward |= any(offset == 0 for offset, _ in related)
+        if _starts_late(call.operands[0]):
+            related = []
         self._is_fine |= any(offset == 1 for offset, _ in related)
-        for offset, rows in related:
+        for offset, counted in related:
             if not self._is_fine:
                 kind: OddityKind = "target shifted" if offset else "target unshifted"
                 self._told.append((kind, _place(call)))
                 self._tell(kind, _place(call), offset)
             elif len(related) == 1:  # an encoder may see all of what its decoder is to tell
-                self._look_ahead(rows)
+                self._look_ahead(counted)
         if self._is_fine:  # what else is asked of the same tokens comes beside that
             for kind, place in self._told:
                 self._excuse(kind, place)
             self._told.clear()
+            # Where another loss wants the tokens before, each has a direction of its own.
+            for one in self._seeing if self._is_backward else ():
+                if one.is_recurrent:
+                    self._excuse("next seen", one.place)
 
-    def _look_ahead(self, rows: torch.Tensor) -> None:
+    def _look_ahead(self, targets: _Targets) -> None:
         """The targets are the next tokens: does anything see them?"""
         lengths = [one.shape[1] for one in self._tokens if bool((one != one[:1]).any())]
         # Of two sequences of one length the other may be looked at whole.
-        if lengths.count(rows.shape[1]) < 2:
+        if lengths.count(targets.length) < 2:
             for one in self._seeing:
-                if one.length == rows.shape[1]:
+                if one.length == targets.length and _are_seen(one.shares, targets.counted):
                     self._tell("next seen", one.place, one.length)
 
 
@@ -140,7 +155,18 @@ def _starts_late(scores: torch.Tensor) -> bool:
     return False
 
 
-def _offset(rows: torch.Tensor, target: torch.Tensor, along: bool, ignored: int) -> int | None:
+def _are_seen(shares: torch.Tensor | None, counted: torch.Tensor) -> bool:
+    """Whether most targets that count are seen; a prefix of which none is asked may be."""
+    if shares is None:
+        return True
+    width = min(len(shares), len(counted))
+    seen, asked = shares[:width].cpu(), counted[:width].cpu()
+    return float((seen * asked).sum()) > CHANCE * float(asked.sum())
+
+
+def _related(
+    rows: torch.Tensor, target: torch.Tensor, along: bool, ignored: int
+) -> tuple[int, _Targets] | None:
     """How far behind each token its target stands, if that is the same nearly everywhere; the
     targets may lack the last ones.  ``along``: a row of tokens lies together in the targets."""
     count, length = rows.shape
@@ -161,22 +187,24 @@ def _offset(rows: torch.Tensor, target: torch.Tensor, along: bool, ignored: int)
         shares.append(int(same.sum()) / max(int(valid.sum()), 1))
     best = max(OFFSETS, key=shares.__getitem__)
     is_alone = all(one < CHANCE for offset, one in enumerate(shares) if offset != best)
-    return best if shares[best] > SURE and is_alone else None
+    is_it = shares[best] > SURE and is_alone
+    return (best, _Targets(length, (wanted != ignored).float().sum(0))) if is_it else None
 
 
-def _sees_next(call: TorchCall) -> int:
-    """Of how many positions nearly all see the one after them; 0 where they do not."""
+def _sees_next(call: TorchCall) -> _Seeing | None:
+    """Of how many positions nearly all see the one after them, if any do."""
     if call.function in ("lstm", "gru") and type(call.args[-1]) is bool and len(call.args) == 9:
         axis = 1 if call.args[8] else 0
-        return call.args[0].shape[axis] if call.args[7] and call.args[0].dim() == 3 else 0
+        is_both = call.args[7] and call.args[0].dim() == 3
+        return _Seeing(call.args[0].shape[axis], is_recurrent=True) if is_both else None
     found = attention_of(call)
     if found is None or found.queries != found.keys:
-        return 0
+        return None
     if found.seen is None:
-        return found.keys
+        return _Seeing(found.keys)
     if found.seen.shape[-2] == 1:  # the same for all positions
-        return found.keys if float(found.seen.float().mean()) > CHANCE else 0
+        return _Seeing(found.keys) if float(found.seen.float().mean()) > CHANCE else None
     if not is_small(found.seen, LARGEST * 10) or found.seen.shape[-1] != found.keys:
-        return 0
-    after = found.seen.diagonal(1, -2, -1)
-    return found.keys if float(after.float().mean()) > CHANCE else 0
+        return None
+    after = found.seen.diagonal(1, -2, -1).float().reshape(-1, found.keys - 1).mean(0)
+    return _Seeing(found.keys, after) if float(after.mean()) > CHANCE else None

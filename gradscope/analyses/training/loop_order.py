@@ -128,6 +128,7 @@ class LoopOrder:
     _since: dict[int, int] = field(default_factory=dict)
     _used: TensorTable[_Use] = field(default_factory=lambda: TensorTable(MAX_USED))
     _last_clip: tuple[int, int] = (-1, -1)
+    _is_taken: bool = False
     _shared: set[int] = field(default_factory=set)
     _meanwhile: set[int] = field(default_factory=set)
     _events: int = 0
@@ -154,7 +155,8 @@ class LoopOrder:
         if clipped := leaves & self._clipped.keys():
             # The gradients of another loss may be clipped by themselves, and added to others; and
             # what no optimizer holds is neither used by the step in between nor zeroed.
-            if place == self._brought and self._last_clip[1] == self._events - 1:
+            is_next = place == self._brought and self._last_clip[1] == self._events - 1
+            if is_next and not self._is_taken:
                 self.note("clip early", self._clipped[min(clipped)], place, len(clipped))
             for one in clipped:
                 del self._clipped[one]
@@ -213,13 +215,18 @@ class LoopOrder:
         waiting = ids & self.fresh
         # Some programs clip parameter by parameter: that is one clipping.
         again = self._last_clip == (place, self._events)
-        self._last_clip = (place, self._events)
+        self._last_clip, self._is_taken = (place, self._events), False
         if waiting:
             self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
             self.fine("clip unused", place)
         elif not again and all(map(self._is_used, parameters[:MAX_ASKED])):
             self.note("clip unused", place, self.latest, len(ids))
+
+    def look(self) -> None:
+        """The program reads a gradient, and may take what was clipped for itself."""
+        self._is_taken = True
+        self.wasted.look()
 
     def clipped_of(self, ids: Ids) -> int:
         """The place that clipped the gradients of these, which wait for a step; -1 for none."""

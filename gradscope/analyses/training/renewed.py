@@ -92,6 +92,8 @@ class Renewed:
 
 def keeps_state(optimizer: Any) -> bool:
     """Whether an optimizer remembers more of its steps than how many there were."""
+    if isinstance(optimizer, torch.optim.LBFGS):
+        return False  # each of its steps is a minimisation of its own
     state = next(iter(optimizer.state.values()), None) or {}
     return any(isinstance(one, torch.Tensor) and one.dim() > 0 for one in state.values())
 
