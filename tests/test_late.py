@@ -559,6 +559,32 @@ def test_what_is_remembered_of_a_long_run_does_not_grow(session: Session) -> Non
     assert late - early < 12 * 800
 
 
+MADE_ANEW = f"""{HEAD}
+import gc
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 1), *(nn.Identity() for _ in range(40)))
+    def forward(self, x):
+        return nn.Tanh()(self.layers(x))
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(2000):
+    loss = nn.MSELoss()(net(torch.rand(2, 4)), torch.zeros(2, 1))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+gc.collect()
+print(sum(type(one).__name__ == "RootModule" for one in gc.get_objects()))
+"""
+
+
+def test_modules_that_are_made_for_one_call_are_forgotten(session: Session) -> None:
+    done = session.cli("doctor", str(session.write(MADE_ANEW)), "--steps", "all", "-q")
+    # Those of the last 20,000 to 40,000 calls are remembered, 43 calls a step.
+    assert 400 < int(done.out.split("\n")[0]) < 1000
+
+
 CLIPPED = f"""{HEAD}
 w = nn.Parameter(torch.ones(3))
 optimizer = torch.optim.SGD([w], lr=0.0)

@@ -66,21 +66,23 @@ class RootModule:
 class ModuleTracker:
     """Records the module calls of one thread while started.
 
-    ``roots`` are the modules called while no other was running, ``strays`` those that were called
-    in another one without being registered in it.  ``run`` makes the calls, where there is one.
+    ``roots`` are the modules called while no other was running, by number, ``strays`` those that
+    were called in another one without being registered in it.  ``run`` makes the calls, where there
+    is one.
 
     Args:
         aside: goes around what is done in the middle of the program.
     """
 
     def __init__(self, aside: Callable[[], Aside]) -> None:
-        self.roots: list[RootModule] = []
+        self.roots: dict[int, RootModule] = {}
         self.strays: list[tuple[weakref.ref[nn.Module], ModulePath]] = []
         self.run: Run | None = None
         self._places: dict[int, tuple[weakref.ref[nn.Module], ModulePath]] = {}
         self._stack: list[int] = []
         self._running: list[nn.Module] = []
         self._first_call = 0
+        self._next_root = 0
         self._parents = array("q")
         self._call_places: list[ModulePath] = []
         self._changes = array("q")
@@ -223,6 +225,19 @@ class ModuleTracker:
         changes = max(0, len(self._changes) - 2 * count)
         del self._changes[:changes]
         del self._changed_to[:changes]
+        self._forget_dead()
+
+    def _forget_dead(self) -> None:
+        """Forget the modules that are gone and that no call is remembered of: some programs make
+        one for each call."""
+        called = {place.root for place in self._call_places}
+        for number, root in list(self.roots.items()):
+            if number not in called and root.module() is None:
+                del self.roots[number]
+        self.strays = [one for one in self.strays if one[0]() is not None]
+        dead = [key for key, (module, _) in self._places.items() if module() is None]
+        for key in dead:
+            del self._places[key]
 
     def _place_of(self, module: nn.Module) -> ModulePath:
         known = self._known(module)
@@ -245,9 +260,9 @@ class ModuleTracker:
 
     def _add_root(self, module: nn.Module) -> ModulePath:
         # All modules below are named at once: asking each for its path would be quadratic.
-        number = len(self.roots)
+        number, self._next_root = self._next_root, self._next_root + 1
         has_parameters = next(module.parameters(), None) is not None
-        self.roots.append(RootModule(weakref.ref(module), type(module).__name__, has_parameters))
+        self.roots[number] = RootModule(weakref.ref(module), type(module).__name__, has_parameters)
         for full, child in module.named_modules():
             path = plain_path(module, full)
             # A part that was called by itself before keeps the place that its nodes already have.

@@ -259,11 +259,13 @@ class ModuleNames:
 
     def __init__(self, scopes: Scopes, tracker: ModuleTracker) -> None:
         self._roots = tracker.roots
-        owners = self._find_owners(scopes, tracker.roots)
+        owners = self._find_owners(scopes, tracker.roots.values())
         holding = sum(1 for _, module in owners if _has_parameters(module))
         alone = holding == 1
         # One that a function made is gone when that has returned; it may have been the only one.
-        gone = [one for one in tracker.roots if one.has_parameters and one.module() is None]
+        gone = [
+            one for one in tracker.roots.values() if one.has_parameters and one.module() is None
+        ]
         self._nameless = gone[0] if gone and holding + len(gone) == 1 else None
         self.paths: dict[int, str] = {}
         self.parameters: dict[int, list[str]] = {}
@@ -277,14 +279,18 @@ class ModuleNames:
 
     def path(self, place: ModulePath) -> str:
         """The dotted path of a recorded place; the class name where a root has no name."""
-        root = self._roots[place.root]
+        root = self._roots.get(place.root)
+        if root is None:  # gone, with all calls of it
+            return place.path
         module = root.module()
         prefix = "" if root is self._nameless else root.type
         if module is not None:
             prefix = self.paths.get(id(module), prefix)
         return ".".join(part for part in (prefix, place.path) if part)
 
-    def _find_owners(self, scopes: Scopes, roots: list[RootModule]) -> list[tuple[str, nn.Module]]:
+    def _find_owners(
+        self, scopes: Scopes, roots: Iterable[RootModule]
+    ) -> list[tuple[str, nn.Module]]:
         found = dict(scopes.modules)
         for root in roots:
             module = root.module()

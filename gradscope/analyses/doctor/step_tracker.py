@@ -242,7 +242,7 @@ class StepTracker:
     def _kept(self, made: WatchedCall) -> list[torch.Tensor]:
         """The leaves; of those that FSDP2 fills anew for every call the shards, which stay."""
         if isinstance(made, FullCapture):
-            roots = (root.module() for root in self._listener.recorder.modules.roots)
+            roots = (root.module() for root in self._listener.recorder.modules.roots.values())
             stays = shards(roots)
             for leaf in made.leaves if stays else ():
                 if id(leaf) in stays:

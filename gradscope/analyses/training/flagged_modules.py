@@ -49,7 +49,7 @@ class FlaggedModules:
 
     def look(self, frame: FrameType) -> None:
         """A frame makes a backward call: among all modules that have run so far."""
-        for root in self._recorder.modules.roots:
+        for root in self._recorder.modules.roots.values():
             owner = root.module()
             for path, module in [] if owner is None else nn.Module.named_modules(owner):
                 for flag in _FLAGS:
