@@ -30,7 +30,8 @@ PACKAGE = str(Path(__file__).parents[1]) + "/"
 
 _cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
 mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
-push_mode: Callable[[TorchFunctionMode], None] = torch.overrides._push_mode
+push_mode: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
+pop_mode: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack
 
 _record_functions: Callable[[bool], None] = torch.autograd._enable_record_function  # type: ignore[attr-defined]
 
@@ -57,7 +58,8 @@ class CompilerOff:
 
 
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
-_pop_mode: Callable[[], TorchFunctionMode] = torch.overrides._pop_mode
+function_modes: Callable[[], int] = torch._C._len_torch_function_stack
+function_mode_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at
 
 
 def functions_off() -> AbstractContextManager[Any]:
@@ -234,7 +236,7 @@ def unseen() -> Iterator[None]:
 
 def _pop(count: int) -> None:
     for _ in range(count):
-        _pop_mode()
+        pop_mode()
 
 
 def _push(modes: list[TorchFunctionMode]) -> None:

@@ -129,7 +129,7 @@ class MeasuredCall(WatchedCall):
     def prepare(self) -> None:
         """Measure what the call starts from; not kept, because it may add to these very tensors."""
         self.note_seeds()
-        self._shards = shards(root.module() for root in self.recorder.modules.roots.values())
+        self._shards = shards(self.recorder.modules.living_roots())
         self.before = self._grads()
 
     def note_seeds(self) -> None:

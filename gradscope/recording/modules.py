@@ -213,6 +213,11 @@ class ModuleTracker:
             place = self._place_of(module)
         return place
 
+    def living_roots(self) -> Iterator[nn.Module]:
+        """The modules called while no other was running that still live."""
+        modules = (root.module() for root in list(self.roots.values()))
+        return (module for module in modules if module is not None)
+
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""
         old = len(self._call_places) - count

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.isolation import Aside, fault_of, is_heard
+from gradscope.autograd.isolation import Aside, fault_of, function_modes, is_heard
 from gradscope.autograd.nodes import is_barred, is_leaf, op_name
 from gradscope.autograd.tensors import TensorRef
 from gradscope.autograd.walk import NO_SEQUENCE, make_release_safe, walk
@@ -53,7 +53,6 @@ class Undifferentiable(NamedTuple):
     shapes: tuple[tuple[int, ...], ...]
 
 
-_function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 
@@ -164,7 +163,7 @@ class Recording:
         ``first`` on, and nobody hears what its result is asked.
         """
         end = sequence_number()
-        if first == end or type(out) is not torch.Tensor or _function_modes():
+        if first == end or type(out) is not torch.Tensor or function_modes():
             return False
         place = self.places.number_around(frame)
         if func not in self._usual.get(place, ()) or (kwargs and self.events.changes(func, kwargs)):

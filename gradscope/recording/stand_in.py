@@ -16,6 +16,8 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from gradscope.autograd.isolation import pop_mode, push_mode
+
 Original = Callable[..., Any]
 """What torch itself does."""
 
@@ -77,18 +79,14 @@ def mode_popping() -> StandIn:
     return StandIn(torch.overrides, name, lambda _: _ModePopped, taken)
 
 
-_pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack
-_push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
-
-
 class _ModePopped:
     """As torch's own."""
 
     __slots__ = ("_mode",)
 
     def __enter__(self) -> TorchFunctionMode:
-        mode = self._mode = _pop()
+        mode = self._mode = pop_mode()
         return mode
 
     def __exit__(self, *_: object) -> None:
-        _push(self._mode)
+        push_mode(self._mode)

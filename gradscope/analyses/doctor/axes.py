@@ -257,7 +257,7 @@ class AxesMixedUp(OddityFinder):
             is_turned = sorted(part.mixture.before) == sorted(part.mixture.after)
             if part.claims.origin.features or is_turned:
                 self._convict(call, part)
-        return [*axes[:at], named(out.shape, True)[at], *axes[at + 1 :]]
+        return [*axes[:at], new_axis(out.shape[at], True), *axes[at + 1 :]]
 
     def _softmax(self, call: TorchCall, given: torch.Tensor, axes: Axes) -> None:
         for at in dims_of(call, given):

@@ -36,7 +36,7 @@ _OF_STATE = re.compile("rng|seed|random|state")
 
 
 class Dropouts(OddityFinder):
-    """Such calls, told to ``found``."""
+    """Such calls."""
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""

@@ -15,7 +15,7 @@ from torch.autograd import profiler
 
 from gradscope.analyses.doctor.call_kinds import Kind, is_whole
 from gradscope.analyses.doctor.values import NonFiniteValues, passes
-from gradscope.autograd.isolation import dispatch_modes, functions_off
+from gradscope.autograd.isolation import dispatch_modes, function_modes, functions_off
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.recording import sequence_number
 from gradscope.recording.spans import MAX_LATEST
@@ -25,8 +25,6 @@ Glance = Callable[[Kind, tuple[Any, ...], dict[str, Any], int, Any, FrameType], 
 
 CLIPPING = torch.nn.utils.clip_grad.__file__
 """What is computed there of gradients comes into no graph."""
-
-_function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 
 
 def glancing(recorder: Recorder, values: NonFiniteValues) -> Glance:
@@ -61,7 +59,7 @@ def glancing(recorder: Recorder, values: NonFiniteValues) -> Glance:
             is_known = place in kind.whole and is_whole(out)
         elif kind.passes or (kind.passes is None and passes(kind.name, args)):
             is_known = True
-        elif profiler._is_profiler_enabled or dispatch_modes() or _function_modes():
+        elif profiler._is_profiler_enabled or dispatch_modes() or function_modes():
             with functions_off():
                 is_known = values.is_fine(out, end - 1, kind.name, args, kwargs)
         else:

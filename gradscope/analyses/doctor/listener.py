@@ -180,8 +180,7 @@ class DoctorListener(Listener):
         """Learn whether other ranks work with this one, and how: while its modules live."""
         self.is_shared = is_shared
         if is_shared and not self.averages:
-            modules = (root.module() for root in self.recorder.modules.roots.values())
-            self.averages = any(one is not None and puts_gradients_together(one) for one in modules)
+            self.averages = any(map(puts_gradients_together, self.recorder.modules.living_roots()))
 
     def rest(self, light: bool) -> None:
         """A backward call has been made: whether what comes is looked at lightly."""

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
-import torch
 from torch import nn
 from torch.nn.modules import module as torchs
-from torch.overrides import TorchFunctionMode
 
 from gradscope.analyses.doctor.call_kinds import Kind
 from gradscope.analyses.doctor.glances import Glance
 from gradscope.analyses.doctor.values import NonFiniteValues
+from gradscope.autograd.isolation import (
+    function_mode_at,
+    function_modes,
+    pop_mode,
+    push_mode,
+)
 from gradscope.recording.recorder import Recorder, is_traced
 from gradscope.recording.recording import sequence_number
 from gradscope.recording.stand_in import Original
@@ -27,11 +30,6 @@ from gradscope.recording.torch_call import TorchCall
 
 MAX_MODULES = 100_000
 """Modules that are remembered."""
-
-_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at
-_depth: Callable[[], int] = torch._C._len_torch_function_stack
-_pop: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack
-_push: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
 
 
 class _Single(NamedTuple):
@@ -83,17 +81,17 @@ class ModuleGlances:
             or torchs._global_backward_hooks
             or torchs._global_backward_pre_hooks
             # Somebody else hears of the call, or no one does.
-            or _depth() != 1
-            or _at(0) is not recorder
+            or function_modes() != 1
+            or function_mode_at(0) is not recorder
             or is_traced()
         ):
             return original(module, *args, **kwargs)
-        _pop()
+        pop_mode()
         try:
             return self._made(single, original, module, args, kwargs, sys._getframe(2))
         finally:
             if Recorder.active is recorder:
-                _push(recorder)
+                push_mode(recorder)
 
     def _made(
         self,

@@ -42,9 +42,7 @@ def _named(listener: DoctorListener) -> Iterator[tuple[str, tuple[torch.Tensor, 
     """Each buffer by its name, and whether torch sends that of rank 0 to all."""
     told: set[int] = set()
     names: dict[str, int] = {}
-    for root in [one.module() for one in listener.recorder.modules.roots.values()]:
-        if root is None:
-            continue
+    for root in list(listener.recorder.modules.living_roots()):
         sent = _sent_from_rank_0(root)
         for full, part in nn.Module.named_modules(root):
             for name, tensor in _own_buffers(part):

@@ -36,8 +36,7 @@ def _sized(
     # Together, so that a device is waited for once.
     table = GradientTable(limit=0)
     # Of a tensor that is spread over ranks each holds another part.
-    roots = (root.module() for root in listener.recorder.modules.roots.values())
-    spread = in_flat_shards(root for root in roots if root is not None)
+    spread = in_flat_shards(listener.recorder.modules.living_roots())
     entries = [
         0 if copies(tensor) or id(tensor) in spread else table.add_held(tensor)
         for _, tensor in every

@@ -87,7 +87,8 @@ class RepeatedIndices(OddityFinder):
     def _look(self, call: TorchCall, taken: _Taken) -> None:
         base, given, value = call.args
         looks = self._looks.get(call.place, 0)
-        if _read(given) != taken.entries or looks >= LOOKS or len(self._looks) > MAX_PLACES:
+        is_too_many = looks >= LOOKS or (not looks and len(self._looks) >= MAX_PLACES)
+        if is_too_many or _read(given) != taken.entries:
             return
         tensors = [one for one in _entries(given) if isinstance(one, torch.Tensor)]
         if not all(is_small(one, LARGEST) for one in (base, value, *tensors)):

@@ -242,8 +242,7 @@ class StepTracker:
     def _kept(self, made: WatchedCall) -> list[torch.Tensor]:
         """The leaves; of those that FSDP2 fills anew for every call the shards, which stay."""
         if isinstance(made, FullCapture):
-            roots = (root.module() for root in self._listener.recorder.modules.roots.values())
-            stays = shards(roots)
+            stays = shards(self._listener.recorder.modules.living_roots())
             for leaf in made.leaves if stays else ():
                 if id(leaf) in stays:
                     self._shards[leaf] = TensorRef(stays[id(leaf)])

@@ -120,24 +120,26 @@ class Fillings:
                 names = f"`{unexpected[0]}`, where the module has `{missing[0]}`"
                 self._found("load matched nothing", place, len(state), name=names)
             return
+        text = self._recorder.sources.origin(site).expression
+        itself = _ITSELF.match(text)
+        is_used = any(self._learners.used(one) >= 0 for one in islice(parameters_in(module), 1))
+        if is_used and not itself:
+            # What has been trained since was to be put back.
+            self.own.pop(place, None)
+            return
         if not issubclass(type(state), dict) or len(self.loads) >= MAX_PLACES:
             return
         own = dict(nn.Module.named_parameters(module, remove_duplicate=False))
         pairs = [(own[name], one) for name, one in dict.items(state) if name in own]
-        text = self._recorder.sources.origin(site).expression
         is_own = bool(pairs) and "assign" not in text and all(_are_one(*pair) for pair in pairs)
-        # Else it is one module under two names.
-        is_own &= "state_dict()" not in text or _ITSELF.match(text) is not None
-        if is_own and _ITSELF.match(text):
+        if is_own and itself:
             # Once it may be meant to do nothing; who comes back wants something from it.
             if place in self._met:
                 self.own[place] = len(pairs)
             self._met.add(place)
-        elif any(self._learners.used(one) >= 0 for one in islice(parameters_in(module), 1)):
-            # What has been trained since was to be put back.
-            self.own.pop(place, None)
-        else:
-            if is_own:
+        elif not is_used:
+            # `target.load_state_dict(online.state_dict())` of one module is told as two names.
+            if is_own and "state_dict()" not in text:
                 self.own[place] = len(pairs)
             around = {id(one): one.f_code for one in frames_from(frame, self._recorder.places)}
             weights = [one for one, _ in pairs if one.dim() > 1 and self._learners.used(one) < 0]

@@ -49,9 +49,8 @@ class FlaggedModules:
 
     def look(self, frame: FrameType) -> None:
         """A frame makes a backward call: among all modules that have run so far."""
-        for root in self._recorder.modules.roots.values():
-            owner = root.module()
-            for path, module in [] if owner is None else nn.Module.named_modules(owner):
+        for owner in self._recorder.modules.living_roots():
+            for path, module in nn.Module.named_modules(owner):
                 for flag in _FLAGS:
                     name = f"{path or type(module).__name__}.{flag}"
                     if flag in vars(module) and name not in self.known and _is_odd(module, flag):

@@ -105,7 +105,8 @@ class LoopOrder:
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out, ``backwards`` the
     calls of ``backward``; ``fresh`` are the
     parameters whose gradient waits for one; ``latest`` is the place of the last.  ``means``:
-    whether each loss from a place was a mean.  ``reached``: by the last call.
+    whether each loss from a place was a mean.  ``reached`` are the leaves to which the last call
+    has brought a gradient.
     """
 
     steps: int = 0
