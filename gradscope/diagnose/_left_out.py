@@ -126,9 +126,9 @@ def _late(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
 
 def order_of(facts: Facts, held: TrackedParameter) -> int | None:
     """The line of the optimizer that holds this, or of what in the program makes it."""
-    number = held.held_by[0] if held.held_by else None
-    if number is None:
-        return None
+    if not held.held_by:
+        return held.held_once
+    number = held.held_by[0]
     builder = facts.seen.builders[number] if number < len(facts.seen.builders) else None
     return facts.seen.optimizers[number] if builder is None else builder
 
@@ -192,8 +192,10 @@ def _weighed(facts: Facts, own: set[int], others: set[int]) -> list[bool]:
 def _after(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     """The last layer before the loss, and the optimizer holds what comes before it."""
     learned, held, out = _shares(facts)
-    # A last layer may well have more elements than all others.
-    if not held or len(out) > MOST_LEFT * len(learned) or not is_forgotten_head(facts, left, held):
+    # A last layer may well have more elements than all others; and of few layers it is many.
+    is_one = len({(one.root, one.name.rpartition(".")[0]) for one in out}) == 1
+    is_few = len(out) <= MOST_LEFT * len(learned) or (is_one and not _is_beside(left, held))
+    if not held or not is_few or not is_forgotten_head(facts, left, held):
         return None
     words = "it is the last layer before the loss, starts from random numbers, and the optimizer "
     words += f"holds {count(len(held), 'parameter')} before it"

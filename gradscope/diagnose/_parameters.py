@@ -19,6 +19,8 @@ from gradscope.model.observations import Cut, TrackedParameter
 
 NO_HISTORY = "does not require grad and does not have a grad_fn"
 
+_SWITCHED_OFF = ("no_grad", "inference_mode")
+
 
 @dataclass
 class Missing:
@@ -137,6 +139,8 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
         key=lambda index: (
             index not in lost,
             not cuts[index].feeds_graph,
+            # What is also used with history loses it on that way: the other may be of a target.
+            learner.recorded and cuts[index].reason in _SWITCHED_OFF,
             _weight(cuts[index]),
             index,
         ),
@@ -146,7 +150,7 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
 def _is_evaluation(cut: Cut) -> bool:
     """Whether it ran without gradients, and nothing of it came into a graph: what was also used
     with history has another reason to get no gradient."""
-    return cut.reason in ("no_grad", "inference_mode") and not cut.feeds_graph
+    return cut.reason in _SWITCHED_OFF and not cut.feeds_graph
 
 
 def _is_only_read(cut: Cut, learner: TrackedParameter, reached: set[str]) -> bool:
@@ -189,7 +193,7 @@ def _blame_latest(facts: Facts, missing: Missing) -> None:
     cuts = facts.seen.cuts
     regions = [i for i, cut in enumerate(cuts) if cut.refused and cut.leaves]
     if not missing.by_cut and not regions:
-        regions = [i for i, cut in enumerate(cuts) if cut.reason in ("no_grad", "inference_mode")]
+        regions = [i for i, cut in enumerate(cuts) if cut.reason in _SWITCHED_OFF]
     if not regions or not missing.by_cut.keys().isdisjoint(regions):
         return
     latest = max(regions, key=lambda index: (cuts[index].feeds_graph, index))

@@ -38,6 +38,7 @@ class Zeros:
         self._scales = {one.node: one.scale for one in facts.seen.activities if one.scale}
         self._saturated = {one.node: float(one.saturated) for one in facts.seen.activities}
         self._lost = [False] * len(facts.graph.edges)
+        self._hooked = {one.node for one in facts.seen.alterations}
         if facts.backward is not None:
             for node in range(len(facts.graph.nodes)):
                 self._pass(node)
@@ -78,6 +79,8 @@ class Zeros:
         received = facts.received(node)
         if len(arrived) < 2 or len(received) != 1 or facts.graph.nodes[node].kind == "leaf":
             return False
+        if node in self._hooked:
+            return False  # a hook has put something else in the place of the sum
         output = facts.graph.nodes[node].outputs[0]
         if output is None or elements(output.shape) < FEWEST_CANCELLED:
             return False

@@ -155,9 +155,21 @@ def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
 
 def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
     where = facts.at(entry.origin)
+    zeroed = facts.location(entry.zeroed)
+    if entry.too_soon:
+        first = f", the first before any backward call; they were dropped at {zeroed}"
+        return _unused(
+            facts,
+            facts.location(entry.origin),
+            f"{facts.expression(entry.origin) or 'The step'} comes before the backward call whose "
+            "gradients it needs.",
+            [f"{count(entry.times + 1, 'step')} without any gradient{first if zeroed else ''}"],
+            "Step after backward; the order is `optimizer.zero_grad()`, `loss.backward()`, "
+            "`optimizer.step()`.",
+        )
     return _unused(
         facts,
-        facts.location(entry.zeroed) or facts.location(entry.origin),
+        zeroed or facts.location(entry.origin),
         f"{facts.expression(entry.zeroed) or 'Something'} drops the gradients between backward and "
         "the step that needs them.",
         [

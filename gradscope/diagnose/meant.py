@@ -107,9 +107,21 @@ def _silenced(facts: Facts, entry: Alteration) -> list[str]:
     on a leaf freezes that leaf on purpose."""
     if entry.node is None or facts.graph.nodes[entry.node].kind == "leaf":
         return []
-    if not entry.before or entry.after is None or float(entry.after):
+    # What arrived is not known as one number where several gradients did.
+    if entry.before == 0 or entry.after is None or float(entry.after):
         return []
     return facts.once(Zeros).silenced(entry.node)
+
+
+def _change(facts: Facts, entry: Alteration) -> str:
+    """The norms before and after; where the gradient was a sum, its parts are all that is known."""
+    backward = facts.backward
+    if entry.before is not None or entry.node is None or backward is None:
+        return f"‖g‖ {short(entry.before)} before, {short(entry.after)} after"
+    ways = facts.incoming[entry.node]
+    norms = [float(norm) for way in ways if (norm := backward.on_edge(way).norm) is not None]
+    largest = f", the largest ‖g‖ {short(max(norms))}" if norms else ""
+    return f"{count(len(ways), 'gradient')} had arrived{largest}; ‖g‖ {short(entry.after)} after"
 
 
 def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
@@ -126,7 +138,7 @@ def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
         entry.node,
         location=facts.location(entry.origin),
         evidence=(
-            f"{entry.function}: ‖g‖ {short(entry.before)} before, {short(entry.after)} after",
+            f"{entry.function}: {_change(facts, entry)}",
             *([f"nothing but zeros for {listed(silenced)}"] if silenced else []),
         ),
         why="The limit, not the loss, decides how large every step is."

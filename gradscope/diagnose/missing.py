@@ -258,15 +258,18 @@ def _idle(
     may_be_meant: bool = False,
 ) -> FindingDraft:
     (path, learners), (what, why, remedy) = group, words
-    names = [learner.name for learner in learners]
-    held = " It is in the optimizer." if learners[0].in_optimizer else ""
+    names = list(filter(None, (learner.name for learner in learners)))
+    is_held = learners[0].in_optimizer
+    held = " It is in the optimizer." if is_held and names else ""
+    unnamed = "What the optimizer holds" if is_held else "A parameter without a name"
+    missing = f"{count(len(learners), 'parameter')} without a gradient"
     return facts.finding(
         _severity(facts, learners[0], may_be_meant),
-        f"{path} {what}{held}",
+        f"{path if names else unnamed} {what}{held}",
         location=facts.location(origin),
-        subject=path,
+        subject=path if names else "",
         evidence=(
-            f"{count(len(names), 'parameter')} without a gradient: {listed(names)}",
+            f"{missing}: {listed(names)}" if names else missing,
             f"{count(facts.seen.calls, 'backward call')} watched",
         ),
         why=why,

@@ -119,7 +119,8 @@ class TrackedParameter(Struct, frozen=True):
     come later.  ``loose``: a parameter of a module that was called, but that no other module
     holds, nor a variable at the top of the program: layers in a plain list.  ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
-    ``held_by`` are indices of ``Observations.optimizers``.  ``gone``: an optimizer holds it, and
+    ``held_by`` are indices of ``Observations.optimizers``; ``held_once`` is the place that made the
+    optimizer, where that is gone.  ``gone``: an optimizer holds it, and
     no module and no variable in sight does.  ``late``: it was made after all optimizers, and the
     program does not change it by hand.  ``thawed``: it was frozen when an
     optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``loaded``: the
@@ -150,6 +151,7 @@ class TrackedParameter(Struct, frozen=True):
     loose: bool = False
     wanted: bool = False
     held_by: tuple[int, ...] = ()
+    held_once: int | None = None
     gone: bool = False
     late: bool = False
     thawed: bool = False
@@ -435,13 +437,15 @@ class SkippedSteps(Struct, frozen=True):
 class EmptyStep(Struct, frozen=True):
     """A place where an optimizer stepped although none of its parameters held a gradient, while
     backward had brought them one since the step before; how often.  ``zeroed`` is where it was
-    dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it."""
+    dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it;
+    ``too_soon``: it stepped there before any backward call, too."""
 
     origin: int | None
     times: int
     zeroed: int | None = None
     parameters: int = 0
     in_part: bool = False
+    too_soon: bool = False
 
 
 RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]

@@ -92,11 +92,13 @@ class Names:
 @dataclass
 class Owner:
     """The parameters of one module that the program holds, all of them or (``loose``) of one that
-    no other module knows; or (``plain``) a leaf that is a module's attribute and no Parameter."""
+    no other module knows, which is then told; or (``plain``) a leaf that is a module's attribute
+    and no Parameter."""
 
     tensors: list[tuple[torch.Tensor, str]]
     loose: bool = False
     plain: bool = False
+    module: nn.Module | None = None
 
 
 @dataclass
@@ -154,7 +156,7 @@ def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> l
     for module, path in loose:
         parameters = nn.Module.named_parameters(module)
         named = [(tensor, f"{path}.{name}") for name, tensor in parameters]
-        found.append(Owner(named, loose=True))
+        found.append(Owner(named, loose=True, module=module))
     return found
 
 

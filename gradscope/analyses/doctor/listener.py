@@ -356,8 +356,8 @@ class DoctorListener(Listener):
         self.logarithms.note(call)
         if not in_place:
             self.lost_fractions.note(call)
+        self.cuts.note(call)
         if not is_function:
-            self.cuts.note(call)
             self.constant_losses.note(call)
             return
         self.inner_uses.note_function(call)

@@ -61,11 +61,16 @@ def wasted_graphs(listener: DoctorListener, origins: Origins) -> Iterator[Wasted
 
 def empty_steps(listener: DoctorListener, origins: Origins) -> Iterator[EmptyStep]:
     """Steps of an optimizer whose gradients had been dropped."""
-    for (kind, place), known in listener.learners.optimizers.order.known.items():
+    order = listener.learners.optimizers.order
+    for (kind, place), known in order.known.items():
         if kind in ("dropped", "part dropped") and known.times > known.fine:
-            zeroed = origins.of_place(known.beside)
             yield EmptyStep(
-                origins.of_place(place), known.times, zeroed, known.amount, kind == "part dropped"
+                origins.of_place(place),
+                known.times,
+                origins.of_place(known.beside),
+                known.amount,
+                in_part=kind == "part dropped",
+                too_soon=place in order.too_soon,
             )
 
 

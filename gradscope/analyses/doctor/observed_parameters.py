@@ -117,7 +117,13 @@ def _learner(
     thawed = known.thawed(tensor)
     made = known.born(tensor)
     made = made if made >= 0 else listener.parameters.made(tensor)
+    if owner is not None and owner.module is not None:
+        # Not in the constructor of the layer, which is in order, but where that was called.
+        outside = known.made_outside(tensor, owner.module)
+        made = outside if outside >= 0 else made
     event = listener.recorder.events.made(tensor) if made < 0 else None
+    numbers = tuple(case.held_by.get(id(tensor), ()))
+    once = -1 if numbers else known.optimizers.members.held_once(tensor)
     return TrackedParameter(
         name=name or used_name(listener, tensor) or known.class_name(tensor),
         tensor=metadata(tensor),
@@ -135,7 +141,8 @@ def _learner(
         waiting=held is not None and not held[1] and known.optimizers.any_stepped,
         loose=owner.loose if owner is not None else _is_stray(listener, tensor),
         wanted=listener.reads.is_wanted(tensor),
-        held_by=tuple(case.held_by.get(id(tensor), ())),
+        held_by=numbers,
+        held_once=case.origins.of_place(once),
         gone=held is not None and owner is None and not case.names.of(tensor),
         late=known.births.is_late(tensor) and not listener.reads.is_read(tensor),
         thawed=thawed is not None,

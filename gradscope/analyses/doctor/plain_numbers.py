@@ -68,6 +68,7 @@ class PlainNumbers:
         site = call.places.site(call.place)
         if site is not None and call.out is not None:
             text = self._sources.origin(site).expression
+            self._arrays.pop(id(call.out), None)  # the latest comes last
             self._arrays[id(call.out)] = weakref.ref(call.out), text, calls
             if len(self._arrays) > MAX_ARRAYS:
                 self._arrays.popitem(last=False)
@@ -169,11 +170,15 @@ class PlainNumbers:
     def _in_text(self, text: str, frame: FrameType) -> Iterator[list[CutCall]]:
         """Those behind the arrays that stand in an expression, or in which their making stands."""
         read = [value_in_frame(one, frame) for one in names_in(text)]
-        for reference, made, calls in self._arrays.values():
+        latest = set[str]()
+        for reference, made, calls in reversed(self._arrays.values()):
             array = reference()
             is_read = array is not None and any(one is array for one in read)
-            if is_read or (made and made in text):
+            # The same expression has made an array each time that it ran, and may have run where
+            # gradients are switched off.
+            if is_read or (made and made in text and made not in latest):
                 yield calls
+            latest.add(made)
 
 
 def _numbers_in(value: object) -> list[object]:

@@ -50,6 +50,10 @@ class Members:
         """The place that made an optimizer; -1 where it is not known."""
         return self._living.get(optimizer, -1)
 
+    def held_once(self, tensor: torch.Tensor) -> int:
+        """The place that made the latest optimizer that took this tensor; -1 for none."""
+        return max(self._held.get(tensor, ()), default=-1)
+
     def note_call(self) -> None:
         """Backward is about to be called."""
         self._last = set(self._living.values())

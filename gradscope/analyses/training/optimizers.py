@@ -22,7 +22,7 @@ from gradscope.analyses.training.data_writers import DataWriters
 from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.hand_drops import HandDrops
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
-from gradscope.analyses.training.loop_order import LoopOrder, ids_of
+from gradscope.analyses.training.loop_order import LoopOrder, ids_of, is_gone
 from gradscope.analyses.training.lost_settings import LostSettings
 from gradscope.analyses.training.masked_gradients import MaskedGradients, MaskedSample
 from gradscope.analyses.training.members import Members
@@ -246,7 +246,8 @@ class Optimizers:
         new = ids_of(tensors) - self.order.ever
         if new:
             given = [one for one in tensors if id(one) in new and one.grad is not None]
-            self._on_given(given)
+            # Zeros stand for the gradient that torch.autograd.grad has not found.
+            self._on_given([one for one in given if not is_gone(one)])
             # They may be there for one step only, so that they are no part of the protocol.
             self.order.ever.difference_update(map(id, given))
 

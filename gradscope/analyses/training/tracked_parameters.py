@@ -36,6 +36,9 @@ _MOVES = frozenset(
 )
 """Edits by which a program descends by hand."""
 
+MAX_CONSTRUCTORS = 8
+"""Functions around the making of a parameter that are remembered, the innermost."""
+
 OFTEN = 2
 """Backward calls that have brought a leaf a gradient, from which on it is one that is learned."""
 
@@ -62,6 +65,7 @@ class TrackedParameters:
         self._recorder = recorder
         self._born: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._built: TensorTable[int] = TensorTable(MAX_KNOWN)
+        self._constructors: TensorTable[tuple[tuple[int, int], ...]] = TensorTable(MAX_KNOWN)
         self._names: TensorTable[str] = TensorTable(MAX_KNOWN)
         self._used: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._written: TensorTable[int] = TensorTable(MAX_KNOWN)
@@ -153,6 +157,14 @@ class TrackedParameters:
         """The place that made the model of a leaf which is younger than some optimizer; -1 where it
         is not known."""
         return self._built.get(tensor, -1)
+
+    def made_outside(self, tensor: torch.Tensor, module: nn.Module) -> int:
+        """The place beyond the constructor of a module in which a leaf was made; -1 where it was
+        made elsewhere, or that is not known."""
+        constructors = self._constructors.get(tensor, ())
+        own = [at for at, (made, _) in enumerate(constructors) if made == id(module)]
+        beyond = constructors[own[-1] + 1 :] if own else ()
+        return next((place for _, place in beyond), -1)
 
     def initialised(self, tensor: torch.Tensor) -> int:
         """The place that filled a parameter last before its first use; -1 where it is not known."""
@@ -287,8 +299,22 @@ class TrackedParameters:
             place = -1 if user is None else places.number(user)
             self._born[parameter] = place
             self._names[parameter] = f"{type(module).__name__}.{name}"
+            self._constructors[parameter] = tuple(self._constructing(_caller()))
             if self.optimizers.members.made:
                 self._built[parameter] = self._place_building(user)
+
+    def _constructing(self, frame: FrameType | None) -> Iterator[tuple[int, int]]:
+        """The functions of the program that are running: of a constructor the id of what it makes,
+        and the place in each."""
+        places = self._recorder.places
+        for _ in range(MAX_CONSTRUCTORS):
+            while frame is not None and places.is_foreign(frame.f_code):
+                frame = frame.f_back
+            if frame is None:
+                return
+            made = locals_of(frame).get("self") if frame.f_code.co_name == "__init__" else None
+            yield id(made), places.number(frame)
+            frame = frame.f_back
 
     def _place_building(self, frame: FrameType | None) -> int:
         """The place that builds the model: beyond the constructors of it and of its layers."""

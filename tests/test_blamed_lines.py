@@ -1,0 +1,247 @@
+"""Programs where several lines could be blamed: the one that is at fault is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.looking import Session
+
+HEAD = """import copy
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+x, y = torch.randn(32, 4), torch.randint(3, (32,))
+def train(model, steps=6):
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for step in range(steps):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+"""
+
+BEFORE = """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(4):
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    optimizer.step()  # GS505
+    loss.backward()
+"""
+
+# The step stands where it should, and zero_grad does not.
+BETWEEN = """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(4):
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.zero_grad()  # GS505
+    optimizer.step()
+"""
+
+# A list is at fault, not the layers that it keeps.
+LISTED = """
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(4)
+        self.inner = nn.Linear(4, 4)
+    def forward(self, x):
+        return x + F.gelu(self.inner(self.norm(x)))
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = [Block() for _ in range(2)]  # GS307
+        self.head = nn.Linear(4, 3)
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+train(Net())
+"""
+
+# The same line runs without gradients as well, to choose an action.
+ARRAY = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+    def forward(self, x):
+        h = torch.from_numpy(self.body(x).detach().numpy())  # GS303
+        return self.head(h)
+model = Net()
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(6):
+    with torch.no_grad():
+        action = model(x[:1]).argmax()
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+
+# So do a target, which goes into the loss, and what the target is computed by.
+LIST = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+    def forward(self, x):
+        return self.head(torch.tensor(self.body(x).tolist()))  # GS303
+model = Net()
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(6):
+    with torch.no_grad():
+        target = model.head(model.body(x + 0.1)).tanh()
+    optimizer.zero_grad()
+    F.mse_loss(model(x), target).backward()
+    optimizer.step()
+"""
+
+# What switches gradients off around a custom Function, as around any other call.
+FUNCTION = """
+class Spike(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, v):
+        ctx.save_for_backward(v)
+        return (v > 0).to(v.dtype)
+    @staticmethod
+    def backward(ctx, grad):
+        return grad / (1 + ctx.saved_tensors[0].abs()) ** 2
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+    def forward(self, x):
+        v = self.body(x)
+        with torch.no_grad():  # GS304
+            spikes = Spike.apply(v)
+        return self.head(spikes)
+train(Net())
+"""
+
+# What a hook makes of a sum is no cancelling of its terms.
+HOOKED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.one, self.two = nn.Linear(8, 3), nn.Linear(8, 3)
+    def forward(self, x):
+        h = self.body(x).tanh()
+        h.register_hook(lambda gradient: gradient * 0)  # GS504
+        return self.one(h) + self.two(h)
+train(Net())
+"""
+
+# The optimizer is gone when the program ends.
+COPIED = """
+def learn(model):
+    optimizer = torch.optim.Adam(copy.deepcopy(model).parameters())  # GS301
+    for step in range(4):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return model
+def use(model):
+    for p in model.parameters():
+        p.requires_grad = False
+    train(nn.Sequential(model, nn.Linear(3, 3)))
+use(learn(nn.Linear(4, 3)))
+"""
+
+# Zeros that stand for the gradient that there is not.
+ZEROS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+    def forward(self, x):
+        h = self.body(x).detach()  # GS303
+        return self.head(h)
+model = Net()
+weights = list(model.parameters())
+optimizer = torch.optim.Adam(weights)
+for step in range(6):
+    grads = torch.autograd.grad(F.cross_entropy(model(x), y), weights, allow_unused=True)
+    for p, g in zip(weights, grads):
+        p.grad = torch.zeros_like(p) if g is None else 0.5 * g
+    optimizer.step()
+"""
+
+# Of two layers the last one is half of all.
+HALF = """
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+optimizer = torch.optim.Adam(model[0].parameters())  # GS307
+for step in range(6):
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+
+BLAMED = [BEFORE, BETWEEN, LISTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS, HALF]
+
+
+@pytest.mark.parametrize("text", BLAMED)
+def test_the_line_at_fault_is_told(text: str, session: Session) -> None:
+    report = session.look(HEAD + text, "-q", command="doctor")
+    lines = (HEAD + text).splitlines()
+    told = [
+        (one.rule, lines[one.location.line - 1].strip() if one.location else "")
+        for one in report.findings
+        if one.severity != "information"
+    ]
+    assert told == [(line.rpartition("# ")[2], line.strip()) for line in lines if "# GS" in line]
+
+
+# The same where nothing is wrong.
+GIVEN = """
+model = nn.Linear(4, 3)
+weights = list(model.parameters())
+optimizer = torch.optim.Adam(weights)
+for step in range(6):
+    for p, g in zip(weights, torch.autograd.grad(F.cross_entropy(model(x), y), weights)):
+        p.grad = g
+    optimizer.step()
+"""
+
+# A hook that takes a part away, of a gradient that is a sum.
+HALVED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 8)
+        self.one, self.two = nn.Linear(8, 3), nn.Linear(8, 3)
+    def forward(self, x):
+        h = self.body(x).tanh()
+        if h.requires_grad:
+            h.register_hook(lambda gradient: gradient * 0.5)
+        return self.one(h) + self.two(h)
+train(Net())
+"""
+
+# The first step of all is made to keep a scheduler quiet.
+WARMED = """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+optimizer.step()
+train(model)
+"""
+
+# A head that the one that reads from the network is not to change.
+FIXED = """
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+model[2].requires_grad_(False)
+optimizer = torch.optim.Adam(model[0].parameters())
+for step in range(6):
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("text", [GIVEN, HALVED, WARMED, FIXED])
+def test_what_only_looks_like_it_is_not(text: str, session: Session) -> None:
+    report = session.look(HEAD + text, "-q", command="doctor")
+    assert [one for one in report.findings if one.severity != "information"] == []
