@@ -23,9 +23,12 @@ demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and dra
 	@echo
 	@echo "Pictures: demo-out/weights.svg (the graph above), demo-out/gpt.svg (a 12-layer transformer)."
 
-# Two processes for two cores: more threads of torch would only wait for one another.
+# One process more than two cores, as many a test waits for a browser or a process of its own; more
+# threads of torch would only wait for one another.
+TESTED = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
 test: $(INSTALLED) ## set up and run all tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(call TESTED,$(VENV))
 
 test-clinic: $(INSTALLED) ## all programs of the clinic under the doctor (minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/test_clinic.py tests/clinic/everything.py
@@ -47,7 +50,6 @@ test-page: $(INSTALLED) ## test only the interactive page, also in a browser
 # no CPU build of torch for one, it takes gigabytes of CUDA.
 PYTHONS ?= 3.12 3.13
 OLDEST_TORCH := 2.6.0
-TESTED = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-pythons: $(PYTHONS:%=test-python-%) test-oldest-torch ## all tests under other Pythons (PYTHONS) and the oldest torch
 

@@ -180,7 +180,36 @@ for step in range(6):
     optimizer.step()
 """
 
+# A cut that backward starts from, after one that is meant.
+ROOT = """
+generator, critic = nn.Linear(2, 4), nn.Linear(4, 1)
+one, two = (torch.optim.Adam(net.parameters()) for net in (generator, critic))
+for step in range(6):
+    noise = torch.randn(8, 2)
+    two.zero_grad()
+    (F.softplus(critic(generator(noise).detach())) + F.softplus(-critic(x[:8]))).mean().backward()
+    two.step()
+    one.zero_grad()
+    loss = F.softplus(-critic(generator(noise))).mean()
+    loss = loss.detach().requires_grad_()  # GS303
+    loss.backward()
+    one.step()
+"""
+
+# No dimension of samples is there twice, but the loss is one of all pairs of something.
+PAIRS = """
+model = nn.Linear(4, 1)
+optimizer = torch.optim.Adam(model.parameters())
+wanted = torch.randn(1, 32, 1)
+for step in range(6):
+    guess, column = model(x)[None], wanted.unsqueeze(-1)
+    optimizer.zero_grad()
+    F.mse_loss(guess, column).backward()  # GS503
+    optimizer.step()
+"""
+
 BLAMED = [BEFORE, BETWEEN, LISTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS, HALF]
+BLAMED += [ROOT, PAIRS]
 
 
 @pytest.mark.parametrize("text", BLAMED)
@@ -241,7 +270,20 @@ for step in range(6):
 """
 
 
-@pytest.mark.parametrize("text", [GIVEN, HALVED, WARMED, FIXED])
+# A distance of each to each, on purpose.
+EACH = """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+wanted = torch.randn(5, 3)
+for step in range(6):
+    guess = model(x).unsqueeze(1)
+    optimizer.zero_grad()
+    F.mse_loss(guess, wanted[None], reduction="none").sum(-1).min(1).values.mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("text", [GIVEN, HALVED, WARMED, FIXED, EACH])
 def test_what_only_looks_like_it_is_not(text: str, session: Session) -> None:
     report = session.look(HEAD + text, "-q", command="doctor")
     assert [one for one in report.findings if one.severity != "information"] == []

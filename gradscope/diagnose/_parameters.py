@@ -138,6 +138,7 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
         candidates,
         key=lambda index: (
             index not in lost,
+            not cuts[index].root,
             not cuts[index].feeds_graph,
             # What is also used with history loses it on that way: the other may be of a target.
             learner.recorded and cuts[index].reason in _SWITCHED_OFF,

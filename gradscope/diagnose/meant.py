@@ -26,8 +26,14 @@ def loss_broadcasts(facts: Facts) -> Iterable[FindingDraft]:
     # Where the same two shapes meet at several places, one of them is wrong, and it is one cause.
     places: dict[frozenset[tuple[int, ...]], dict[int | None, Broadcast]] = {}
     for entry in facts.seen.broadcasts:
-        is_summed = entry.reduced or entry.function in _LOSSES
-        if is_summed and _is_mixed(entry) and not _MEANT.search(facts.expression(entry.origin)):
+        is_loss = entry.function in _LOSSES
+        # Where a loss of torch is given another number of dimensions, torch warns as well.
+        is_odd = _is_mixed(entry) or (is_loss and len(set(map(len, entry.shapes))) > 1)
+        if (
+            (entry.reduced or is_loss)
+            and is_odd
+            and not _MEANT.search(facts.expression(entry.origin))
+        ):
             places.setdefault(frozenset(entry.shapes), {}).setdefault(entry.origin, entry)
     for entries in places.values():
         first, *others = entries.values()

@@ -185,7 +185,8 @@ class Cut(Struct, frozen=True):
     ``leaves`` are the names of the leaves behind its inputs, and ``itself`` tells that these were
     leaves, and nothing computed of them.  ``reason`` tells whether the function itself cuts
     (detach, item, argmax) or the mode it ran under.  ``feeds_graph``: its result went into the
-    graph, or (``refused``) to the root of a backward call that failed for want of history.
+    graph, or (``refused``) to the root of a backward call that failed for want of history; it was
+    itself what a call started from (``root``).
     ``switched``: where the program had switched history off (``with torch.no_grad()``,
     ``set_grad_enabled(False)``); ``within`` is the function of torch that did so by itself
     (``Normal.sample``), and ``twin`` its method that keeps history (``rsample``), if it has one.
@@ -212,6 +213,7 @@ class Cut(Struct, frozen=True):
     leaves: tuple[str, ...] = ()
     feeds_graph: bool = False
     refused: bool = False
+    root: bool = False
     itself: bool = False
     switched: int | None = None
     then: str = ""

@@ -1,13 +1,13 @@
-"""The sick and healed programs of the clinic that ``test_clinic.py`` leaves out.  Not collected by
+"""The programs of the clinic that ``test_clinic.py`` leaves out.  Not collected by
 itself: ``make test-clinic`` runs both."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.clinic.manifest import CASES, Case
+from tests.clinic.manifest import CASES, HEALTHY, Case, Healthy
 from tests.looking import Session
-from tests.test_clinic import HEALED, ILL, look_at_healed, look_at_sick
+from tests.test_clinic import CALM, HEALED, ILL, look_at_healed, look_at_healthy, look_at_sick
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,10 @@ def test_sick(session: Session, case: Case) -> None:
 )
 def test_healed(session: Session, case: Case) -> None:
     look_at_healed(session, case)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in HEALTHY if case not in CALM], ids=lambda case: case.name
+)
+def test_healthy(session: Session, case: Healthy) -> None:
+    look_at_healthy(session, case)

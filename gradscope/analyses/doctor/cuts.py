@@ -170,7 +170,9 @@ class Cuts:
     def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks from its roots."""
         # A root that is a leaf was cut off from all there is, and made to require a gradient.
-        self.feeds(root for root in roots if isinstance(root, torch.Tensor))
+        for root in roots:
+            for call in self._calls_of(root) if isinstance(root, torch.Tensor) else ():
+                call.cut.fed = call.cut.root = True
         waiting, self.taken = list(self._waiting.values()), []
         self._marked_at = _sequence()
         # This runs at every backward call, and only some programs have a cut that waits.

@@ -35,7 +35,7 @@ class KnownPart(NamedTuple):
 class KnownCut:
     """A place that cut: which function there, why, which leaves lay behind its operands (those of
     the first call, and ``more``), and whether its result went into a watched graph (``fed``) or
-    to a backward call that torch ``refused``.
+    to a backward call that torch ``refused``, or was itself what a call started from (``root``).
 
     ``within`` and ``twin``: the function of torch that had switched history off by itself, and its
     method that does not.  ``itself``: it was given leaves, and nothing computed of them.
@@ -67,6 +67,7 @@ class KnownCut:
     cast: bool = False
     fed: bool = False
     refused: bool = False
+    root: bool = False
     summand: bool = False
     joined: bool = False
     within: str = ""

@@ -25,6 +25,7 @@ def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
             leaves=_names(listener, case, cut.behind()),
             feeds_graph=cut.fed,
             refused=cut.refused,
+            root=cut.root,
             itself=cut.itself,
             switched=case.origins.of_place(cut.switched_at),
             then=cut.then,
