@@ -208,8 +208,22 @@ for step in range(6):
     optimizer.step()
 """
 
+# Between the two steps of the critic comes what the generator's loss adds, and no step.
+ADDED = """
+generator, critic = nn.Linear(2, 4), nn.Linear(4, 1)
+one, two = (torch.optim.Adam(net.parameters()) for net in (generator, critic))
+for step in range(6):
+    fake = generator(torch.randn(8, 2))
+    wrong = (F.softplus(critic(fake.detach())) + F.softplus(-critic(x[:8]))).mean()
+    wrong.backward()  # GS501
+    two.step()
+    one.zero_grad()
+    F.softplus(-critic(fake)).mean().backward()
+    one.step()
+"""
+
 BLAMED = [BEFORE, BETWEEN, LISTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS, HALF]
-BLAMED += [ROOT, PAIRS]
+BLAMED += [ROOT, PAIRS, ADDED]
 
 
 @pytest.mark.parametrize("text", BLAMED)
@@ -270,6 +284,22 @@ for step in range(6):
 """
 
 
+# The critic's gradients hold the generator's until they are zeroed, before its turn.
+LEFT = """
+generator, critic = nn.Linear(2, 4), nn.Linear(4, 1)
+one, two = (torch.optim.Adam(net.parameters()) for net in (generator, critic))
+for step in range(6):
+    fake = generator(torch.randn(8, 2))
+    two.zero_grad(set_to_none=False)
+    for _ in range(2):
+        wrong = F.softplus(critic(fake.detach())) + F.softplus(-critic(x[:8]))
+        (wrong.mean() / 2).backward()
+    two.step()
+    one.zero_grad()
+    F.softplus(-critic(fake)).mean().backward()
+    one.step()
+"""
+
 # A distance of each to each, on purpose.
 EACH = """
 model = nn.Linear(4, 3)
@@ -283,7 +313,7 @@ for step in range(6):
 """
 
 
-@pytest.mark.parametrize("text", [GIVEN, HALVED, WARMED, FIXED, EACH])
+@pytest.mark.parametrize("text", [GIVEN, HALVED, WARMED, FIXED, LEFT, EACH])
 def test_what_only_looks_like_it_is_not(text: str, session: Session) -> None:
     report = session.look(HEAD + text, "-q", command="doctor")
     assert [one for one in report.findings if one.severity != "information"] == []

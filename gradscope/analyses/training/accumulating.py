@@ -90,11 +90,12 @@ class Accumulating:
             if not is_changed:
                 unchanged.append(leaf)
             gradient = leaf.grad
-            held.mixed = gradient is not None and (
-                (is_changed if self._is_free(leaf, held) else held.stepped) and _is_there(gradient)
-            )
+            used = is_changed if self._is_free(leaf, held) else held.stepped
+            # What is mixed stays so until it is zeroed or replaced, however many calls come first.
+            stays = used or (held.mixed and id(gradient) == held.gradient)
+            held.mixed = gradient is not None and stays and _is_there(gradient)
             changed += is_changed
-            kept += held.mixed
+            kept += held.mixed and used
         self._any_mixed |= kept > 0
         # One gradient that is still there means that they are being gathered.
         if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
