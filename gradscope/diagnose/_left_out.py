@@ -192,10 +192,8 @@ def _weighed(facts: Facts, own: set[int], others: set[int]) -> list[bool]:
 def _after(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     """The last layer before the loss, and the optimizer holds what comes before it."""
     learned, held, out = _shares(facts)
-    # A last layer may well have more elements than all others; and of few layers it is many.
-    is_one = len({(one.root, one.name.rpartition(".")[0]) for one in out}) == 1
-    is_few = len(out) <= MOST_LEFT * len(learned) or (is_one and not _is_beside(left, held))
-    if not held or not is_few or not is_forgotten_head(facts, left, held):
+    # A last layer may well have more elements than all others.
+    if not held or len(out) > MOST_LEFT * len(learned) or not is_forgotten_head(facts, left, held):
         return None
     words = "it is the last layer before the loss, starts from random numbers, and the optimizer "
     words += f"holds {count(len(held), 'parameter')} before it"

@@ -157,13 +157,16 @@ def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
     where = facts.at(entry.origin)
     zeroed = facts.location(entry.zeroed)
     if entry.too_soon:
-        first = f", the first before any backward call; they were dropped at {zeroed}"
+        dropped = f"; what was there had been dropped at {zeroed}" if zeroed else ""
         return _unused(
             facts,
             facts.location(entry.origin),
             f"{facts.expression(entry.origin) or 'The step'} comes before the backward call whose "
             "gradients it needs.",
-            [f"{count(entry.times + 1, 'step')} without any gradient{first if zeroed else ''}"],
+            [
+                f"{count(entry.times, 'step')} without any gradient, between a forward pass "
+                f"and its backward{dropped}"
+            ],
             "Step after backward; the order is `optimizer.zero_grad()`, `loss.backward()`, "
             "`optimizer.step()`.",
         )

@@ -440,7 +440,7 @@ class EmptyStep(Struct, frozen=True):
     """A place where an optimizer stepped although none of its parameters held a gradient, while
     backward had brought them one since the step before; how often.  ``zeroed`` is where it was
     dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it;
-    ``too_soon``: it stepped there before any backward call, too."""
+    ``too_soon``: it stepped between a forward pass and its backward."""
 
     origin: int | None
     times: int

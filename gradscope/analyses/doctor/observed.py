@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -236,8 +235,7 @@ def hooks(
     origins: Origins,
 ) -> Iterator[Alteration]:
     """Hooks of the program that changed a gradient of this pass."""
-    emptied = set(_sums_to_zero(graph, passed)) if listener.alterations.has_hooks else set()
-    for position in sorted({*passed.altered, *watch.flow.replaced, *watch.unfinished, *emptied}):
+    for position in sorted({*passed.altered, *watch.flow.replaced, *watch.unfinished}):
         live: Any = watch.walked.nodes[position]
         leaf = leaf_of(live)
         function, place = listener.alterations.hook_on(live._sequence_nr(), leaf)
@@ -253,19 +251,6 @@ def hooks(
             before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,
             after=None if position in watch.unfinished else passed.at(position).norm,
         )
-
-
-def _sums_to_zero(graph: Graph, passed: BackwardPass) -> Iterator[int]:
-    """Nodes that received nothing but zeros where several gradients arrived that are not: they may
-    have cancelled, but seldom to the last digit, or a hook has made them so."""
-    arrived = Counter(
-        edge.target
-        for number, edge in enumerate(graph.edges)
-        if passed.on_edge(number).state == "finite"
-    )
-    for position, times in arrived.items():
-        if times > 1 and passed.at(position).state == "zero":
-            yield position
 
 
 def module_hooks(listener: DoctorListener, origins: Origins) -> Iterator[Alteration]:

@@ -73,7 +73,9 @@ class StepTracker:
     def __init__(self, listener: DoctorListener, log: StepLog) -> None:
         self._listener = listener
         self._log = log
-        self._accumulating = Accumulating(listener.learners.optimizers.members)
+        self._accumulating = Accumulating(
+            listener.learners.optimizers.members, listener.reads.is_read
+        )
         self._shards: TensorTable[TensorRef] = TensorTable(MAX_HELD)
         listener.learners.optimizers.on_changed.append(self._accumulating.note_step)
         self._collapse = Collapse()

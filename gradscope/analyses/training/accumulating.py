@@ -2,12 +2,13 @@
 step uses once more.
 
 Of a leaf that an optimizer holds, only its steps count: what is loaded or averaged into it uses no
-gradient.  Of any other, every change in place does, as in a descent by hand.
+gradient.  Of any other, every change in place does if the program has read the gradient, as in a
+descent by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -66,10 +67,12 @@ class Accumulating:
 
     Args:
         members: know what optimizers hold.
+        is_read: whether the program has read the gradient of a leaf.
     """
 
-    def __init__(self, members: Members) -> None:
+    def __init__(self, members: Members, is_read: Callable[[torch.Tensor], bool]) -> None:
         self._members = members
+        self._is_read = is_read
         self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
         self._any_mixed = False
 
@@ -90,7 +93,8 @@ class Accumulating:
             if not is_changed:
                 unchanged.append(leaf)
             gradient = leaf.grad
-            used = is_changed if self._is_free(leaf, held) else held.stepped
+            by_hand = is_changed and self._is_free(leaf, held) and self._is_read(leaf)
+            used = held.stepped or by_hand
             # What is mixed stays so until it is zeroed or replaced, however many calls come first.
             stays = used or (held.mixed and id(gradient) == held.gradient)
             held.mixed = gradient is not None and stays and _is_there(gradient)
@@ -121,7 +125,7 @@ class Accumulating:
         self._any_mixed = bool(mixed)
         for leaf, held in mixed:
             by_hand = self._is_free(leaf, held) and _is_changed(leaf, held, edited)
-            if held.used_by or by_hand:
+            if held.used_by or (by_hand and self._is_read(leaf)):
                 count += 1
                 places = held.used_by or places
                 held.mixed = False

@@ -106,8 +106,8 @@ class LoopOrder:
     calls of ``backward``; ``fresh`` are the
     parameters whose gradient waits for one; ``latest`` is the place of the last.  ``means``:
     whether each loss from a place was a mean.  ``reached`` are the leaves to which the last call
-    has brought a gradient.  ``too_soon`` are the places of steps without a gradient, of an
-    optimizer whose first step there came before any backward call.
+    has brought a gradient.  ``too_soon`` are the places of steps without a gradient that were made
+    between a forward pass and its backward.
     """
 
     steps: int = 0
@@ -132,7 +132,7 @@ class LoopOrder:
     _used: TensorTable[_Use] = field(default_factory=lambda: TensorTable(MAX_USED))
     _last_clip: tuple[int, int] = (-1, -1)
     _is_taken: bool = False
-    _first_alone: set[tuple[int, int]] = field(default_factory=set)
+    _empty: MadeStep | None = None
     _shared: set[int] = field(default_factory=set)
     _meanwhile: set[int] = field(default_factory=set)
     _events: int = 0
@@ -179,6 +179,9 @@ class LoopOrder:
     def starts(self, root: int, place: int, leaves: Iterable[torch.Tensor]) -> None:
         """``backward`` is about to start from a node with this sequence number."""
         self._meanwhile = set()
+        empty, self._empty = self._empty, None
+        if empty is not None and empty.sequence > root and ids_of(leaves) & empty.changed:
+            self.too_soon.add(empty.place)
         for step in self._steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
                 self.note("stale graph", step.place, place, len(changed))
@@ -268,13 +271,10 @@ class LoopOrder:
     def step(self, optimizer: int, parameters: Sequence[torch.Tensor], place: int) -> None:
         """An optimizer is about to step."""
         ids = {id(one) for one in parameters}
-        self._note_lost(optimizer, parameters, ids, place)
+        self._note_lost(parameters, ids, place)
         self._note_replaced(optimizer, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
             self.note("step alone", place, -1, len(ids))
-        is_first = optimizer not in self._steps and not ids & self.ever
-        if is_first and len(self._first_alone) < MAX_PLACES:
-            self._first_alone.add((optimizer, place))
         self._note_window(optimizer, ids, place)
         self._note_again(optimizer, parameters, ids, place)
         self._note_shared(optimizer, parameters, ids, place)
@@ -308,9 +308,7 @@ class LoopOrder:
 
     # ------------------------------------------------------------------ deviations
 
-    def _note_lost(
-        self, optimizer: int, parameters: Sequence[torch.Tensor], ids: Ids, place: int
-    ) -> None:
+    def _note_lost(self, parameters: Sequence[torch.Tensor], ids: Ids, place: int) -> None:
         """Does it step with parameters whose gradient was dropped after backward?"""
         lost = ids & self._zeroed.keys()
         if not lost:
@@ -324,8 +322,7 @@ class LoopOrder:
             return
         kind: OrderKind = "part dropped" if is_part else "dropped"
         self.note(kind, place, at, len(lost))
-        if (optimizer, place) in self._first_alone:
-            self.too_soon.add(place)
+        self._empty = MadeStep(place, _sequence(), lost)
 
     def _note_replaced(self, optimizer: int, ids: Ids, place: int) -> None:
         """Did another optimizer drop a part of what this one needs, which a later backward call

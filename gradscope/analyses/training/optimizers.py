@@ -22,7 +22,7 @@ from gradscope.analyses.training.data_writers import DataWriters
 from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.hand_drops import HandDrops
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
-from gradscope.analyses.training.loop_order import LoopOrder, ids_of, is_gone
+from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.lost_settings import LostSettings
 from gradscope.analyses.training.masked_gradients import MaskedGradients, MaskedSample
 from gradscope.analyses.training.members import Members
@@ -78,7 +78,8 @@ class Optimizers:
     Args:
         recorder: is off while a step is made.
         on_made: called after each optimizer that the program makes.
-        on_given: told of leaves that hold a gradient no backward call has brought them.
+        on_given: told of leaves that hold a gradient no backward call has brought them, and of all
+            that their optimizer holds.
         on_step: told of the tensors of each step.
 
     ``on_begin`` is told of each optimizer that is about to step, with its tensors and the place.
@@ -92,7 +93,7 @@ class Optimizers:
         self,
         recorder: Recorder,
         on_made: Callable[[], None],
-        on_given: Callable[[Sequence[torch.Tensor]], None],
+        on_given: Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor]], None],
         on_step: Callable[[Iterable[torch.Tensor]], None],
     ) -> None:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)
@@ -246,8 +247,7 @@ class Optimizers:
         new = ids_of(tensors) - self.order.ever
         if new:
             given = [one for one in tensors if id(one) in new and one.grad is not None]
-            # Zeros stand for the gradient that torch.autograd.grad has not found.
-            self._on_given([one for one in given if not is_gone(one)])
+            self._on_given(given, tensors)
             # They may be there for one step only, so that they are no part of the protocol.
             self.order.ever.difference_update(map(id, given))
 

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.nn.modules import module as module_hooks
 
+from gradscope.analyses.training.loop_order import is_gone
 from gradscope.analyses.training.members import LeafBirths
 from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.analyses.training.remade import Remade
@@ -54,9 +55,7 @@ class TrackedParameters:
     """
 
     def __init__(self, recorder: Recorder, made: Callable[[torch.Tensor], int]) -> None:
-        self.optimizers = Optimizers(
-            recorder, self._note_frozen, self.note_reached, self._note_step
-        )
+        self.optimizers = Optimizers(recorder, self._note_frozen, self._note_given, self._note_step)
         self.on_copied: Callable[[torch.Tensor, torch.Tensor], None] | None = None
         self.births = LeafBirths(self.optimizers.members)
         self.remade = Remade()
@@ -164,7 +163,9 @@ class TrackedParameters:
         constructors = self._constructors.get(tensor, ())
         own = [at for at, (made, _) in enumerate(constructors) if made == id(module)]
         beyond = constructors[own[-1] + 1 :] if own else ()
-        return next((place for _, place in beyond), -1)
+        # Between the two may be functions that make such modules.
+        in_another = (place for made, place in beyond if made)
+        return next(in_another, beyond[0][1] if beyond else -1)
 
     def initialised(self, tensor: torch.Tensor) -> int:
         """The place that filled a parameter last before its first use; -1 where it is not known."""
@@ -265,6 +266,15 @@ class TrackedParameters:
             ]
         )
 
+    def _note_given(self, leaves: Sequence[torch.Tensor], others: Iterable[torch.Tensor]) -> None:
+        """An optimizer that holds these and others steps; the program itself has given these their
+        gradients."""
+        # Beside what backward has brought, the zeros of a leaf that the program uses stand for a
+        # gradient that there is not; where all are computed by hand they are as good as any number.
+        if any(one in self._reached for one in others):
+            leaves = [leaf for leaf in leaves if self.used(leaf) < 0 or not is_gone(leaf)]
+        self.note_reached(leaves)
+
     def waiting(self) -> Iterator[torch.Tensor]:
         """The parameters that hold a gradient which no step has used."""
         fresh = self.optimizers.order.fresh
@@ -304,16 +314,16 @@ class TrackedParameters:
                 self._built[parameter] = self._place_building(user)
 
     def _constructing(self, frame: FrameType | None) -> Iterator[tuple[int, int]]:
-        """The functions of the program that are running: of a constructor the id of what it makes,
-        and the place in each."""
+        """The functions of the program that are running: of a module's constructor the id of what
+        it makes, of others 0, and the place in each."""
         places = self._recorder.places
         for _ in range(MAX_CONSTRUCTORS):
             while frame is not None and places.is_foreign(frame.f_code):
                 frame = frame.f_back
             if frame is None:
                 return
-            made = locals_of(frame).get("self") if frame.f_code.co_name == "__init__" else None
-            yield id(made), places.number(frame)
+            made = id(locals_of(frame).get("self")) if _is_constructor(frame) else 0
+            yield made, places.number(frame)
             frame = frame.f_back
 
     def _place_building(self, frame: FrameType | None) -> int:
