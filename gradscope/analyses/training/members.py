@@ -51,7 +51,7 @@ class Members:
         return self._living.get(optimizer, -1)
 
     def held_once(self, tensor: torch.Tensor) -> int:
-        """The place that made the latest optimizer that took this tensor; -1 for none."""
+        """The place that made an optimizer which took this tensor, gone or not; -1 for none."""
         return max(self._held.get(tensor, ()), default=-1)
 
     def note_call(self) -> None:
