@@ -259,9 +259,10 @@ for step in range(6):
     one.step()
 """
 
-BLAMED = [BEFORE, BETWEEN, LISTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS]
-BLAMED += [SKIPPED, MADE, LOOKS]
-BLAMED += [ROOT, PAIRS, ADDED]
+BLAMED = [
+    *(BEFORE, BETWEEN, LISTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS),
+    *(SKIPPED, MADE, LOOKS, ROOT, PAIRS, ADDED),
+]
 
 
 @pytest.mark.parametrize("text", BLAMED)
@@ -310,7 +311,7 @@ optimizer.step()
 train(model)
 """
 
-# A head that the one that reads from the network is not to change.
+# A head that is frozen on purpose.
 FIXED = """
 model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
 model[2].requires_grad_(False)
@@ -320,7 +321,6 @@ for step in range(6):
     F.cross_entropy(model(x), y).backward()
     optimizer.step()
 """
-
 
 # Gradients that are computed by hand may be zeros: the clients have not trained the first layer.
 SERVED = """

@@ -153,6 +153,9 @@ def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
     yield from _never_used(facts)
 
 
+_ORDER = "the order is `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`."
+
+
 def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
     where = facts.at(entry.origin)
     zeroed = facts.location(entry.zeroed)
@@ -167,8 +170,7 @@ def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
                 f"{count(entry.times, 'step')} without any gradient, between a forward pass "
                 f"and its backward{dropped}"
             ],
-            "Step after backward; the order is `optimizer.zero_grad()`, `loss.backward()`, "
-            "`optimizer.step()`.",
+            f"Step after backward; {_ORDER}",
         )
     return _unused(
         facts,
@@ -179,8 +181,7 @@ def _dropped(facts: Facts, entry: EmptyStep) -> FindingDraft:
             f"{count(entry.times, 'step')}{where} without any gradient, after a backward call that "
             "brought some",
         ],
-        "Between backward and step nothing may zero the gradients; the order is "
-        "`optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`.",
+        f"Between backward and step nothing may zero the gradients; {_ORDER}",
     )
 
 

@@ -29,11 +29,8 @@ def loss_broadcasts(facts: Facts) -> Iterable[FindingDraft]:
         is_loss = entry.function in _LOSSES
         # Where a loss of torch is given another number of dimensions, torch warns as well.
         is_odd = _is_mixed(entry) or (is_loss and len(set(map(len, entry.shapes))) > 1)
-        if (
-            (entry.reduced or is_loss)
-            and is_odd
-            and not _MEANT.search(facts.expression(entry.origin))
-        ):
+        is_summed = entry.reduced or is_loss
+        if is_summed and is_odd and not _MEANT.search(facts.expression(entry.origin)):
             places.setdefault(frozenset(entry.shapes), {}).setdefault(entry.origin, entry)
     for entries in places.values():
         first, *others = entries.values()
@@ -122,9 +119,9 @@ def _silenced(facts: Facts, entry: Alteration) -> list[str]:
 def _change(facts: Facts, entry: Alteration) -> str:
     """The norms before and after; where the gradient was a sum, its parts are all that is known."""
     backward = facts.backward
-    if entry.before is not None or entry.node is None or backward is None:
+    ways = [] if entry.node is None else facts.incoming[entry.node]
+    if entry.before is not None or len(ways) < 2 or backward is None:
         return f"‖g‖ {short(entry.before)} before, {short(entry.after)} after"
-    ways = facts.incoming[entry.node]
     norms = [float(norm) for way in ways if (norm := backward.on_edge(way).norm) is not None]
     largest = f", the largest ‖g‖ {short(max(norms))}" if norms else ""
     return f"{count(len(ways), 'gradient')} had arrived{largest}; ‖g‖ {short(entry.after)} after"

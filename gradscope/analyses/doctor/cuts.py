@@ -155,12 +155,6 @@ class Cuts:
         calls = (one for one in self._calls_of(tensor) if one.cut.function in SHARING)
         return [leaf for call in calls if call.leaves is not None for leaf in call.behind()]
 
-    def feeds(self, tensors: Iterable[Any]) -> None:
-        """These tensors were used where history is needed: what they come from has fed it."""
-        for tensor in tensors:
-            for call in self._calls_of(tensor):
-                call.cut.fed = True
-
     def note_refused(self, roots: Iterable[torch.Tensor]) -> None:
         """Torch has refused to start a backward call from these."""
         for root in roots:

@@ -93,8 +93,7 @@ class Accumulating:
             if not is_changed:
                 unchanged.append(leaf)
             gradient = leaf.grad
-            by_hand = is_changed and self._is_free(leaf, held) and self._is_read(leaf)
-            used = held.stepped or by_hand
+            used = held.stepped or (is_changed and self._is_by_hand(leaf, held))
             # What is mixed stays so until it is zeroed or replaced, however many calls come first.
             stays = used or (held.mixed and id(gradient) == held.gradient)
             held.mixed = gradient is not None and stays and _is_there(gradient)
@@ -124,16 +123,16 @@ class Accumulating:
         mixed = [one for one in self._held.living() if one[1].mixed] if self._any_mixed else []
         self._any_mixed = bool(mixed)
         for leaf, held in mixed:
-            by_hand = self._is_free(leaf, held) and _is_changed(leaf, held, edited)
-            if held.used_by or (by_hand and self._is_read(leaf)):
+            by_hand = self._is_by_hand(leaf, held) and _is_changed(leaf, held, edited)
+            if held.used_by or by_hand:
                 count += 1
                 places = held.used_by or places
                 held.mixed = False
         return Reuse(count, *places)
 
-    def _is_free(self, leaf: torch.Tensor, held: _Held) -> bool:
-        """Whether no optimizer is there to step a leaf."""
-        return held.step < 0 and not self._members.hold(leaf)
+    def _is_by_hand(self, leaf: torch.Tensor, held: _Held) -> bool:
+        """Whether no optimizer is there to step a leaf, and the program has read its gradient."""
+        return held.step < 0 and not self._members.hold(leaf) and self._is_read(leaf)
 
     def any_used(self, edited: set[int]) -> bool:
         """Whether any leaf was changed since the last call."""

@@ -89,6 +89,14 @@ class MadeStep:
     changed: Ids
 
 
+class _EmptyStep(NamedTuple):
+    """A step has found none of the gradients that these should have: where, when, whose."""
+
+    place: int
+    sequence: int
+    lost: Ids
+
+
 class _PartZeroed(NamedTuple):
     """An optimizer has zeroed gradients while others waited for a step: where, whose were dropped,
     and who still waits."""
@@ -132,7 +140,7 @@ class LoopOrder:
     _used: TensorTable[_Use] = field(default_factory=lambda: TensorTable(MAX_USED))
     _last_clip: tuple[int, int] = (-1, -1)
     _is_taken: bool = False
-    _empty: MadeStep | None = None
+    _empty: _EmptyStep | None = None
     _shared: set[int] = field(default_factory=set)
     _meanwhile: set[int] = field(default_factory=set)
     _events: int = 0
@@ -180,7 +188,7 @@ class LoopOrder:
         """``backward`` is about to start from a node with this sequence number."""
         self._meanwhile = set()
         empty, self._empty = self._empty, None
-        if empty is not None and empty.sequence > root and ids_of(leaves) & empty.changed:
+        if empty is not None and empty.sequence > root and ids_of(leaves) & empty.lost:
             self.too_soon.add(empty.place)
         for step in self._steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
@@ -322,7 +330,7 @@ class LoopOrder:
             return
         kind: OrderKind = "part dropped" if is_part else "dropped"
         self.note(kind, place, at, len(lost))
-        self._empty = MadeStep(place, _sequence(), lost)
+        self._empty = _EmptyStep(place, _sequence(), lost)
 
     def _note_replaced(self, optimizer: int, ids: Ids, place: int) -> None:
         """Did another optimizer drop a part of what this one needs, which a later backward call

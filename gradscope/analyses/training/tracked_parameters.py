@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from types import FrameType
 from typing import Any
 
@@ -271,8 +272,13 @@ class TrackedParameters:
         gradients."""
         # Beside what backward has brought, the zeros of a leaf that the program uses stand for a
         # gradient that there is not; where all are computed by hand they are as good as any number.
+        # What was reached is not asked again: to read it may mean to wait for a device.
         if any(one in self._reached for one in others):
-            leaves = [leaf for leaf in leaves if self.used(leaf) < 0 or not is_gone(leaf)]
+            leaves = [
+                leaf
+                for leaf in leaves
+                if leaf in self._reached or self.used(leaf) < 0 or not is_gone(leaf)
+            ]
         self.note_reached(leaves)
 
     def waiting(self) -> Iterator[torch.Tensor]:
@@ -309,35 +315,26 @@ class TrackedParameters:
             place = -1 if user is None else places.number(user)
             self._born[parameter] = place
             self._names[parameter] = f"{type(module).__name__}.{name}"
-            self._constructors[parameter] = tuple(self._constructing(_caller()))
+            around = self._constructing(user)
+            self._constructors[parameter] = tuple(islice(around, MAX_CONSTRUCTORS))
             if self.optimizers.members.made:
-                self._built[parameter] = self._place_building(user)
+                # Beyond the constructors of the model and of its layers.
+                beyond = (at for made, at in self._constructing(user) if not made)
+                self._built[parameter] = next(beyond, -1)
 
     def _constructing(self, frame: FrameType | None) -> Iterator[tuple[int, int]]:
         """The functions of the program that are running: of a module's constructor the id of what
         it makes, of others 0, and the place in each."""
         places = self._recorder.places
-        for _ in range(MAX_CONSTRUCTORS):
-            while frame is not None and places.is_foreign(frame.f_code):
-                frame = frame.f_back
-            if frame is None:
-                return
-            made = id(locals_of(frame).get("self")) if _is_constructor(frame) else 0
-            yield made, places.number(frame)
+        while (frame := places.user_frame(frame)) is not None:
+            yield _constructed(frame), places.number(frame)
             frame = frame.f_back
 
-    def _place_building(self, frame: FrameType | None) -> int:
-        """The place that builds the model: beyond the constructors of it and of its layers."""
-        places = self._recorder.places
-        while frame is not None and (places.is_foreign(frame.f_code) or _is_constructor(frame)):
-            frame = frame.f_back
-        return -1 if frame is None else places.number(frame)
 
-
-def _is_constructor(frame: FrameType) -> bool:
-    """Whether a frame is in the constructor of a module."""
-    is_own = frame.f_code.co_name == "__init__"
-    return is_own and issubclass(type(locals_of(frame).get("self")), nn.Module)
+def _constructed(frame: FrameType) -> int:
+    """The id of the module whose constructor a frame is in; 0 where it is in none."""
+    made = locals_of(frame).get("self") if frame.f_code.co_name == "__init__" else None
+    return id(made) if issubclass(type(made), nn.Module) else 0
 
 
 def _caller() -> Any:
