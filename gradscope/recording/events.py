@@ -30,7 +30,7 @@ FEW = 1_000
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
-_MAKES_LEAF = {
+MAKES_LEAF = {
     torch.Tensor.requires_grad.__set__,  # type: ignore[attr-defined]
     torch.Tensor.requires_grad_,
 }
@@ -75,7 +75,7 @@ class Events:
         if known is None:
             # The name of `requires_grad_` says that it changes something; no element is meant by
             # that.
-            known = self._changes[func] = func not in _MAKES_LEAF and _is_in_place(_name(func))
+            known = self._changes[func] = func not in MAKES_LEAF and _is_in_place(_name(func))
         # `F.relu(x, inplace=True)` and `out=` say by an argument what no name does.
         return known or bool(kwargs and (kwargs.get("inplace") or kwargs.get("out") is not None))
 
@@ -122,7 +122,7 @@ class Events:
     ) -> None:
         """Look at the result of a call that made no node and changed nothing."""
         # A setter returns nothing: what it has made a leaf is its operand.
-        if func in _MAKES_LEAF:
+        if func in MAKES_LEAF:
             self._note_leaf(func, args[0], find_site())
         elif not isinstance(out, torch.Tensor):
             return
@@ -175,6 +175,12 @@ def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
             yield argument
         elif isinstance(argument, (list, tuple)):
             yield from (item for item in argument if isinstance(item, torch.Tensor))
+
+
+def changes_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call that changes a tensor changes its first argument, and that is of torch's own
+    class, so that it can be asked anywhere."""
+    return bool(args) and type(args[0]) is torch.Tensor and kwargs.get("out") is None
 
 
 def _is_in_place(name: str) -> bool:

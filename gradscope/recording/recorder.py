@@ -37,6 +37,7 @@ from gradscope.autograd.isolation import (
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.autograd.walk import nearest
+from gradscope.recording.brief import remembering
 from gradscope.recording.compiler import break_count, is_compiling, keep_out
 from gradscope.recording.events import tensors_in
 from gradscope.recording.failed import FailedCall
@@ -85,6 +86,7 @@ class Recorder(Recording, TorchFunctionMode):
         self._process = os.getpid()
         self.thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
+        self._remember = remembering(self)
 
     # ------------------------------------------------------------------ on and off
 
@@ -179,7 +181,7 @@ class Recorder(Recording, TorchFunctionMode):
             if glanced is not None:
                 is_done = listeners.briefly(glanced, args, kwargs, first, out, frame)
             else:
-                is_done = self.remember_usual(func, kwargs, first, out, frame)
+                is_done = self._remember(func, args, kwargs, first, out, frame)
         except Exception as error:
             self.note_fault(error)
             is_done = glanced is None

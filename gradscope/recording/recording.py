@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.isolation import Aside, fault_of, function_modes, is_heard
+from gradscope.autograd.isolation import Aside, fault_of
 from gradscope.autograd.nodes import is_barred, is_leaf, op_name
 from gradscope.autograd.tensors import TensorRef
 from gradscope.autograd.walk import NO_SEQUENCE, make_release_safe, walk
@@ -117,7 +117,6 @@ class Recording:
         self.values = RememberedValues(keep)
         self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
         self.spans = Spans()
-        self._usual: dict[int, set[Any]] = {}
         self.scaled = ScaledLosses()
         self.fault: Fault | None = None
         self.refused: list[TensorRef] = []
@@ -154,35 +153,11 @@ class Recording:
             site = self.places.site_of(call.frame)
             events.note_change(call.func, call.args, call.kwargs, site)
 
-    def remember_usual(
-        self, func: Any, kwargs: dict[str, Any], first: int, out: Any, frame: FrameType
-    ) -> bool:
-        """Remember a call the short way that will do for nearly all; False where it will not.
-
-        A place of the program has made such calls before, this one has made nodes, those from
-        ``first`` on, and nobody hears what its result is asked.
-        """
-        end = sequence_number()
-        if first == end or type(out) is not torch.Tensor or function_modes():
-            return False
-        place = self.places.number_around(frame)
-        if func not in self._usual.get(place, ()) or (kwargs and self.events.changes(func, kwargs)):
-            return False
-        is_small = out.numel() <= self.values.keep
-        if is_small and is_heard():
-            return False
-        self.spans.add(first, end, place)
-        if is_small:
-            self.values.note_computed(end - 1, out)
-        return True
-
     def _made(self, call: TorchCall) -> None:
         (first, end), place, user = call.sequence_range, call.place, call.user
         self.spans.add(first, end, place)
-        is_known = user is None or not self.leaf_names.note(place, self.places, user, call.args)
-        # What changes a tensor has more to be remembered than its nodes.
-        if is_known and user is not None and not self.events.changes(call.func, {}):
-            self._usual.setdefault(place, set()).add(call.func)
+        if user is not None:
+            self.leaf_names.note(place, self.places, user, call.args)
         if call.out is not None:
             # The last node of a call made its result; those before it are inner steps.
             self.values.note(end - 1, call.out)

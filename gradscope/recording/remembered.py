@@ -5,8 +5,11 @@ Both memories are bounded and keep no graph alive.  Knows nothing of the Report.
 
 from __future__ import annotations
 
+import ctypes
+from array import array
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from types import FrameType
 from typing import Any
 
@@ -15,7 +18,7 @@ import torch
 
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.summary import FLOATS, flat_values, flattened
+from gradscope.autograd.summary import flat_values
 from gradscope.autograd.tensors import TensorTable, address_of, is_learned_leaf
 from gradscope.recording.events import tensors_in
 from gradscope.recording.names import name_in_frame
@@ -33,17 +36,20 @@ NAMED_VISITS = 8
 
 
 class RememberedValue(msgspec.Struct, frozen=True, gc=False):
-    """A forward value: of which node and output, its kind, and its elements or a copy of it."""
+    """A forward value: of which node and output, its kind, and a copy of it or its elements in
+    row-major order, packed as float32 if that is their kind and as float64 otherwise."""
 
     sequence: int
     output: int
     shape: tuple[int, ...]
     dtype: torch.dtype
-    kept: torch.Tensor | list[float]
+    kept: torch.Tensor | bytes
 
     def numbers(self) -> list[float]:
         """The elements in row-major order; complex ones as real, imaginary."""
-        return flat_values(self.kept) if isinstance(self.kept, torch.Tensor) else self.kept
+        if isinstance(self.kept, torch.Tensor):
+            return flat_values(self.kept)
+        return list(map(float, array(_packed_as(self.dtype), self.kept)))
 
 
 class RememberedValues:
@@ -57,6 +63,8 @@ class RememberedValues:
         self.keep = keep
         # Bounded: a long training goes on making small tensors.
         self._values: deque[RememberedValue] = deque(maxlen=MAX_VALUES)
+        # Each once: python's collector looks through each that is kept, again and again.
+        self._shapes: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def note(self, sequence: int, out: Any) -> None:
         """Remember the result of a call whose last node has this sequence number."""
@@ -64,8 +72,11 @@ class RememberedValues:
             if is_small(tensor, self.keep):
                 # Copied, because the program may change it in place; not read, because that would
                 # make a GPU wait.
-                later = self.keep > SMALL or not tensor.is_cpu
-                kept = tensor.detach().clone() if later else flat_values(tensor)
+                kept: torch.Tensor | bytes
+                if self.keep > SMALL or not tensor.is_cpu:
+                    kept = tensor.detach().clone()
+                else:
+                    kept = array(_packed_as(tensor.dtype), flat_values(tensor)).tobytes()
                 kind = tensor.shape, tensor.dtype
                 self._values.append(RememberedValue(sequence, tensor.output_nr, *kind, kept))
 
@@ -75,16 +86,21 @@ class RememberedValues:
         try:
             # It has memory, then; but what is a view may be one of memory that was given back.
             is_usual = (
-                dtype in FLOATS and small.is_cpu and not small._is_view() and address_of(small)
+                dtype in _AS_STORED
+                and small.is_cpu
+                and small.is_contiguous()
+                and not small._is_view()
+                and not small.is_nested
             )
+            address = address_of(small) if is_usual else 0
         except RuntimeError:  # a shell of some kind
-            is_usual = False
-        if not is_usual or self.keep > SMALL:
+            address = 0
+        if not address or self.keep > SMALL:
             self.note(sequence, small)
             return
-        # Written out: to ask anything of a tensor costs as much here as a tenth of a call of torch.
-        shape, kept = small.shape, small.tolist()
-        kept = kept if len(shape) == 1 else flattened(kept, len(shape))
+        # A list of numbers would be six times as large, and looked through as well.
+        kept = _memory(small.nbytes)(address).raw
+        shape = self._shapes.setdefault(small.shape, small.shape)
         self._values.append(RememberedValue(sequence, small.output_nr, shape, dtype, kept))
 
     def by_sequence(self) -> dict[int, list[RememberedValue]]:
@@ -93,6 +109,20 @@ class RememberedValues:
         for value in self._values:
             found.setdefault(value.sequence, []).append(value)
         return found
+
+
+_AS_STORED = frozenset([torch.float32, torch.float64])
+"""Of these the elements are kept as they lie in memory."""
+
+
+@cache
+def _memory(size: int) -> Callable[[int], Any]:
+    """What makes an object of so many bytes at an address."""
+    return (ctypes.c_char * size).from_address
+
+
+def _packed_as(dtype: torch.dtype) -> str:
+    return "f" if dtype is torch.float32 else "d"
 
 
 class LeafNames:
@@ -109,12 +139,12 @@ class LeafNames:
         self._names: TensorTable[list[str]] = TensorTable(MAX_NAMED)
         self._visits: dict[int, int] = {}
 
-    def note(self, place: int, places: Places, frame: FrameType, args: tuple[Any, ...]) -> bool:
+    def note(self, place: int, places: Places, frame: FrameType, args: tuple[Any, ...]) -> None:
         """Look for the leaves among the arguments of a call in the frame of the program that made
-        it; False where that was done often enough."""
+        it, unless that was done often enough."""
         visits = self._visits.get(place, 0)
         if visits >= NAMED_VISITS:
-            return False
+            return
         # A place in a loop sees new leaves now and then, but looking each time would cost too much.
         self._visits[place] = visits + 1
         site = places.site(place)
@@ -123,6 +153,22 @@ class LeafNames:
                 name = name_in_frame(tensor, self._sources.operands(site), frame)
                 if name:
                     self._add(tensor, name)
+
+    def are_known(self, place: int, args: tuple[Any, ...]) -> bool:
+        """Whether :meth:`note` would find nothing to be named among the arguments of a call there;
+        counts as a visit if so."""
+        visits = self._visits.get(place, 0)
+        if visits >= NAMED_VISITS:
+            return True
+        for one in args:
+            kind = type(one)
+            if kind is torch.Tensor or kind is torch.nn.Parameter:
+                if is_learned_leaf(one) and not self._has_name(one):
+                    return False
+            # A class of the program may answer by code of its own.
+            elif issubclass(kind, torch.Tensor) or any(True for _ in tensors_in((one,))):
+                return False
+        self._visits[place] = visits + 1
         return True
 
     def of(self, tensor: torch.Tensor) -> list[str]:

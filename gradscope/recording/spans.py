@@ -14,8 +14,8 @@ MAX_SPANS = 2_000_000
 """Calls remembered; older ones are forgotten by halves, so that a long training cannot fill
 memory."""
 
-MAX_LATEST = 1_000
-"""Calls that wait before they are stored together."""
+MAX_LATEST = 3_000
+"""Numbers of calls that wait before they are stored together."""
 
 
 class SequenceSpan(msgspec.Struct, frozen=True, gc=False):
@@ -42,14 +42,15 @@ class Spans:
         # first, end and place of each call, one after another.
         self._numbers = array("q")
         self._firsts: array[int] | None = None
-        self.latest: list[tuple[int, int, int]] = []
-        """What came last, and is not in it yet: to add to an array takes several times as long.
-        Who hears of every call may add to it himself, if he has it settled now and then."""
+        self.latest: list[int] = []
+        """The numbers of what came last, and is not in it yet: to add to an array takes several
+        times as long.  Who hears of every call may add to it himself, if he has it settled now and
+        then."""
         # Not a fourth number: most programs have no node that backward made.
         self._backward: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return len(self._numbers) // 3 + len(self.latest)
+        return (len(self._numbers) + len(self.latest)) // 3
 
     def add(
         self, first: int, end: int, place: int, is_backward: bool = False, forward: int = -1
@@ -61,7 +62,7 @@ class Spans:
         node ``forward`` made.
         """
         if not is_backward:
-            self.latest.append((first, end, place))
+            self.latest.extend((first, end, place))
             if len(self.latest) > MAX_LATEST:
                 self.settle()
             return
@@ -88,7 +89,7 @@ class Spans:
         if latest:
             self._firsts = None
             end, row = numbers[-2] if numbers else 0, list[int]()
-            for one in latest:
+            for one in zip(latest[::3], latest[1::3], latest[2::3], strict=True):
                 # A call ends after those it made, so inner ones are known, and the last ones:
                 # nearly always there is none.  It is known itself where a handler has raised below.
                 if end <= one[0] < one[1]:

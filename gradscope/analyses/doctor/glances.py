@@ -65,7 +65,7 @@ def glancing(recorder: Recorder, values: NonFiniteValues) -> Glance:
         else:
             is_known = values.is_fine(out, end - 1, kind.name, args, kwargs)
         if is_known and first != end:
-            latest.append((first, end, place))
+            latest.extend((first, end, place))
             if len(latest) > MAX_LATEST:
                 spans.settle()
         return is_known or frame.f_code.co_filename == CLIPPING
