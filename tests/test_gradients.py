@@ -44,6 +44,35 @@ def test_every_gradient_is_in_the_state_it_is_in(
     assert float(info.norm) == pytest.approx(norm, rel=1e-3, abs=0, nan_ok=True)
 
 
+KINDS = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_results_of_every_kind_keep_their_values(kind: str, session: Session) -> None:
+    dtype = getattr(torch, kind)
+    report = session.look(f"""
+        import torch
+        a = torch.tensor([[1, 2, 3], [4, 5, 0.1]], dtype=torch.{kind}, requires_grad=True)
+        (a * 3).t().exp().mul_(0.3).conj().abs().sum().backward()
+        """)
+    a = torch.tensor([[1, 2, 3], [4, 5, 0.1]], dtype=dtype)
+    turned = (a * 3).t()
+    is_real = not dtype.is_complex
+    for expression, result in {
+        "a * 3": a * 3,
+        "(a * 3).t()": turned,
+        "(a * 3).t().exp()": turned.exp(),
+        "(a * 3).t().exp().mul_(0.3)": turned.exp() * 0.3,
+    }.items():
+        info = node_of(report, expression).outputs[0]
+        assert info is not None
+        assert info.shape == result.shape
+        numbers = result if is_real else torch.view_as_real(result)
+        # Written with the fewest digits that give the same number of the kind.
+        told = torch.tensor(list(map(float, info.values or ())), dtype=numbers.dtype)
+        assert told.equal(numbers.reshape(-1)), expression
+
+
 def test_float64_gradients_keep_their_size_where_squares_do_not(session: Session) -> None:
     report = session.look("""
         import torch

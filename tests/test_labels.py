@@ -207,6 +207,28 @@ def test_with_several_modules_each_path_begins_with_its_variable(session: Sessio
     assert {path for path, _, _ in calls(report)} == {"student", "teacher"}
 
 
+def test_a_module_that_holds_the_one_around_it_has_an_end(session: Session) -> None:
+    report = session.look("""
+        import torch
+        from torch import nn
+
+        class Part(nn.Module):
+            def __init__(self, around):
+                super().__init__()
+                self.around, self.fc = around, nn.Linear(2, 2)
+            def forward(self, x):
+                return self.fc(x)
+
+        net = nn.Sequential(nn.Linear(2, 2))
+        net.append(Part(net))
+        net(torch.ones(1, 2)).sum().backward()
+        """)
+    assert sorted(leaf.names[0] for leaf in report.graph.leaves) == [
+        *("0.bias", "0.weight", "1.fc.bias", "1.fc.weight")
+    ]
+    assert {path for path, _, _ in calls(report)} == {"", "0", "1", "1.fc"}
+
+
 def test_a_tensor_created_in_a_function_is_named_by_its_expressions(session: Session) -> None:
     report = session.look("""
         import torch

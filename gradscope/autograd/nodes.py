@@ -18,10 +18,12 @@ from torch.autograd.graph import Node as LiveNode
 LEAF = "AccumulateGrad"
 """What torch calls the node at which a leaf gets its gradient."""
 
+_LEAF_TYPE: type = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
+
 
 def is_leaf(node: object) -> bool:
     """Whether a live node is an AccumulateGrad."""
-    return type(node).__name__ == LEAF
+    return type(node) is _LEAF_TYPE
 
 
 def is_barred(node: object) -> bool:

@@ -33,12 +33,18 @@ def name_of(kind: Hashable) -> str:
     return str(kind).removeprefix("torch.")
 
 
+@cache
+def device_name(device: torch.device) -> str:
+    """A device as torch names it."""
+    return str(device)
+
+
 def metadata(tensor: torch.Tensor, values: tuple[Number, ...] | None = None) -> TensorInfo:
     """Shape, dtype, device and layout of a tensor; works on meta, sparse and nested tensors."""
     return TensorInfo(
         shape=shape_of(tensor),
         dtype=name_of(tensor.dtype),
-        device=str(tensor.device),
+        device=device_name(tensor.device),
         layout=name_of(tensor.layout),
         values=values,
         released=values is None and is_released(tensor),

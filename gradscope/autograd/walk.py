@@ -53,14 +53,9 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     """
     roots = list(dict.fromkeys(roots))
     links: Links = {}
-    walked = _numbered(_by_creation(nearest(roots, links=links), links), links)
-    if any(source >= target for source, _, target, _ in walked.edges):
-        walked = _numbered(_postorder(roots, links)[::-1], links)
-    # Edges come by their source, and lead to later nodes only: one pass in order is enough.
-    depth = [1] * len(walked.nodes)
-    for source, _, target, _ in walked.edges:
-        depth[target] = max(depth[target], depth[source] + 1)
-    walked.depth = max(depth, default=0)
+    walked, is_ordered = _numbered(_by_creation(nearest(roots, links=links), links), links)
+    if not is_ordered:
+        walked, _ = _numbered(_postorder(roots, links)[::-1], links)
     return walked
 
 
@@ -83,15 +78,24 @@ def _by_creation(found: list[LiveNode], links: Links) -> list[LiveNode]:
     return order
 
 
-def _numbered(order: list[LiveNode], links: Links) -> Walked:
+def _numbered(order: list[LiveNode], links: Links) -> tuple[Walked, bool]:
+    """The nodes in this order, and whether every edge leads on in it."""
     index = {node: position for position, node in enumerate(order)}
-    edges = [
-        (source, slot, index[target], output)
-        for source, node in enumerate(order)
-        for slot, (target, output) in enumerate(links[node])
-        if target is not None
-    ]
-    return Walked(order, edges, index)
+    edges: list[tuple[int, int, int, int]] = []
+    is_ordered = True
+    # Edges come by their source, and lead to later nodes only: one pass in order is enough.
+    depth = [1] * len(order)
+    for source, node in enumerate(order):
+        below = depth[source] + 1
+        for slot, (live, output) in enumerate(links[node]):
+            if live is not None:
+                target = index[live]
+                edges.append((source, slot, target, output))
+                if depth[target] < below:
+                    depth[target] = below
+                if target <= source:
+                    is_ordered = False
+    return Walked(order, edges, index, max(depth, default=0)), is_ordered
 
 
 def _postorder(roots: list[LiveNode], links: Links) -> list[LiveNode]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -16,8 +17,9 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.decimals import SMALL
-from gradscope.autograd.elements import is_small
+from gradscope.autograd.elements import is_present, is_small
 from gradscope.autograd.nodes import (
+    LEAF,
     is_leaf,
     is_nested,
     op_name,
@@ -25,7 +27,7 @@ from gradscope.autograd.nodes import (
     torch_name,
     without_namespace,
 )
-from gradscope.autograd.summary import metadata, name_of, values_of
+from gradscope.autograd.summary import device_name, metadata, name_of, values_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.graphing.edge_gradients import EdgeGradients
@@ -82,19 +84,19 @@ class Assembler:
 
     def graph(self, roots: Iterable[Any]) -> Graph:
         """The whole graph, with these live roots."""
-        nodes = [self._node(number, node) for number, node in enumerate(self.walked.nodes)]
+        nodes = list(map(self._node, count(), self.walked.nodes))
         for number in self._inner_results(nodes):
             name = self._live_names.get(number, "")
             nodes[number] = msgspec.structs.replace(nodes[number], variable=name)
-        leaves = tuple(
+        leaves = [
             self._leaf(node, live)
             for node, live in zip(nodes, self.walked.nodes, strict=True)
             if node.kind == "leaf"
-        )
+        ]
         return Graph(
             nodes=tuple(nodes),
-            edges=tuple(Edge(*edge) for edge in self.walked.edges),
-            leaves=leaves,
+            edges=tuple([Edge(*edge) for edge in self.walked.edges]),
+            leaves=tuple(leaves),
             roots=tuple(self._root(root) for root in roots),
             calls=tuple(self._calls),
         )
@@ -123,7 +125,7 @@ class Assembler:
     def _node(self, number: int, live: LiveNode) -> Node:
         sequence = live._sequence_nr()
         if is_leaf(live):
-            return Node(number, op_name(live), "leaf", self._leaf_outputs(number, live))
+            return Node(number, LEAF, "leaf", self._leaf_outputs(number, live))
         if sequence >= NO_SEQUENCE:
             # No call made it, so no expression and no module is its own.
             return Node(number, op_name(live), "op", self._outputs(number, live))
@@ -162,16 +164,15 @@ class Assembler:
 
     def _inner_results(self, nodes: Sequence[Node]) -> Iterator[int]:
         """Nodes that look like the value of `y = model(x)`, but went into another layer of it."""
-        modules = self.recorder.modules
-        outermost: dict[int | None, int] = {None: OUTSIDE}
-        for call, number in self._call_numbers.items():
-            outermost[number] = modules.library_call(call)
+        calls = list(self._call_numbers)
         for source, _, target, _ in self.walked.edges:
-            origin = nodes[target].origin
-            if not nodes[target].variable or origin is None or origin != nodes[source].origin:
+            user, node = nodes[source], nodes[target]
+            if not node.variable or node.origin is None or node.origin != user.origin:
                 continue
-            if outermost[nodes[source].call] == outermost[nodes[target].call] != OUTSIDE:
-                yield target
+            if user.call is not None and node.call is not None:
+                outermost = self.recorder.modules.library_call(calls[node.call])
+                if OUTSIDE != outermost == self.recorder.modules.library_call(calls[user.call]):
+                    yield target
 
     def _outputs(self, number: int, live: LiveNode) -> tuple[TensorInfo | None, ...]:
         described = outputs_of(live)
@@ -181,24 +182,32 @@ class Assembler:
 
     def _leaf_outputs(self, number: int, live: Any) -> tuple[TensorInfo | None, ...]:
         # Torch keeps no metadata for an AccumulateGrad; the tensor itself says more anyway.
-        if live.variable is None:
+        tensor = live.variable
+        if tensor is None:
             return self._outputs(number, live)
-        info = metadata(live.variable)
+        if is_present(tensor):
+            return (self._described(number, 0, tuple(tensor.shape), tensor),)
+        info = metadata(tensor)
         values = self._values.of(number, 0, info.shape, info.dtype)
         return (msgspec.structs.replace(info, values=values),)
 
     def _output(self, number: int, output: int, described: Any) -> TensorInfo:
         shape = (RAGGED,) if is_nested(described) else tuple(map(int, described.shape))
+        return self._described(number, output, shape, described)
+
+    def _described(
+        self, number: int, output: int, shape: tuple[int, ...], described: Any
+    ) -> TensorInfo:
         key = (shape, described.dtype, described.device)
         # Most nodes of a large graph share a few shapes, and the saved report shares them too.
         info = self._infos.get(key)
         if info is None:
-            info = TensorInfo(shape, name_of(described.dtype), str(described.device))
+            info = TensorInfo(shape, name_of(described.dtype), device_name(described.device))
             self._infos[key] = info
-        values = self._values.of(number, output, info.shape, info.dtype)
-        if values is None:
+        if (number, output) not in self._values:  # nearly all of a large model
             return info
-        return TensorInfo(info.shape, info.dtype, info.device, info.layout, values)
+        values = self._values.of(number, output, info.shape, info.dtype)
+        return info if values is None else msgspec.structs.replace(info, values=values)
 
     def _call(self, call: int) -> int | None:
         if call == OUTSIDE:
@@ -214,14 +223,14 @@ class Assembler:
         while call != OUTSIDE and call not in self._call_numbers:
             chain.append(call)
             call = modules.parent(call)
+        around = self._call_numbers.get(call)
         for inner in reversed(chain):
             place = modules.place(inner)
             path, kind = (
                 ("?", "?") if place is None else (self.module_names.path(place), place.type)
             )
-            parent = self._call_numbers.get(modules.parent(inner))
-            self._call_numbers[inner] = len(self._calls)
-            self._calls.append(ModuleCall(path, kind, parent))
+            self._calls.append(ModuleCall(path, kind, around))
+            around = self._call_numbers[inner] = len(self._calls) - 1
 
     def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
         for name, tensor in saved.values(live):
@@ -246,8 +255,7 @@ class Assembler:
         # The line that made it may have made a whole module, so it is asked last.
         if site is not None and not any(names):
             names.append(self.recorder.sources.origin(site).variable)
-        unique = tuple(dict.fromkeys(name for name in names if name))
-        return Leaf(node.id, unique, info, self.origin(site))
+        return Leaf(node.id, tuple(filter(None, dict.fromkeys(names))), info, self.origin(site))
 
     def _root(self, root: Any) -> Root:
         node, output = edge_of(root)

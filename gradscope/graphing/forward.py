@@ -58,6 +58,10 @@ class ForwardValues:
             for row, numbers in zip(of_kind, values, strict=True):
                 self._found[row.key] = row.kind, numbers
 
+    def __contains__(self, output: tuple[int, int]) -> bool:
+        """Whether values were found for a node and the number of an output."""
+        return output in self._found
+
     def of(
         self, node: int, output: int, shape: tuple[int, ...], dtype: str
     ) -> tuple[Number, ...] | None:

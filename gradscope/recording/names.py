@@ -286,7 +286,7 @@ class ModuleNames:
         prefix = "" if root is self._nameless else root.type
         if module is not None:
             prefix = self.paths.get(id(module), prefix)
-        return ".".join(part for part in (prefix, place.path) if part)
+        return _joined(prefix, place.path)
 
     def _find_owners(
         self, scopes: Scopes, roots: Iterable[RootModule]
@@ -298,6 +298,8 @@ class ModuleNames:
                 found.setdefault(id(module), (root.type, module))
         # One that was copied in part, or made without its __init__, holds nothing.
         found = {key: one for key, one in found.items() if "_modules" in vars(one[1])}
+        if len(found) < 2:
+            return list(found.values())
         inner = {
             id(child)
             for _, module in found.values()
@@ -308,14 +310,16 @@ class ModuleNames:
 
     def _add(self, module: nn.Module, prefix: str) -> None:
         whole: list[ShardedParameter] = []
+        may_be_sharded = "torch.distributed.fsdp" in sys.modules
         # A shared part, and what is in it, has all of its names.
-        for path, child in nn.Module.named_modules(module, remove_duplicate=False):
+        for path, child in _parts_of(module):
             known = _joined(prefix, plain_path(module, path))
             self.paths.setdefault(id(child), known)
             for name, tensor in child._parameters.items():
                 if tensor is not None:
                     self._name(tensor, f"{known}.{name}" if known else name)
-            whole.extend(sharded_parameters(child))
+            if may_be_sharded:
+                whole.extend(sharded_parameters(child))
         for one in whole:
             self._name(one.whole, _joined(self.paths.get(id(one.owner), prefix), one.name))
 
@@ -325,8 +329,26 @@ class ModuleNames:
             names.append(name)
 
 
-def _joined(*parts: str) -> str:
-    return ".".join(part for part in parts if part)
+def _parts_of(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """A module and all below it with their paths, as ``named_modules`` tells them, each as often as
+    it is registered."""
+    waiting: list[tuple[str, nn.Module, tuple[int, ...]]] = [("", module, ())]
+    while waiting:
+        path, one, around = waiting.pop()
+        yield path, one
+        if one._modules:
+            around = (*around, id(one))
+            below = f"{path}." if path else ""
+            # One that holds a module around it would have no end.
+            waiting.extend(
+                (below + name, child, around)
+                for name, child in reversed(list(one._modules.items()))
+                if child is not None and id(child) not in around
+            )
+
+
+def _joined(before: str, path: str) -> str:
+    return f"{before}.{path}" if before and path else before or path
 
 
 def _has_parameters(module: nn.Module) -> bool:

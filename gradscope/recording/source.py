@@ -30,6 +30,9 @@ TextSpan = tuple[int, int, int, int]
 """First line, first column, last line, last column; columns are UTF-8 byte offsets, as in
 ``ast``."""
 
+_Position = tuple[int | None, int | None, int | None, int | None]
+"""First and last line, first and last column, as a code object tells them."""
+
 
 @dataclass(frozen=True)
 class Site:
@@ -96,7 +99,8 @@ class Sources:
         self._own = set(with_inner(codes))
         self._directory = directory or here()
         self._files: dict[str, _File] = {}
-        self._spans: dict[int, list[TextSpan | None]] = {}
+        self._names: dict[str, str] = {}
+        self._positions: dict[int, list[_Position]] = {}
         self._codes: list[CodeType] = []
 
     def origin(self, site: Site) -> Origin:
@@ -256,27 +260,22 @@ class Sources:
         if site.lasti < 0:
             return self._line(site.code, -site.lasti)
         # All positions of a code object are read at once: they can only be had in order.
-        spans = self._spans.get(id(site.code))
-        if spans is None:
-            spans = list(self._instruction_spans(site.code))
-            self._spans[id(site.code)] = spans
+        positions = self._positions.get(id(site.code))
+        if positions is None:
+            positions = self._positions[id(site.code)] = list(site.code.co_positions())
             self._codes.append(site.code)  # an id is only good while its object lives
-        # Positions are kept for each unit of two bytes, and `lasti` counts bytes.
-        position = site.lasti // 2
-        return spans[position] if 0 <= position < len(spans) else None
-
-    def _instruction_spans(self, code: CodeType) -> Iterator[TextSpan | None]:
-        # A unit of two bytes is an instruction, or what belongs to the one before.
-        for operation, place in zip(code.co_code[::2], code.co_positions(), strict=True):
-            first, last, start, end = place
-            # `python -X no_debug_ranges` compiles without columns.
-            if first is None or last is None or start is None or end is None:
-                yield None
-                continue
-            span = first, start, last, end
-            # In newer Pythons a loop begins at what it goes through, which is an expression, too.
-            begins = operation in _BEGIN_LOOPS
-            yield self._file(code).iterated.get(span, span) if begins else span
+        # One for each unit of two bytes, and `lasti` counts bytes.
+        if site.lasti // 2 >= len(positions):
+            return None
+        first, last, start, end = positions[site.lasti // 2]
+        # `python -X no_debug_ranges` compiles without columns.
+        if first is None or last is None or start is None or end is None:
+            return None
+        span = first, start, last, end
+        # In newer Pythons a loop begins at what it goes through, which is an expression, too.
+        if site.code.co_code[site.lasti // 2 * 2] in _BEGIN_LOOPS:
+            return self._file(site.code).iterated.get(span, span)
+        return span
 
     def _line(self, code: CodeType, line: int) -> TextSpan | None:
         """All of a line but its margins and comments."""
@@ -289,7 +288,10 @@ class Sources:
 
     def display_name(self, filename: str) -> str:
         """The file as a person would name it, or the number of a notebook's cell."""
-        return display_name(filename, self._directory)
+        name = self._names.get(filename)
+        if name is None:
+            name = self._names[filename] = display_name(filename, self._directory)
+        return name
 
     def _file(self, code: CodeType) -> _File:
         filename = code.co_filename

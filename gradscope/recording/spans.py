@@ -124,17 +124,20 @@ class Spans:
 
     def of(self, sequence: int) -> SequenceSpan | None:
         """The call that made the node with this sequence number, or None when it was not seen."""
-        numbers = self.settle()
-        if self._firsts is None:
-            self._firsts = numbers[::3]
-        position = bisect_right(self._firsts, sequence) - 1
-        if position < 0 or sequence >= numbers[3 * position + 1]:
+        numbers = self.settle() if self.latest else self._numbers
+        firsts = self._firsts
+        if firsts is None:
+            firsts = self._firsts = numbers[::3]
+        position = bisect_right(firsts, sequence) - 1
+        if position < 0:
             return None
-        first, end, place = numbers[3 * position : 3 * position + 3]
-        forward = self._backward.get(first) if self._backward else None
-        if forward is None:
-            return SequenceSpan(first, end, place, False)
-        return SequenceSpan(first, end, place, True, forward)
+        end = numbers[3 * position + 1]
+        if sequence >= end:
+            return None
+        first, place = firsts[position], numbers[3 * position + 2]
+        if self._backward and first in self._backward:
+            return SequenceSpan(first, end, place, True, self._backward[first])
+        return SequenceSpan(first, end, place, False)
 
     def places_between(self, first: int, end: int) -> list[int]:
         """The places of the calls that made the nodes of these numbers, the last first."""
