@@ -207,26 +207,41 @@ def test_with_several_modules_each_path_begins_with_its_variable(session: Sessio
     assert {path for path, _, _ in calls(report)} == {"student", "teacher"}
 
 
-def test_a_module_that_holds_the_one_around_it_has_an_end(session: Session) -> None:
-    report = session.look("""
-        import torch
-        from torch import nn
+HOLDING = """
+import torch
+from torch import nn
 
-        class Part(nn.Module):
-            def __init__(self, around):
-                super().__init__()
-                self.around, self.fc = around, nn.Linear(2, 2)
-            def forward(self, x):
-                return self.fc(x)
+class Part(nn.Module):
+    def __init__(self, *others):
+        super().__init__()
+        self.others, self.fc = nn.ModuleList(others), nn.Linear(2, 2, bias=False)
+    def forward(self, x):
+        return self.fc(x)
+"""
 
-        net = nn.Sequential(nn.Linear(2, 2))
-        net.append(Part(net))
-        net(torch.ones(1, 2)).sum().backward()
-        """)
-    assert sorted(leaf.names[0] for leaf in report.graph.leaves) == [
-        *("0.bias", "0.weight", "1.fc.bias", "1.fc.weight")
-    ]
-    assert {path for path, _, _ in calls(report)} == {"", "0", "1", "1.fc"}
+
+@pytest.mark.parametrize(
+    ("made", "names"),
+    [
+        ("net = nn.Sequential(Part()); net.append(Part(net))", ["0.fc.weight", "1.fc.weight"]),
+        (
+            """
+parts = [Part() for _ in range(12)]
+for part in parts:
+    part.others.extend(other for other in parts if other is not part)
+net = nn.Sequential(*parts)
+del part, parts
+""",
+            [f"{number}.fc.weight" for number in range(12)],
+        ),
+    ],
+    ids=["the one around it", "each the others"],
+)
+def test_modules_that_hold_one_another_have_their_shortest_path(
+    made: str, names: list[str], session: Session
+) -> None:
+    report = session.look(f"{HOLDING}\n{made}\nnet(torch.ones(1, 2)).sum().backward()\n")
+    assert {leaf.names for leaf in report.graph.leaves} == {(name,) for name in names}
 
 
 def test_a_tensor_created_in_a_function_is_named_by_its_expressions(session: Session) -> None:

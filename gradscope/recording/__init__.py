@@ -4,6 +4,7 @@
        │            ├──────► places, source           where that is, and what stands there
        │            ├──────► modules, names           in which module call; what a tensor is called
        │            └──────► events, remembered, freed    what happened besides making nodes
+       ├──────► brief                                 the short way of an ordinary call
        └──────► listener                              whoever wants to hear more: doctor, check
 
 Knows nothing of graphs as a whole, and nothing of backward calls but that they come.

@@ -329,22 +329,37 @@ class ModuleNames:
             names.append(name)
 
 
-def _parts_of(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+def _parts_of(module: nn.Module) -> list[tuple[str, nn.Module]]:
     """A module and all below it with their paths, as ``named_modules`` tells them, each as often as
-    it is registered."""
+    it is registered; once, by its shortest path, where modules hold one another."""
+    found: list[tuple[str, nn.Module]] = []
     waiting: list[tuple[str, nn.Module, tuple[int, ...]]] = [("", module, ())]
     while waiting:
         path, one, around = waiting.pop()
-        yield path, one
+        found.append((path, one))
         if one._modules:
             around = (*around, id(one))
-            below = f"{path}." if path else ""
-            # One that holds a module around it would have no end.
-            waiting.extend(
-                (below + name, child, around)
-                for name, child in reversed(list(one._modules.items()))
-                if child is not None and id(child) not in around
-            )
+            below = _registered_in(path, one)
+            if any(id(child) in around for _, child in below):
+                return _each_once(module)
+            waiting.extend((inner, child, around) for inner, child in reversed(below))
+    return found
+
+
+def _each_once(module: nn.Module) -> list[tuple[str, nn.Module]]:
+    found, seen = [("", module)], {id(module)}
+    # The list grows while it is read: it is its own queue.
+    for path, one in found:
+        for inner, child in _registered_in(path, one):
+            if id(child) not in seen:
+                seen.add(id(child))
+                found.append((inner, child))
+    return found
+
+
+def _registered_in(path: str, module: nn.Module) -> list[tuple[str, nn.Module]]:
+    parts = module._modules.items()
+    return [(_joined(path, name), child) for name, child in parts if child is not None]
 
 
 def _joined(before: str, path: str) -> str:
