@@ -244,6 +244,27 @@ def test_modules_that_hold_one_another_have_their_shortest_path(
     assert {leaf.names for leaf in report.graph.leaves} == {(name,) for name in names}
 
 
+def test_a_part_that_tells_of_others_as_its_own_names_them_so(session: Session) -> None:
+    report = session.look("""
+        import torch
+        from torch import nn
+
+        class Wrapper(nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+            def forward(self, x):
+                return self.inner(x)
+            def named_modules(self, *args, **kwargs):
+                return self.inner.named_modules(*args, **kwargs)
+
+        net = nn.Sequential(Wrapper(nn.Linear(2, 2, bias=False)))
+        net(torch.ones(1, 2)).sum().backward()
+        """)
+    (leaf,) = report.graph.leaves
+    assert leaf.names[0] == "0.weight"
+
+
 def test_a_tensor_created_in_a_function_is_named_by_its_expressions(session: Session) -> None:
     report = session.look("""
         import torch

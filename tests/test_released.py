@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -10,7 +11,7 @@ from tests.conftest import python_says
 from tests.fuzz.files import compared
 from tests.fuzz.trial import DOCTOR
 from tests.fuzz.writer import telling
-from tests.looking import Session, is_close, leaf_named, new_gradient
+from tests.looking import Session, is_close, leaf_named, new_gradient, node_of
 
 SIZES = {"3 elements": (3, 0), "10,000 elements": (10_000, 0), "a part of 10,000": (10_000, 40)}
 """How many elements there are, and how many bytes of them stay."""
@@ -332,6 +333,29 @@ def test_a_leaf_is_shown_without_its_values(size: str, process: Session) -> None
     assert f"[{SIZES[size][0]}]" in row and "its memory is not there" in row
     other = process.cli("diff", "report.json", "report.json")
     assert (other.status, other.err) == (0, "")
+
+
+def test_what_is_given_back_during_the_call_that_makes_it_has_no_values(process: Session) -> None:
+    report = process.look("""
+        import torch
+
+        def packed(tensor):
+            kept = tensor.detach().clone()
+            tensor.untyped_storage().resize_(4)
+            return kept
+
+        x = torch.arange(8.0, requires_grad=True)
+        h = x * 1.5
+        with torch.autograd.graph.saved_tensors_hooks(packed, lambda kept: kept):
+            y = h.exp()
+        y.backward(torch.ones(8))
+        """)
+    result, before = (node_of(report, text).outputs[0] for text in ("h.exp()", "x * 1.5"))
+    assert result is not None and before is not None
+    assert result.values is None
+    assert before.values == tuple(1.5 * number for number in range(8))
+    expected = [1.5 * math.exp(1.5 * number) for number in range(8)]
+    assert is_close(new_gradient(report, "x"), expected)
 
 
 def _said(session: Session, what: str, *arguments: str) -> str:

@@ -509,6 +509,18 @@ net(torch.randn(2, 3)).sum().backward()
 nn.functional.softmax(net(torch.ones(2, 3)))
 nn.Sequential(nn.Softmax())(torch.ones(2, 2))
 """,
+    "a list that counts how often it is gone through": """
+import torch
+class Counted(list):
+    times = 0
+    def __iter__(self):
+        Counted.times += 1
+        return super().__iter__()
+x = torch.ones(3, requires_grad=True)
+for _ in range(12):
+    torch.cat(Counted([x * 2, x])).sum().backward()
+print(Counted.times, x.grad)
+""",
     "arguments that it refuses": """
 import argparse, torch
 parser = argparse.ArgumentParser()

@@ -89,21 +89,24 @@ def has_data(still: torch.Tensor) -> bool:
 
 
 def is_present(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is dense, of torch's own classes, and alone in memory that is all there: so
+    """Whether a tensor is dense, of torch's own classes, and none of its memory was given back: so
     is nearly every parameter."""
-    return (
-        type(tensor) in _ORDINARY
-        and _is_dense(tensor)
-        and not is_functorch_wrapped(tensor)
-        and is_sole(tensor)
-    )
+    try:
+        return (
+            type(tensor) in _ORDINARY
+            and _is_dense(tensor)
+            and not is_functorch_wrapped(tensor)
+            and not _is_short(tensor)
+        )
+    except RuntimeError:  # of a kind that has none
+        return False
 
 
 def is_released(tensor: torch.Tensor) -> bool:
     """Whether the memory of a tensor was given back, all of it or a part."""
     try:
         if type(tensor) in _ORDINARY and _is_dense(tensor) and not is_functorch_wrapped(tensor):
-            return not is_sole(tensor) and _is_short(tensor)
+            return _is_short(tensor)
         return any(map(_is_short, dense_parts(tensor)[0]))
     except RuntimeError:  # of a kind that has none
         return False

@@ -32,13 +32,15 @@ class Walked:
     """Live nodes in topological order, roots first, and the edges between their positions.
 
     ``edges`` holds (source, slot, target, output) and is sorted; ``depth`` is the number of nodes
-    on the longest path.  Holding this object keeps every node, and all that it saved, alive.
+    on the longest path; ``sequences`` are torch's numbers of the nodes.  Holding this object keeps
+    every node, and all that it saved, alive.
     """
 
     nodes: list[LiveNode]
     edges: list[tuple[int, int, int, int]]
     index: dict[LiveNode, int]
-    depth: int = 0
+    depth: int
+    sequences: list[int]
 
 
 @without_collector
@@ -53,14 +55,17 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     """
     roots = list(dict.fromkeys(roots))
     links: Links = {}
-    walked, is_ordered = _numbered(_by_creation(nearest(roots, links=links), links), links)
+    found = nearest(roots, links=links)
+    sequences = {node: node._sequence_nr() for node in found}
+    walked, is_ordered = _numbered(_by_creation(found, sequences, links), sequences, links)
     if not is_ordered:
-        walked, _ = _numbered(_postorder(roots, links)[::-1], links)
+        walked, _ = _numbered(_postorder(roots, links)[::-1], sequences, links)
     return walked
 
 
-def _by_creation(found: list[LiveNode], links: Links) -> list[LiveNode]:
-    numbers = {node: node._sequence_nr() for node in found}
+def _by_creation(
+    found: list[LiveNode], numbers: dict[LiveNode, int], links: Links
+) -> list[LiveNode]:
     made = [node for node in found if numbers[node] < NO_SEQUENCE]
     made.sort(key=numbers.__getitem__, reverse=True)
     # Walked backwards, the first user met is the last: its leaves follow it, in the order of slots.
@@ -78,7 +83,9 @@ def _by_creation(found: list[LiveNode], links: Links) -> list[LiveNode]:
     return order
 
 
-def _numbered(order: list[LiveNode], links: Links) -> tuple[Walked, bool]:
+def _numbered(
+    order: list[LiveNode], sequences: dict[LiveNode, int], links: Links
+) -> tuple[Walked, bool]:
     """The nodes in this order, and whether every edge leads on in it."""
     index = {node: position for position, node in enumerate(order)}
     edges: list[tuple[int, int, int, int]] = []
@@ -95,7 +102,8 @@ def _numbered(order: list[LiveNode], links: Links) -> tuple[Walked, bool]:
                     depth[target] = below
                 if target <= source:
                     is_ordered = False
-    return Walked(order, edges, index, max(depth, default=0)), is_ordered
+    numbers = [sequences[node] for node in order]
+    return Walked(order, edges, index, max(depth, default=0), numbers), is_ordered
 
 
 def _postorder(roots: list[LiveNode], links: Links) -> list[LiveNode]:

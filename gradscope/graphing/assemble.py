@@ -84,7 +84,7 @@ class Assembler:
 
     def graph(self, roots: Iterable[Any]) -> Graph:
         """The whole graph, with these live roots."""
-        nodes = list(map(self._node, count(), self.walked.nodes))
+        nodes = list(map(self._node, count(), self.walked.nodes, self.walked.sequences))
         for number in self._inner_results(nodes):
             name = self._live_names.get(number, "")
             nodes[number] = msgspec.structs.replace(nodes[number], variable=name)
@@ -122,11 +122,10 @@ class Assembler:
 
     # ------------------------------------------------------------------ nodes
 
-    def _node(self, number: int, live: LiveNode) -> Node:
-        sequence = live._sequence_nr()
-        if is_leaf(live):
-            return Node(number, LEAF, "leaf", self._leaf_outputs(number, live))
+    def _node(self, number: int, live: LiveNode, sequence: int) -> Node:
         if sequence >= NO_SEQUENCE:
+            if is_leaf(live):
+                return Node(number, LEAF, "leaf", self._leaf_outputs(number, live))
             # No call made it, so no expression and no module is its own.
             return Node(number, op_name(live), "op", self._outputs(number, live))
         span = self.recorder.span_of(sequence)
@@ -204,7 +203,7 @@ class Assembler:
         if info is None:
             info = TensorInfo(shape, name_of(described.dtype), device_name(described.device))
             self._infos[key] = info
-        if (number, output) not in self._values:  # nearly all of a large model
+        if (number, output) not in self._values.outputs:  # nearly all of a large model
             return info
         values = self._values.of(number, output, info.shape, info.dtype)
         return info if values is None else msgspec.structs.replace(info, values=values)

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import torch
-
 from gradscope.autograd.decimals import all_plain
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.summary import flat_values, name_of
-from gradscope.autograd.walk import Walked
+from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.model.plain import Number
 from gradscope.recording.remembered import RememberedValues
 
@@ -45,6 +43,8 @@ class ForwardValues:
 
     def __init__(self, walked: Walked, recorded: RememberedValues, keep: int) -> None:
         self._found: dict[tuple[int, int], tuple[Kind, tuple[Number, ...]]] = {}
+        self.outputs = self._found.keys()
+        """The nodes and numbers of outputs whose values were found."""
         rows: list[_Row] = []
         left = max(MAX_VALUES, keep)
         for row in _rows(walked, recorded, keep):
@@ -58,10 +58,6 @@ class ForwardValues:
             for row, numbers in zip(of_kind, values, strict=True):
                 self._found[row.key] = row.kind, numbers
 
-    def __contains__(self, output: tuple[int, int]) -> bool:
-        """Whether values were found for a node and the number of an output."""
-        return output in self._found
-
     def of(
         self, node: int, output: int, shape: tuple[int, ...], dtype: str
     ) -> tuple[Number, ...] | None:
@@ -73,12 +69,13 @@ class ForwardValues:
 
 def _rows(walked: Walked, recorded: RememberedValues, keep: int) -> Iterator[_Row]:
     by_sequence = recorded.by_sequence()
-    for number, live in enumerate(walked.nodes):
-        if is_leaf(live):
-            tensor: torch.Tensor | None = live.variable  # type: ignore[attr-defined]
-            if tensor is not None and is_small(tensor, keep):
-                kind = tuple(tensor.shape), name_of(tensor.dtype)
-                yield _Row((number, 0), kind, flat_values(tensor))
+    for number, sequence in enumerate(walked.sequences):
+        if sequence < NO_SEQUENCE:
+            for value in by_sequence.get(sequence, ()):
+                kind = value.shape, name_of(value.dtype)
+                yield _Row((number, value.output), kind, value.numbers())
             continue
-        for value in by_sequence.get(live._sequence_nr(), ()):
-            yield _Row((number, value.output), (value.shape, name_of(value.dtype)), value.numbers())
+        tensor = leaf_of(walked.nodes[number])
+        if tensor is not None and is_small(tensor, keep):
+            kind = tuple(tensor.shape), name_of(tensor.dtype)
+            yield _Row((number, 0), kind, flat_values(tensor))

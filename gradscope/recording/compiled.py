@@ -14,6 +14,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from types import CodeType
 
 COMMAND = "<string>"
@@ -25,9 +26,13 @@ _NUMBERED = re.compile(r"<ipython-input-(\d+)-[0-9a-f]+>")
 def display_name(filename: str, directory: str) -> str:
     """``In[3]`` for a cell; else the file as a person in this directory would type it."""
     cell = _cell(filename)
-    if not cell and directory and filename.startswith(directory.rstrip(os.sep) + os.sep):
-        return os.path.relpath(filename, directory)
-    return cell or filename
+    return cell or _relative(filename, directory)
+
+
+@lru_cache(maxsize=4_096)
+def _relative(filename: str, directory: str) -> str:
+    below = bool(directory) and filename.startswith(directory.rstrip(os.sep) + os.sep)
+    return os.path.relpath(filename, directory) if below else filename
 
 
 def _cell(filename: str) -> str:

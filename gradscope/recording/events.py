@@ -173,8 +173,11 @@ def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
     for argument in arguments:
         if isinstance(argument, torch.Tensor):
             yield argument
-        elif isinstance(argument, (list, tuple)):
-            yield from (item for item in argument if isinstance(item, torch.Tensor))
+        # Not by an `__iter__` of the program's: torch does without it as well.
+        elif isinstance(argument, list):
+            yield from (one for one in list.__iter__(argument) if isinstance(one, torch.Tensor))
+        elif isinstance(argument, tuple):
+            yield from (one for one in tuple.__iter__(argument) if isinstance(one, torch.Tensor))
 
 
 def changes_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -336,10 +336,14 @@ def _parts_of(module: nn.Module) -> list[tuple[str, nn.Module]]:
     waiting: list[tuple[str, nn.Module, tuple[int, ...]]] = [("", module, ())]
     while waiting:
         path, one, around = waiting.pop()
+        if path and type(one).named_modules is not nn.Module.named_modules:
+            # A wrapper that tells the parts of what it wraps as its own.
+            found += one.named_modules(prefix=path, remove_duplicate=False)
+            continue
         found.append((path, one))
-        if one._modules:
+        below = _registered_in(path, one)
+        if below:
             around = (*around, id(one))
-            below = _registered_in(path, one)
             if any(id(child) in around for _, child in below):
                 return _each_once(module)
             waiting.extend((inner, child, around) for inner, child in reversed(below))

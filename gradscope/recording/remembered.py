@@ -17,7 +17,7 @@ import msgspec
 import torch
 
 from gradscope.autograd.decimals import SMALL
-from gradscope.autograd.elements import is_small
+from gradscope.autograd.elements import has_memory, is_small
 from gradscope.autograd.summary import flat_values
 from gradscope.autograd.tensors import TensorTable, address_of, is_learned_leaf
 from gradscope.recording.events import tensors_in
@@ -84,13 +84,15 @@ class RememberedValues:
         """As :meth:`note`, of a small tensor of torch's own class that torch has just computed."""
         dtype = small.dtype
         try:
-            # It has memory, then; but what is a view may be one of memory that was given back.
             is_usual = (
                 dtype in _AS_STORED
                 and small.is_cpu
                 and small.is_contiguous()
-                and not small._is_view()
                 and not small.is_nested
+                # One may stand for the negative of what lies there.
+                and not small._is_view()
+                # A hook that packs what is saved may have given it back during the call.
+                and has_memory(small)
             )
             address = address_of(small) if is_usual else 0
         except RuntimeError:  # a shell of some kind
@@ -165,8 +167,11 @@ class LeafNames:
             if kind is torch.Tensor or kind is torch.nn.Parameter:
                 if is_learned_leaf(one) and not self._has_name(one):
                     return False
+            elif kind is tuple or kind is list:
+                if any(issubclass(type(inner), torch.Tensor) for inner in one):
+                    return False
             # A class of the program may answer by code of its own.
-            elif issubclass(kind, torch.Tensor) or any(True for _ in tensors_in((one,))):
+            elif issubclass(kind, (torch.Tensor, tuple, list)):
                 return False
         self._visits[place] = visits + 1
         return True

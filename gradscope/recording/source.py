@@ -99,7 +99,6 @@ class Sources:
         self._own = set(with_inner(codes))
         self._directory = directory or here()
         self._files: dict[str, _File] = {}
-        self._names: dict[str, str] = {}
         self._positions: dict[int, list[_Position]] = {}
         self._codes: list[CodeType] = []
 
@@ -288,10 +287,7 @@ class Sources:
 
     def display_name(self, filename: str) -> str:
         """The file as a person would name it, or the number of a notebook's cell."""
-        name = self._names.get(filename)
-        if name is None:
-            name = self._names[filename] = display_name(filename, self._directory)
-        return name
+        return display_name(filename, self._directory)
 
     def _file(self, code: CodeType) -> _File:
         filename = code.co_filename

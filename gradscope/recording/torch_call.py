@@ -93,10 +93,13 @@ def flat_tensors(*containers: Any) -> list[torch.Tensor]:
         for item in level:
             if isinstance(item, torch.Tensor):
                 found.append(item)
-            elif isinstance(item, (list, tuple)):
-                deeper.extend(item)
+            # Not by an `__iter__` or a `values` of the program's: torch does without them as well.
+            elif isinstance(item, list):
+                deeper.extend(list.__iter__(item))
+            elif isinstance(item, tuple):
+                deeper.extend(tuple.__iter__(item))
             elif isinstance(item, dict):
-                deeper.extend(item.values())
+                deeper.extend(dict.values(item))
         if not deeper:
             break
         level = deeper
