@@ -133,7 +133,8 @@ def _is_short(tensor: torch.Tensor) -> bool:
 
 
 def arrives_with_memory(gradient: torch.Tensor) -> bool:
-    """As :func:`has_memory`, of a dense gradient on its way through a backward pass.
+    """As :func:`has_memory`, of a dense gradient on its way through a backward pass, or of a result
+    that has just been computed.
 
     Makes no python object for its storage: once there is one, torch counts it as one more holder
     for ever, and adds the next gradient to a copy instead of in place.
