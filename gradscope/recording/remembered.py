@@ -92,7 +92,7 @@ class RememberedValues:
                 # One may stand for the negative of what lies there.
                 and not small._is_view()
                 # A hook that packs what is saved may have given it back during the call.
-                and arrives_with_memory(small)
+                and (not _packing_hooks(True) or arrives_with_memory(small))
             )
             address = address_of(small) if is_usual else 0
         except RuntimeError:  # a shell of some kind
@@ -112,6 +112,11 @@ class RememberedValues:
             found.setdefault(value.sequence, []).append(value)
         return found
 
+
+_packing_hooks: Callable[[bool], Any] = getattr(
+    torch._C._autograd, "_top_saved_tensors_default_hooks", lambda _: True
+)
+"""The hooks that pack and unpack what is saved now; None where there are none."""
 
 _AS_STORED = frozenset([torch.float32, torch.float64])
 """Of these the elements are kept as they lie in memory."""
