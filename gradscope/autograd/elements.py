@@ -92,12 +92,7 @@ def is_present(tensor: torch.Tensor) -> bool:
     """Whether a tensor is dense, of torch's own classes, and none of its memory was given back: so
     is nearly every parameter."""
     try:
-        return (
-            type(tensor) in _ORDINARY
-            and _is_dense(tensor)
-            and not is_functorch_wrapped(tensor)
-            and not _is_short(tensor)
-        )
+        return _is_torchs_own(tensor) and not _is_short(tensor)
     except RuntimeError:  # of a kind that has none
         return False
 
@@ -105,11 +100,15 @@ def is_present(tensor: torch.Tensor) -> bool:
 def is_released(tensor: torch.Tensor) -> bool:
     """Whether the memory of a tensor was given back, all of it or a part."""
     try:
-        if type(tensor) in _ORDINARY and _is_dense(tensor) and not is_functorch_wrapped(tensor):
+        if _is_torchs_own(tensor):
             return _is_short(tensor)
         return any(map(_is_short, dense_parts(tensor)[0]))
     except RuntimeError:  # of a kind that has none
         return False
+
+
+def _is_torchs_own(tensor: torch.Tensor) -> bool:
+    return type(tensor) in _ORDINARY and _is_dense(tensor) and not is_functorch_wrapped(tensor)
 
 
 def has_memory(tensor: torch.Tensor) -> bool:

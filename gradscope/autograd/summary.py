@@ -75,9 +75,9 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
     if tensor._is_zerotensor():  # autograd's way to say 0 without the memory for it
         return [0.0] * tensor.numel() * (2 if tensor.is_complex() else 1)
     depth = tensor.dim()
-    if tensor.dtype in FLOATS and (depth == 1 or tensor.numel() <= SMALL):  # nearly all
+    if tensor.dtype in _FLOATS and (depth == 1 or tensor.numel() <= SMALL):  # nearly all
         listed: list[float] = tensor.tolist()
-        return listed if depth == 1 else flattened(listed, depth)
+        return listed if depth == 1 else _flattened(listed, depth)
     still = tensor.detach() if requires_grad(tensor) else tensor
     if still.is_complex():
         # A lazy conjugate cannot be shown as real numbers.
@@ -86,10 +86,10 @@ def flat_values(tensor: torch.Tensor) -> list[float]:
     return flat if still.is_floating_point() else [float(value) for value in flat]
 
 
-FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
+_FLOATS = frozenset([torch.float32, torch.float64, torch.bfloat16, torch.float16])
 
 
-def flattened(listed: Any, depth: int) -> list[float]:
+def _flattened(listed: Any, depth: int) -> list[float]:
     """The numbers in what torch lists of a tensor with so many dimensions."""
     for _ in range(depth - 1):
         listed = list(chain.from_iterable(listed))

@@ -11,6 +11,7 @@ from typing import Any
 
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.autograd.nodes import is_leaf
 from gradscope.garbage import without_collector
 
 NO_SEQUENCE = 2**63
@@ -41,6 +42,14 @@ class Walked:
     index: dict[LiveNode, int]
     depth: int
     sequences: list[int]
+
+    def positions(self) -> dict[int, int]:
+        """The position of each node that is no leaf, by its sequence number."""
+        return {
+            sequence: position
+            for position, sequence in enumerate(self.sequences)
+            if not is_leaf(self.nodes[position])
+        }
 
 
 @without_collector

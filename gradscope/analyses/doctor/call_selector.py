@@ -393,11 +393,7 @@ def result_case(
         note = f"{note}; no gradient was sent through it: {problem.what}"
     report = probe.report(passes)
     walked = probe.walked
-    sequences = {
-        node._sequence_nr(): position
-        for position, node in enumerate(walked.nodes)
-        if not is_leaf(node)
-    }
+    sequences = walked.positions()
     # No backward call has told yet which cuts lead into this graph.
     listener.cuts.mark(sequences, [root])
     listener.inner_uses.mark(sequences)

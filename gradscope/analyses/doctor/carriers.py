@@ -66,7 +66,7 @@ def carrier(
 
 def _seam(walked: Walked, gone: int, freed: set[int]) -> tuple[int | None, int]:
     """The edge from this step's graph into the older one: above it and below it."""
-    numbers = [node._sequence_nr() for node in walked.nodes]
+    numbers = walked.sequences
     # Older is also what was made then and had no part in that step's loss.
     last = max((number for number in freed if number < NO_SEQUENCE), default=0)
     above: dict[int, list[int]] = {}
@@ -85,7 +85,7 @@ def _seam(walked: Walked, gone: int, freed: set[int]) -> tuple[int | None, int]:
 
 
 def _site(walked: Walked, position: int, recorder: Recorder) -> Site | None:
-    span = recorder.span_of(walked.nodes[position]._sequence_nr())
+    span = recorder.span_of(walked.sequences[position])
     return None if span is None else recorder.places.site(span.place)
 
 

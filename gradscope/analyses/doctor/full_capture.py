@@ -14,7 +14,6 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.analyses.doctor.births import KnownBirth, birthplace
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.autograd.calls import BackwardCall, edge_of
-from gradscope.autograd.nodes import is_leaf
 from gradscope.autograd.tensors import TensorTable
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.graphing.assemble import Assembler
@@ -136,11 +135,7 @@ class FullCapture(MeasuredCall):
         make_release_safe(walked)
         gradients = DoctorEdgeGradients(walked, table or DoctorGradientTable(), recorder.places)
         super().__init__(call, recorder, number, gradients)
-        self.sequences = {
-            node._sequence_nr(): position
-            for position, node in enumerate(walked.nodes)
-            if not is_leaf(node)
-        }
+        self.sequences = walked.positions()
 
     def measured(self) -> None:
         """Measure what the call left, and wait for what waits on other devices."""
