@@ -144,11 +144,14 @@ def _serve(address: str) -> None:
 
     formulas("")  # torchgen keeps what it has read of torch's formulas, which takes seconds
     runs.warm_up()
+    # The first line of a script ends its path at a blank, which the path of python may have.
+    interpreter = Path(address).with_name("interpreter")
+    interpreter.symlink_to(Path(sys.executable).resolve())
     for name, choose in (("gradscope", _GRADSCOPE), ("python", _PYTHON), ("script", _SCRIPT)):
         path = Path(address).with_name(name)
         # What gradscope starts itself, as diff does, need not import torch anew either.
         chosen = choose.format(python=sys.executable, shim=str(path.with_name("python")))
-        text = _CLIENT.format(python=sys.executable, address=address, choose=chosen)
+        text = _CLIENT.format(python=interpreter, address=address, choose=chosen)
         path.write_text(text)
         path.chmod(0o755)
     listening = socket.socket(socket.AF_UNIX)

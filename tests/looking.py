@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import textwrap
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+import gradscope
 from gradscope.model import storage
 from gradscope.model.invariants import check
 from gradscope.model.report import GradientInfo, Leaf, Node, Report
@@ -54,6 +56,17 @@ class Session:
         report = storage.load(path)
         check(report)
         return report
+
+
+_PACKAGE = Path(gradscope.__file__).parent
+_IN_A_PACKAGE = re.compile(rf"{_PACKAGE.name}/([\w/]+\.py)")
+
+
+def own_words(text: str) -> list[str]:
+    """What of a text is gradscope's: files of the package, in whichever way their folder is
+    written, and what it says itself.  The folder of the clone may be called as it likes."""
+    files = [file for file in _IN_A_PACKAGE.findall(text) if (_PACKAGE / file).exists()]
+    return [*files, *(line for line in text.splitlines() if line.startswith("gradscope: "))]
 
 
 def leaf_named(report: Report, name: str) -> Leaf:
