@@ -621,7 +621,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format_name", ["text", "json"])
 def test_a_closed_stdout_is_said_before_the_program_runs(tmp_path: Path, format_name: str) -> None:
     (tmp_path / "program.py").write_text("open('ran', 'w')\n" + SICK)
-    command = f"exec {sys.executable} -m gradscope doctor program.py --format {format_name} >&-"
+    command = f"exec '{sys.executable}' -m gradscope doctor program.py --format {format_name} >&-"
     done = subprocess.run(
         command,
         shell=True,

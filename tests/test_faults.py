@@ -64,7 +64,7 @@ def test_streams_that_are_closed(
     redirection: str, status: int, out: str, err: str, tmp_path: Path
 ) -> None:
     (tmp_path / "program.py").write_text(HEAD + TAIL)
-    command = f"{sys.executable} -m gradscope backward program.py --run-on {redirection}"
+    command = f"'{sys.executable}' -m gradscope backward program.py --run-on {redirection}"
     done = _shell(f"{command}; exit ${{PIPESTATUS[0]}}", tmp_path)
     assert done.returncode == status
     assert done.stdout.startswith(out) and err in done.stderr
@@ -74,7 +74,7 @@ def test_streams_that_are_closed(
 @pytest.mark.parametrize("home", ["env -u HOME", "env HOME=/dev/null", "env HOME=/nonexistent"])
 def test_no_home_is_needed(home: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("x = 3\n")
-    command = f"{home} {sys.executable} -m gradscope trace program.py -q"
+    command = f"{home} '{sys.executable}' -m gradscope trace program.py -q"
     done = _shell(command, tmp_path)
     # Python itself is content, and so are we: the program made no graph.
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -92,7 +92,7 @@ def test_a_folder_that_is_gone_is_no_fault_of_the_program(tmp_path: Path) -> Non
     (tmp_path / "gone").mkdir()
     (tmp_path / "program.py").write_text("x = 3\n")
     way = f"{tmp_path / 'program.py'}"
-    command = f"cd gone && rmdir ../gone && {sys.executable} -m gradscope trace -q {way}"
+    command = f"cd gone && rmdir ../gone && '{sys.executable}' -m gradscope trace -q {way}"
     done = _shell(command, tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
 
 import gradscope.target
 from gradscope.target import clean
@@ -184,6 +189,67 @@ def test_a_torch_that_cannot_be_imported_fails_as_under_python(tmp_path: Path) -
         (place / "named.py").write_text("import importlib\nimportlib.import_module('torch')\n")
         for script in ("direct.py", "named.py"):
             assert python([str(tmp_path / "driver.py"), script], place) == python([script], place)
+
+
+INTERRUPTING = """
+import sys
+from torch.overrides import TorchFunctionMode
+
+class Watch(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+def interrupt_at(wanted, name):
+    def look(frame, event, _):
+        if event == wanted and frame.f_code.co_name == name:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+    sys.setprofile(look)
+"""
+
+
+@pytest.mark.parametrize(
+    ("event", "name"),
+    [
+        ("call", "handle_torch_function"),
+        ("call", "_pop_mode_temporarily"),
+        ("return", "_pop_mode_temporarily"),
+        ("call", "__exit__"),
+        ("return", "__exit__"),
+    ],
+)
+def test_an_interrupt_on_the_way_to_us_or_back_shows_no_detour(
+    event: str, name: str, tmp_path: Path
+) -> None:
+    ours: dict[str, Any] = {}
+    exec(compile(INTERRUPTING, str(tmp_path / "watcher.py"), "exec"), ours)
+    ours["Watch"]().__enter__()
+    try:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            ours["interrupt_at"](event, name)
+            torch.nn.functional.relu(torch.ones(1))
+    finally:
+        # Torch itself loses a mode that it was about to put back.
+        while torch._C._len_torch_function_stack():
+            torch._C._pop_torch_function_stack()
+    clean(caught.value, tmp_path)
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert [one.name for one in frames] == [
+        "test_an_interrupt_on_the_way_to_us_or_back_shows_no_detour"
+    ]
+
+
+def test_a_refusal_of_torchs_dispatcher_stays() -> None:
+    class Silent(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, *_: Any, **__: Any) -> Any:
+            return NotImplemented
+
+    with pytest.raises(TypeError) as caught:
+        torch.nn.functional.relu(torch.ones(1).as_subclass(Silent))
+    before = caught.value.__traceback__
+    clean(caught.value)
+    assert caught.value.__traceback__ is before
 
 
 def test_exceptions_that_refer_to_each_other_are_cleaned_once() -> None:

@@ -24,6 +24,9 @@ PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
 
 # By the end of the path: torch may be installed anywhere, and must not be imported to ask it.
 _OVERRIDES_FILE = str(Path("torch", "overrides.py"))
+_DISPATCHING = (_OVERRIDES_FILE, "contextlib.py")
+"""Where the frames of torch's dispatcher lie: it takes a mode off in a ``with`` block."""
+
 # The longest known way from a public function to its dispatch is two frames (F.max_pool2d).
 _LONGEST_DETOUR = 8
 
@@ -186,9 +189,26 @@ def _without_detours(entries: list[_Entry], own: str) -> list[_Entry]:
         kept.append(entry)
     if after_own:
         _drop_tail(kept, _is_import)
-    if detoured:  # Ctrl-C on the way: the call itself had not begun, or was over
+    # Ctrl-C on the way: the call itself had not begun, or was over.
+    if _drop_dispatch(kept) or detoured:
         _drop_tail(kept, _leads_to_dispatch)
     return kept
+
+
+def _drop_dispatch(entries: list[_Entry]) -> bool:
+    """Drop torch's dispatcher from an end that lies within it, and say whether it did.
+
+    It raises itself where a tensor class of the program knows no such function: that stays.
+    """
+    for back, entry in enumerate(reversed(entries), 1):
+        if not entry.code.co_filename.endswith(_DISPATCHING):
+            return False
+        if _is_dispatch(entry):
+            if linecache.getline(entry.code.co_filename, entry.line).lstrip().startswith("raise "):
+                return False
+            del entries[-back:]
+            return True
+    return False
 
 
 def _is_dispatch(entry: _Entry) -> bool:

@@ -44,7 +44,7 @@ _EXPECTED = (
 _OF_THE_MOMENT = "USDT:"
 """Begins what torch's profiler says on stderr: the time of day."""
 
-_AROUND = re.compile(r"^\S*tests/fuzz/runs\.py:\d+: (.*)\n  exec\(.*\n", re.MULTILINE)
+_AROUND = re.compile(r"^.*tests/fuzz/runs\.py:\d+: (.*)\n  exec\(.*\n", re.MULTILINE)
 """Where a fork of this process warns of what lies around the program; python says ``sys:1``."""
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
