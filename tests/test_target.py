@@ -375,6 +375,63 @@ def test_everything_a_program_finds_changed_can_be_put_back(here: Path) -> None:
     assert state() == before
 
 
+HOOK = """
+import importlib.machinery, os, sys
+os.environ["SET_BY_PROGRAM"] = "yes"
+
+class Loader:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module):
+        self.loader.exec_module(module)
+        if module.__name__ == "torch":
+            print("hooked")
+
+def hooked(spec):
+    run = spec.loader.exec_module
+    def exec_module(module):
+        run(module)
+        print("hooked")
+    spec.loader.exec_module = exec_module
+    return spec
+
+def wrapped(spec):
+    spec.loader = Loader(spec.loader)
+    return spec
+
+class Compiling(importlib.machinery.SourceFileLoader):
+    def source_to_code(self, data, path, **options):
+        return super().source_to_code(data.replace(b"'torch'", b"'changed'"), path, **options)
+
+def recompiled(spec):
+    spec.loader = Compiling(spec.loader.name, spec.loader.path)
+    return spec
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch" and not EVERYTHING:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        return spec and spec.loader and MADE(spec)
+
+sys.meta_path.insert(AT, Finder())
+import torch
+print("after")
+del sys.meta_path[AT]
+"""
+"""A program with a hook of its own on the import of torch; without a watch it does the same, but for
+the line "on torch"."""
+
+
+def hook(made: str, at: int, everything: bool = False) -> str:
+    """A program that puts a finder at a place, for torch or for every module."""
+    return f"MADE = lambda spec: {made}(spec)\nAT, EVERYTHING = {at}, {everything}\n{HOOK}"
+
+
 TORCH = "import os\nprint('torch', os.environ['SET_BY_PROGRAM'])\nfrom torch import part\n"
 TORCH_SCRIPTS = {
     "never": ("print('no torch')", ["no torch"]),
@@ -397,6 +454,13 @@ TORCH_SCRIPTS = {
         "import importlib.util\nprint(importlib.util.find_spec('torch').name)",
         ["torch"],
     ),
+    "a hook on its loader, first": (hook("hooked", 0), ["torch yes", "on torch", "hooked", "after"]),
+    "a hook on its loader, last": (hook("hooked", 1), ["torch yes", "on torch", "hooked", "after"]),
+    "a loader around each": (
+        hook("wrapped", 0, True),
+        ["torch yes", "on torch", "hooked", "after"],
+    ),
+    "a loader made of python's": (hook("recompiled", 0), ["changed yes", "on torch", "after"]),
     "a part first": (
         "import os\nos.environ['SET_BY_PROGRAM'] = 'yes'\nimport torch.part\nprint('after')",
         ["torch yes", "on torch", "after"],
@@ -426,11 +490,12 @@ def test_the_import_of_torch_is_reported_once_it_is_done(name: str, tmp_path: Pa
     done = run_with_torch(
         tmp_path,
         script,
-        "import sys\n"
-        "finders = list(sys.meta_path)\n"
+        "import importlib._bootstrap_external as loading, sys\n"
+        "finders, method = list(sys.meta_path), loading._LoaderBasics.exec_module\n"
         "ending = Program.prepare(parse_target('script.py')).run(\n"
         "    on_torch=lambda: print('on torch'))\n"
         "assert sys.meta_path == finders\n"
+        "assert vars(loading._LoaderBasics)['exec_module'] is method\n"
         "ending.show()\n",
     )
     assert (done.stdout.splitlines(), done.stderr) == (printed, "")

@@ -30,7 +30,7 @@ from gradscope.model.rows import LogHead, Row
 from gradscope.ranks.job import Job
 from gradscope.render.answers import training
 from gradscope.render.output import STDOUT
-from gradscope.running.session import code_namespace
+from gradscope.running.session import code_namespace, no_torch
 from gradscope.target import Ending, OtherProcesses, Program
 from gradscope.version import VERSION
 from gradscope.watching.sinks import Log
@@ -145,8 +145,7 @@ def _watched(
 def _reason(has_calls: bool | None, others: OtherProcesses) -> GradscopeError:
     """Why there is no row."""
     if has_calls is None:
-        what = "nothing was watched: the program did not import torch"
-        return NoGraph(what, "point gradscope at a PyTorch program")
+        return no_torch("nothing was watched")
     if others.have_run:
         what = "nothing was watched: what the program did in its child processes is not seen"
         return CaptureError(what, _BY_HAND)

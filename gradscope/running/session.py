@@ -7,6 +7,7 @@ line. torch is imported when the program imports it, not before.
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
@@ -211,8 +212,19 @@ def _without_torch(ending: Ending, target: Target) -> Outcome:
         return Outcome(ending)
     if target.kind == "cell":
         return Outcome(ending, error=NoGraph("no autograd graph: torch has not been imported"))
-    what = "no autograd graph: the program did not import torch"
-    return Outcome(ending, error=NoGraph(what, "point gradscope at a PyTorch program"))
+    return Outcome(ending, error=no_torch("no autograd graph"))
+
+
+def no_torch(what: str) -> NoGraph:
+    """Why there is nothing to see of a program: no import of torch was seen."""
+    if "torch" in sys.modules:
+        return NoGraph(
+            f"{what}: the program loads torch in a way of its own, which cannot be followed",
+            "call gradscope in the program: with gradscope.record(doctor=True) as run: ...",
+        )
+    return NoGraph(
+        f"{what}: the program did not import torch", "point gradscope at a PyTorch program"
+    )
 
 
 def _made_elsewhere() -> NoGraph:

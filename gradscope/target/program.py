@@ -10,13 +10,13 @@ sets an environment variable before ``import torch`` would not do what it does u
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
+from functools import partial
+from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -248,8 +248,15 @@ def seed_torch(seed: int | None) -> None:
         sys.modules["torch"].manual_seed(seed)
 
 
-class ImportWatch(importlib.abc.MetaPathFinder):
+_HOLDER: Any = next(kind for kind in SourceFileLoader.__mro__ if "exec_module" in vars(kind))
+"""The class from which every loader of python code has the method that runs a module."""
+
+
+class ImportWatch:
     """Calls back once: when a module is there already, or right after its import has succeeded.
+
+    It waits where loaders run a module, and not among the finders: the program may put finders of
+    its own before all others, and give the loader that they find a method of its own.
 
     Attributes:
         failure: what the callback raised inside the program's import statement.  It has stopped
@@ -259,55 +266,39 @@ class ImportWatch(importlib.abc.MetaPathFinder):
     def __init__(self, module: str, then: Callable[[], None]) -> None:
         self._module = module
         self._then = then
+        self._before: Any = None
+        self._is_waiting = False
         self.failure: BaseException | None = None
 
     def start(self) -> None:
         """Call back at once if it is imported, else wait for it."""
         if self._module in sys.modules:
             self._then()
-        else:
-            # In front, because whoever finds it ends the search.
-            sys.meta_path.insert(0, self)
+            return
+        self._is_waiting = True
+        self._before = vars(_HOLDER)["exec_module"]
+        _HOLDER.exec_module = self
 
     def stop(self) -> None:
         """Wait no longer; harmless when not waiting."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
+        self._is_waiting = False
+        # One that was started later lies above, and takes this one off with itself.  The program
+        # may have put a function of its own there, which stays.
+        while isinstance(above := vars(_HOLDER)["exec_module"], ImportWatch):
+            if above._is_waiting:
+                break
+            _HOLDER.exec_module = above._before
 
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Let the other finders find the module, and have its loader tell when it is done."""
-        if fullname != self._module:
-            return None
-        # The finders one by one: the search of importlib itself would come back to us.
-        for finder in sys.meta_path:
-            if finder is self or not hasattr(finder, "find_spec"):
-                continue
-            spec = finder.find_spec(fullname, path, target)
-            if spec is not None:
-                self._arm(spec)
-                return spec
-        return None
+    def __get__(self, loader: Any, kind: type | None = None) -> Any:
+        """The method ``exec_module`` of a loader: no frame of ours stands in any other import."""
+        method = self._before.__get__(loader, kind)
+        is_meant = self._is_waiting and getattr(loader, "name", None) == self._module
+        return partial(self._execute, method) if is_meant else method
 
-    def _arm(self, spec: ModuleSpec) -> None:
-        loader = spec.loader
-        # A loader that takes no attributes cannot tell us; the import itself must go on.
-        if loader is None or not isinstance(getattr(loader, "__dict__", None), dict):
-            return
-
-        def exec_module(module: ModuleType) -> None:
-            # Gone before the module runs: the loader that it keeps is the real one, untouched.
-            vars(loader).pop("exec_module", None)
-            loader.exec_module(module)
-            self._imported()
-
-        # On the instance, not by a wrapping loader, so that nobody ever sees another loader.
-        vars(loader)["exec_module"] = exec_module
-
-    def _imported(self) -> None:
-        # A spec that was asked for earlier may be loaded long after the program has ended.
-        if self not in sys.meta_path:
+    def _execute(self, method: Callable[[ModuleType], None], module: ModuleType) -> None:
+        method(module)
+        # The program may load a spec that it has asked for earlier after all has ended.
+        if not self._is_waiting:
             return
         self.stop()
         try:
