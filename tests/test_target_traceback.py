@@ -214,8 +214,6 @@ def interrupt_at(wanted, name):
         ("call", "handle_torch_function"),
         ("call", "_pop_mode_temporarily"),
         ("return", "_pop_mode_temporarily"),
-        ("call", "__exit__"),
-        ("return", "__exit__"),
     ],
 )
 def test_an_interrupt_on_the_way_to_us_or_back_shows_no_detour(

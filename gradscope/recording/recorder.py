@@ -50,6 +50,7 @@ from gradscope.recording.source import Sources
 from gradscope.recording.stand_in import mode_popping
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
+from gradscope.target.cleaning import CleanPrinting
 
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
 
@@ -82,6 +83,7 @@ class Recorder(Recording, TorchFunctionMode):
         self.listeners = Listeners()
         self._originals_of = Originals()
         self._warnings = WarningPlaces()
+        self._printing = CleanPrinting()
         self._popping = mode_popping()
         self._process = os.getpid()
         self.thread = threading.get_ident()
@@ -112,6 +114,7 @@ class Recorder(Recording, TorchFunctionMode):
         self.modules.start()
         self._popping.start()
         self._warnings.start()
+        self._printing.start()
         self.scaled.start()
 
         # Plain functions of the same names: a program may pickle or inspect what it finds there.
@@ -141,6 +144,7 @@ class Recorder(Recording, TorchFunctionMode):
         self.modules.stop()
         self._popping.stop()
         self._warnings.stop()
+        self._printing.stop()
         self.scaled.stop()
 
     def end(self) -> None:

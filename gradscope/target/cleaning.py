@@ -15,7 +15,6 @@ import os
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
@@ -32,11 +31,12 @@ _LONGEST_DETOUR = 8
 
 
 class _Entry(NamedTuple):
-    """One line of a traceback."""
+    """One line of a traceback, and the step of it that says so; a stack has no steps."""
 
     frame: FrameType
     instruction: int
     line: int
+    step: TracebackType | None = None
 
     @property
     def code(self) -> CodeType:
@@ -46,7 +46,8 @@ class _Entry(NamedTuple):
 def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None:
     """Remove from the tracebacks of ``error`` what watching added, and from all linked to it.
 
-    The exceptions stay the same objects; their ``__traceback__`` is replaced.
+    The exceptions stay the same objects, and so do the steps of their tracebacks: a context manager
+    around us, which has kept the traceback, puts it back when the exception goes through it.
 
     Args:
         error: the exception that left the program.
@@ -54,16 +55,28 @@ def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None
     """
     own = f"{own_directory}{os.sep}"
     for linked in linked_exceptions(error):
-        cleaned = _cleaned(linked.__traceback__, own)
-        # Not by assignment: an exception class may forbid setting attributes (a frozen dataclass).
-        BaseException.with_traceback(linked, cleaned)
+        kept = _kept(linked.__traceback__, own)
+        following: TracebackType | None = None
+        for entry in reversed(kept or ()):
+            if entry.step is not None:
+                entry.step.tb_next, following = following, entry.step
+        if kept is not None:
+            # Not by assignment: an exception class may forbid setting attributes (a frozen
+            # dataclass).
+            BaseException.with_traceback(linked, following)
 
 
 def cleaned(
     shown: TracebackType | None, own_directory: Path = PACKAGE_DIRECTORY
 ) -> TracebackType | None:
     """A traceback without what watching added; the one that was given stays as it is."""
-    return _cleaned(shown, f"{own_directory}{os.sep}")
+    kept = _kept(shown, f"{own_directory}{os.sep}")
+    if kept is None:
+        return shown
+    rebuilt: TracebackType | None = None
+    for entry in reversed(kept):
+        rebuilt = TracebackType(rebuilt, entry.frame, entry.instruction, entry.line)
+    return rebuilt
 
 
 def stack_as_python(
@@ -91,37 +104,62 @@ def without_shell(error: BaseException, shell: Any) -> BaseException:
     return BaseException.with_traceback(error, step)
 
 
-@contextmanager
-def clean_printing() -> Iterator[None]:
-    """While the block runs, tracebacks that are printed do not show us."""
-    kind: Any = traceback.TracebackException
-    # The class, because a program may have imported the functions by name, and keeps those.
-    original, hook = kind.__init__, threading.excepthook
+class CleanPrinting:
+    """Between :meth:`start` and :meth:`stop`, tracebacks that are printed do not show us; of several
+    at once the last to stop takes all away."""
 
-    @functools.wraps(original)
-    def init(
-        self: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, *args: Any, **kwargs: Any
-    ) -> None:
-        original(self, exc_type, exc_value, _as_python(exc_traceback), *args, **kwargs)
+    _users = 0
+    _originals: tuple[Any, Any]
+    _ours: tuple[Any, Any]
 
-    @functools.wraps(hook)
-    def excepthook(args: Any) -> None:
-        if args.exc_value is not None:
-            clean(args.exc_value)
-            # They cannot be changed, and the traceback that they hold is the one from before.
-            args = threading.ExceptHookArgs(
-                (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
-            )
-        hook(args)
+    def __init__(self) -> None:
+        self._is_on = False
 
-    kind.__init__, threading.excepthook = init, excepthook
-    try:
-        yield
-    finally:
-        kind.__init__ = original
-        # The program may have set a hook of its own since.
-        if threading.excepthook is excepthook:
-            threading.excepthook = hook
+    def start(self) -> None:
+        """Begin."""
+        self._is_on = True
+        CleanPrinting._users += 1
+        if CleanPrinting._users == 1:
+            self._patch()
+
+    def stop(self) -> None:
+        """Leave nothing behind."""
+        if not self._is_on:
+            return
+        self._is_on = False
+        CleanPrinting._users -= 1
+        if CleanPrinting._users:
+            return
+        kind: Any = traceback.TracebackException
+        # The program may have set functions of its own since.
+        if kind.__init__ is self._ours[0]:
+            kind.__init__ = self._originals[0]
+        if threading.excepthook is self._ours[1]:
+            threading.excepthook = self._originals[1]
+
+    @classmethod
+    def _patch(cls) -> None:
+        kind: Any = traceback.TracebackException
+        # The class, because a program may have imported the functions by name, and keeps those.
+        original, hook = cls._originals = kind.__init__, threading.excepthook
+
+        @functools.wraps(original)
+        def init(
+            self: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, *args: Any, **kwargs: Any
+        ) -> None:
+            original(self, exc_type, exc_value, _as_python(exc_traceback), *args, **kwargs)
+
+        @functools.wraps(hook)
+        def excepthook(args: Any) -> None:
+            if args.exc_value is not None:
+                clean(args.exc_value)
+                # They cannot be changed, and the traceback that they hold is the one from before.
+                args = threading.ExceptHookArgs(
+                    (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
+                )
+            hook(args)
+
+        cls._ours = kind.__init__, threading.excepthook = init, excepthook
 
 
 def _as_python(shown: TracebackType | None) -> TracebackType | None:
@@ -147,22 +185,17 @@ def linked_exceptions(error: BaseException) -> Iterator[BaseException]:
                 waiting.append(link)
 
 
-def _cleaned(shown: TracebackType | None, own: str) -> TracebackType | None:
+def _kept(shown: TracebackType | None, own: str) -> list[_Entry] | None:
+    """What stays of a traceback; None where that is all of it."""
     entries = []
     step = shown
     while step is not None:
         # An interrupt may come at an instruction that belongs to no line.
         line: int | None = step.tb_lineno
-        entries.append(_Entry(step.tb_frame, step.tb_lasti, -1 if line is None else line))
+        entries.append(_Entry(step.tb_frame, step.tb_lasti, -1 if line is None else line, step))
         step = step.tb_next
     kept = _without_detours(entries, own)
-    # Most tracebacks of a user's own libraries stay the very objects they were.
-    if kept == entries:
-        return shown
-    rebuilt: TracebackType | None = None
-    for entry in reversed(kept):
-        rebuilt = TracebackType(rebuilt, entry.frame, entry.instruction, entry.line)
-    return rebuilt
+    return None if len(kept) == len(entries) else kept
 
 
 def _without_detours(entries: list[_Entry], own: str) -> list[_Entry]:

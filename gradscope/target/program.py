@@ -21,7 +21,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from gradscope.errors import GradscopeError
-from gradscope.target.cleaning import clean, clean_printing
+from gradscope.target.cleaning import CleanPrinting, clean
 from gradscope.target.description import Target
 from gradscope.target.ending import Ending, Shown, StopProgram, was_stopped
 from gradscope.target.launch import Launch, Refused, launch
@@ -152,13 +152,14 @@ class Program:
             if on_torch is not None:
                 on_torch()
 
-        watch = ImportWatch("torch", torch_is_there)
+        watch, printing = ImportWatch("torch", torch_is_there), CleanPrinting()
         with seeded(self.seed):
             watch.start()
+            printing.start()
             try:
-                with clean_printing():
-                    exception, value = _outcome(self._ready.execute)
+                exception, value = _outcome(self._ready.execute)
             finally:
+                printing.stop()
                 watch.stop()
         if watch.failure is not None:
             raise watch.failure

@@ -16,7 +16,7 @@ from tests.fuzz.compare import Difference
 from tests.fuzz.pieces import vocabulary
 from tests.fuzz.repair import repaired
 from tests.fuzz.shrink import smallest
-from tests.fuzz.trial import SPAWNED, Place, Tried, chosen, tried
+from tests.fuzz.trial import ASKING, SPAWNED, Place, Tried, chosen, tried
 from tests.fuzz.writer import Draft, write
 
 VARIANTS = 2
@@ -92,7 +92,9 @@ class Campaign:
         commands = chosen(usable.text, seed, self.variants, self.commands)
         result = tried(usable.text, place, commands)
         if not (result.unusable or zlib.crc32(seed.encode()) % SPAWNED_EVERY):
-            one = tried(usable.text, place, [commands[len(seed) % len(commands)]], SPAWNED)
+            # A block that a process of its own records would have to stand in the program.
+            begun = [one for one in commands if one[-2:] != ASKING[0]]
+            one = tried(usable.text, place, [begun[len(seed) % len(begun)]], SPAWNED)
             result.found += one.found
             result.runs += one.runs
         self._count(usable, result)
@@ -131,7 +133,8 @@ def keep(failure: Failure, folder: Path = KEPT) -> Path:
     command = " ".join(failure.difference.command)
     words = textwrap.shorten(failure.difference.detail.splitlines()[-1], 60)
     mark = hashlib.sha256(failure.text.encode()).hexdigest()[:6]
-    path = folder / f"{failure.difference.command[0]}_{failure.difference.kind}_{mark}.py"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{failure.difference.command[0].strip('-')}_{failure.difference.kind}_{mark}.py"
     path.write_text(
         f"# gradscope {command}: {failure.difference.kind}: {words!r} (seed {failure.seed})\n"
         f"{failure.text}",

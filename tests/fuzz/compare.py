@@ -12,6 +12,9 @@ from pathlib import Path
 import gradscope
 from tests.fuzz.process import Done
 
+STRICT = ("-W", "error")
+"""Begins a command that is run where python makes errors of warnings."""
+
 AT_EXIT = "== at exit =="
 OURS = "gradscope: "
 OWN_FILES = f"{Path(gradscope.__file__).parent}{os.sep}"
@@ -71,9 +74,18 @@ class Difference:
     @property
     def signature(self) -> tuple[str, str, str]:
         """Equal for two programs that very likely show the same fault."""
-        command = self.command[0] if self.kind == "report" else "any"
+        command = _name(self.command) if self.kind == "report" else "any"
         last = _VARIABLE.sub(r"\1variable \2", self.detail.splitlines()[-1])
         return command, self.kind, _VARYING.sub("#", last)[:100]
+
+
+def is_strict(command: Sequence[str]) -> bool:
+    """Whether a command is run where python makes errors of warnings."""
+    return tuple(command[: len(STRICT)]) == STRICT
+
+
+def _name(command: Sequence[str]) -> str:
+    return command[len(STRICT) if is_strict(command) else 0]
 
 
 def difference(
@@ -129,7 +141,7 @@ def _own_error(expected: str, found: str) -> str:
 
 
 def _stdout(command: Sequence[str], plain: str, seen: str, told: str) -> str:
-    if command[0] != "doctor":
+    if _name(command) != "doctor":
         return _first_difference(plain, seen)
     # What the doctor tells stands in one place, somewhere between the program and its exit.
     if told and told in seen:
@@ -151,7 +163,7 @@ def _status(command: Sequence[str], plain: Done, seen: Done) -> str:
     if plain.status:
         allowed = {plain.status}
     else:
-        allowed = {0, 1} if command[0] in ("check", "doctor") else {0}
+        allowed = {0, 1} if _name(command) in ("check", "doctor") else {0}
         if OURS in seen.err:
             allowed.add(2)
     return "" if seen.status in allowed else f"{plain.status} became {seen.status}"

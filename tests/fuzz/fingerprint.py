@@ -7,7 +7,13 @@ nobody watches any longer.  Imports nothing of gradscope.
 from __future__ import annotations
 
 import atexit
+import builtins
+import decimal
+import faulthandler
 import gc
+import locale
+import logging
+import os
 import random
 import signal
 import sys
@@ -17,10 +23,13 @@ import warnings
 import weakref
 import zlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+
+from tests.fuzz import asking
 
 DEEPEST = 3
 LONGEST = 40
@@ -78,17 +87,56 @@ def _around() -> Iterator[str]:
     for name, table in vars(nn.modules.module).items():
         if name.startswith("_global_") and isinstance(table, dict):
             yield f"{name} {len(table)}"
-    yield f"hook {sys.excepthook is sys.__excepthook__} {warnings.showwarning.__module__}"
+    yield from _interpreter()
+    yield from _switches()
+    for number in sorted(signal.valid_signals()):
+        handler = signal.getsignal(number)
+        if handler not in (signal.SIG_DFL, signal.SIG_IGN):
+            yield f"on {number} {getattr(handler, '__name__', handler)}"
+
+
+def _interpreter() -> Iterator[str]:
+    """What of python a program may replace."""
+    for name in ("excepthook", "displayhook", "unraisablehook", "breakpointhook"):
+        yield f"{name} {getattr(sys, name, None) is getattr(sys, f'__{name}__')}"
+    yield f"thread hook {threading.excepthook is threading.__excepthook__}"
+    yield f"shows warnings by {warnings.showwarning.__module__}"
     yield f"streams {sys.stdout is sys.__stdout__} {sys.stderr is sys.__stderr__}"
     # A package that is imported late, by whoever, may bring a filter for warnings of its own.
-    filters = [one for one in warnings.filters if one[2].__module__ == "builtins"]
-    yield f"importers {len(sys.meta_path)} filters {len(filters)}"
+    filters = [one[:1] + one[2:] for one in warnings.filters if one[2].__module__ == "builtins"]
+    yield f"filters {filters}"
+    yield f"importers {[_kind(one) for one in (*sys.meta_path, *sys.path_hooks)]}"
+    yield f"path {sys.path} {sys.argv} {Path.cwd()}"
+    yield f"builtins {_checksum(repr(sorted(vars(builtins))).encode())} {_kind(builtins.__import__)}"
     yield f"tracing {sys.gettrace()} {sys.getprofile()} {gc.isenabled()} {gc.get_threshold()}"
+    yield f"collector {len(gc.callbacks)} {gc.get_debug()}"
     alive = [one for one in threading.enumerate() if not one.daemon]
     yield f"python threads {len(alive)}"
-    for number in (signal.SIGINT, signal.SIGTERM):
-        handler = signal.getsignal(number)
-        yield f"on {number.name} {getattr(handler, '__name__', handler)}"
+
+
+def _switches() -> Iterator[str]:
+    """The settings that hold for the whole process."""
+    # Some packages note where they are installed, or that they were imported, for their children.
+    ours = {asking.VARIABLE, "KINETO_LOG_LEVEL", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"}
+    variables = sorted(item for item in os.environ.items() if item[0] not in ours)
+    yield f"environment {_checksum(repr(variables).encode())}"
+    yield f"locale {locale.setlocale(locale.LC_ALL)}"
+    yield f"decimals {decimal.getcontext()}"
+    yield f"switches {sys.getswitchinterval()} {sys.get_int_max_str_digits()}"
+    yield f"bytecode {sys.dont_write_bytecode} {sys.get_coroutine_origin_tracking_depth()}"
+    yield f"generators {sys.get_asyncgen_hooks()} {faulthandler.is_enabled()}"
+    mask = os.umask(0o77)
+    os.umask(mask)
+    yield f"umask {mask:o}"
+    yield f"logging {logging.root.level} {logging.root.handlers} {logging.getLoggerClass()}"
+    yield f"printing {vars(torch._tensor_str.PRINT_OPTS)}"
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        yield f"numpy {numpy.geterr()} {numpy.get_printoptions()}"
+
+
+def _kind(value: Any) -> str:
+    return getattr(value, "__qualname__", type(value).__qualname__)
 
 
 def _checksum(data: bytes) -> str:

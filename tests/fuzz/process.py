@@ -90,19 +90,20 @@ def forked(
     return Done(os.waitstatus_to_exitcode(raw), texts[0], texts[1], seconds, timed_out)
 
 
-def spawned(words: Sequence[str], folder: Path, limit: float) -> Done:
+def spawned(words: Sequence[str], folder: Path, limit: float, **variables: str) -> Done:
     """Run python with these words in a process of its own, which imports everything anew.
 
     Args:
         words: what follows ``python``.
         folder: its current directory.
         limit: seconds after which it is killed.
+        variables: of its environment, besides those of this process.
     """
     start = time.monotonic()
     with subprocess.Popen(
         [sys.executable, *words],
         cwd=folder,
-        env=environment(),
+        env={**environment(), **variables},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

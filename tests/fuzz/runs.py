@@ -14,6 +14,7 @@ import pkgutil
 import shutil
 import sys
 import tempfile
+import warnings
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ import torch
 
 import gradscope
 from gradscope.recording import compiler
-from tests.fuzz import fingerprint, independent  # noqa: F401
+from tests.fuzz import asking, fingerprint, independent  # noqa: F401
 
 OFTEN_USED = (
     *("asyncio", "concurrent.futures", "copy", "inspect", "logging", "numpy.random", "pickle"),
@@ -65,17 +66,34 @@ def warm_up() -> None:
     gc.freeze()
 
 
-def plain(path: Path, *arguments: str) -> Callable[[], None]:
-    """As ``python PATH ARGUMENTS``."""
-    return lambda: _execute(path, *arguments)
+def plain(path: Path, *arguments: str, strict: bool = False) -> Callable[[], None]:
+    """As ``python PATH ARGUMENTS``; ``strict``: with ``-W error``."""
+    return lambda: _execute(path, *arguments, strict=strict)
 
 
-def watched(path: Path, arguments: list[str], report: str = REPORT) -> Callable[[], None]:
-    """As ``gradscope ARGUMENTS PATH``, which writes its report into the current directory."""
+def asked(path: Path, question: str, strict: bool = False) -> Callable[[], None]:
+    """As ``python PATH``, where the program asks gradscope itself: one of
+    :data:`tests.fuzz.asking.QUESTIONS`."""
+
+    def run() -> None:
+        asking.question = question
+        with asking.watched():
+            _execute(path, strict=strict)
+
+    return run
+
+
+def watched(
+    path: Path, arguments: list[str], report: str = REPORT, strict: bool = False
+) -> Callable[[], None]:
+    """As ``gradscope ARGUMENTS PATH``, which writes its report into the current directory;
+    ``strict``: under ``python -W error``."""
 
     def run() -> None:
         from gradscope.cli.entry import entry
 
+        if strict:
+            warnings.simplefilter("error")
         sys.argv[:] = ["gradscope", *arguments, *["-o", report][: 2 * bool(report)], str(path)]
         entry()
 
@@ -102,8 +120,10 @@ def compiled(path: Path) -> CodeType:
     return compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
 
 
-def _execute(path: Path, *arguments: str) -> None:
+def _execute(path: Path, *arguments: str, strict: bool = False) -> None:
     code = compiled(path)
+    if strict:
+        warnings.simplefilter("error")
     main = ModuleType("__main__")
     main.__file__ = str(path)
     sys.argv[:] = [str(path), *arguments]

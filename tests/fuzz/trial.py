@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.fuzz import reported, runs
-from tests.fuzz.compare import AT_EXIT, OURS, Difference, difference, is_expected
+from tests.fuzz import asking, reported, runs
+from tests.fuzz.compare import AT_EXIT, OURS, STRICT, Difference, difference, is_expected, is_strict
 from tests.fuzz.process import Done, forked, spawned
 
 PLAIN_LIMIT, LIMIT = 20.0, 60.0
@@ -28,6 +28,10 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     DOCTOR,
 )
 """What every program is run under."""
+
+API = "api"
+ASKING = tuple((API, question) for question in asking.QUESTIONS)
+"""No commands: the program asks gradscope itself."""
 
 VARIANTS: tuple[tuple[str, ...], ...] = (
     ("backward", "--values", "--saved", "--histograms"),
@@ -97,6 +101,14 @@ class Place:
         return self.run
 
 
+@dataclass(frozen=True)
+class Reference:
+    """A run under python, and its backward calls as independent hooks see them."""
+
+    plain: Done
+    calls: list[reported.Call]
+
+
 OWN_PASS = {"--gradient", "--root", "--create-graph"}
 _CALLS_BACKWARD = re.compile(r"backward\(|autograd\.grad\(")
 _CALLED_AGAIN = re.compile(r"register_|hooks\(|checkpoint\(")
@@ -104,22 +116,43 @@ _CALLED_AGAIN = re.compile(r"register_|hooks\(|checkpoint\(")
 
 @dataclass(frozen=True)
 class Ways:
-    """How a program is run under python, and under a command."""
+    """How a program is run under python, under a command, and with questions of its own; the last
+    argument of each is whether python makes errors of warnings."""
 
-    plain: Callable[[Place], Done]
-    watched: Callable[[Place, list[str]], Done]
+    plain: Callable[[Place, bool], Done]
+    watched: Callable[[Place, list[str], bool], Done]
+    asked: Callable[[Place, str, bool], Done]
 
 
 FORKED = Ways(
-    lambda place: forked(runs.plain(place.program), place.fresh(), PLAIN_LIMIT),
-    lambda place, words: forked(runs.watched(place.program, words), place.run, LIMIT),
+    lambda place, strict: forked(
+        runs.plain(place.program, strict=strict), place.fresh(), PLAIN_LIMIT
+    ),
+    lambda place, words, strict: forked(
+        runs.watched(place.program, words, strict=strict), place.run, LIMIT
+    ),
+    lambda place, question, strict: forked(
+        runs.asked(place.program, question, strict), place.run, LIMIT
+    ),
 )
 """Fast: everything is imported already."""
 
+
+def _flags(strict: bool) -> list[str]:
+    return [*STRICT] if strict else []
+
+
 SPAWNED = Ways(
-    lambda place: spawned([str(place.program)], place.fresh(), PLAIN_LIMIT),
-    lambda place, words: spawned(
-        ["-m", "gradscope", *words, "-o", runs.REPORT, str(place.program)], place.run, LIMIT
+    lambda place, strict: spawned(
+        [*_flags(strict), str(place.program)], place.fresh(), PLAIN_LIMIT
+    ),
+    lambda place, words, strict: spawned(
+        [*_flags(strict), "-m", "gradscope", *words, "-o", runs.REPORT, str(place.program)],
+        place.run,
+        LIMIT,
+    ),
+    lambda place, question, strict: spawned(
+        [*_flags(strict), str(place.program)], place.run, LIMIT, **{asking.VARIABLE: question}
     ),
 )
 """As a user does it: in processes of their own."""
@@ -138,7 +171,12 @@ def chosen(text: str, seed: str, count: int, most: int | None = None) -> list[tu
     for variant in chance.sample(variants, count):
         names = {"VARIABLE": chance.choice(variables[-12:]), "LEAF": chance.choice(leaves)}
         filled.append(tuple(names.get(word, word) for word in variant))
-    commands = [*(one for one in COMMANDS if not _runs_hooks_again(one, text)), *filled]
+    every = (one for one in (*COMMANDS, *ASKING) if not _runs_hooks_again(one, text))
+    commands = [*every, *filled]
+    strict = chance.choice(commands)
+    # Torch's compiler warns of its own affairs, and then does not compile.
+    if "compile" not in text:
+        commands.append((*STRICT, *strict))
     return commands if most is None else chance.sample(commands, min(most, len(commands)))
 
 
@@ -146,6 +184,7 @@ def _runs_hooks_again(command: tuple[str, ...], text: str) -> bool:
     """Whether a command makes a pass of gradscope's own through hooks of the program, which calls
     them once more: that is promised otherwise nowhere."""
     alone = command[0] in ("backward", "explain", "check") and not _CALLS_BACKWARD.search(text)
+    alone |= command == (API, "look") and "look(" in text
     return bool(_CALLED_AGAIN.search(text)) and (alone or bool(OWN_PASS & set(command)))
 
 
@@ -160,16 +199,22 @@ def tried(
     known to do the same each time twice under python."""
     ways = ways or FORKED
     place.text = text
-    plain = ways.plain(place)
+    plain = ways.plain(place, False)
     result = Tried(_unusable(plain), runs=2)
     if result.unusable:
         return result
-    if not is_known and difference(("plain",), plain, ways.plain(place)):
+    if not is_known and difference(("plain",), plain, ways.plain(place, False)):
         result.unusable = "not the same twice"
         return result
-    calls = _reference(place, plain)
+    reference = Reference(plain, _reference(place, plain))
     for command in commands:
-        found = _compared(place, command, plain, (ways, calls, result))
+        compared = reference
+        if is_strict(command):
+            compared = Reference(ways.plain(place, True), [])
+            result.runs += 1
+            if _unusable(compared.plain):
+                continue
+        found = _compared(place, command, compared, ways, result)
         if found is not None:
             result.found.append(found)
     return result
@@ -194,28 +239,28 @@ def _reference(place: Place, plain: Done) -> list[reported.Call]:
 
 
 def _compared(
-    place: Place,
-    command: tuple[str, ...],
-    plain: Done,
-    how: tuple[Ways, list[reported.Call], Tried],
+    place: Place, command: tuple[str, ...], reference: Reference, ways: Ways, result: Tried
 ) -> Difference | None:
     """What differs in a run under one command."""
-    ways, calls, result = how
     folder = place.fresh()
     result.runs += 1
-    goes_on = () if command[0] == "doctor" else ("--run-on",)
-    seen = ways.watched(place, [*command, *goes_on, "-q"])
+    strict, plain = is_strict(command), reference.plain
+    words = command[len(STRICT) :] if strict else command
+    if words[0] == API:
+        return difference(command, plain, ways.asked(place, words[1], strict))
+    goes_on = () if words[0] == "doctor" else ("--run-on",)
+    seen = ways.watched(place, [*words, *goes_on, "-q"], strict)
     ours = [line for line in seen.err.splitlines() if line.startswith(OURS)]
     result.said += ours[:1]
     path = folder / runs.REPORT
-    told = reported.told(path) if command[0] == "doctor" and path.exists() else ""
+    told = reported.told(path) if words[0] == "doctor" and path.exists() else ""
     seen_difference = difference(command, plain, seen, told)
     if seen_difference is not None:
         return seen_difference
     if ours and not is_expected(ours[0]):
         return Difference(command, "message", ours[0])
     if path.exists():
-        for mistake in reported.mistakes(path, command, calls):
+        for mistake in reported.mistakes(path, words, reference.calls):
             return Difference(command, "report", mistake)
     elif not ours and not plain.status and AT_EXIT in plain.out:
         return Difference(command, "report", "no report, and no word why")

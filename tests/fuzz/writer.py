@@ -43,6 +43,7 @@ UNARY = (
 
 IMPORTS = {
     r"\bnn\.": "from torch import nn",
+    r"\blook\(": "from tests.fuzz.asking import look",
     r"\btree_map\(": "from torch.utils._pytree import tree_map",
     r"\bcheckpoint\(": "from torch.utils.checkpoint import checkpoint",
     r"\bcheckpoint_sequential\(": "from torch.utils.checkpoint import checkpoint_sequential",
