@@ -2202,6 +2202,21 @@ def test_units_that_no_sample_activates() -> None:
     assert told(observed(report, activities=(Activity(0, dead=0.5),))) == []
 
 
+@pytest.mark.parametrize(
+    ("file", "findings"),
+    [("/env/lib/python3.11/site-packages/zoo/model.py", 1), ("demo.py", 3)],
+)
+def test_one_line_of_a_library_is_one_cause(file: str, findings: int) -> None:
+    report = plain()
+    graph = report.graph
+    graph = msgspec.structs.replace(graph, origins=(*graph.origins, Origin(file, 1, "Parameter()")))
+    report = msgspec.structs.replace(report, graph=graph)
+    parts = tuple(learner(f"{name}.w", made=len(graph.origins) - 1) for name in "abc")
+    found = diagnose(observed(report, learners=(REACHED, *parts), steps=STEPS))
+    assert [one.rule for one in found] == ["GS301"] * findings
+    assert (found[0].evidence[-1] == "2 more there: b.w, c.w") == (findings == 1)
+
+
 def test_activations_at_their_flat_ends() -> None:
     program = Program()
     first, last = (program.leaf(name, data=(1.0,), shape=(16, 8)) for name in ("first", "last"))

@@ -397,7 +397,7 @@ SAID = [
     (
         "the gradient that is fed in",
         "explain",
-        "the memory of a gradient on the way has been",
+        "a gradient on the way cannot be read: its memory is not there",
     ),
     ("the gradient that is fed in", "check", "the gradient that is fed in has been given back"),
     ("a tensor on ctx", "explain", "the memory of what Scale saved has been given back"),

@@ -423,8 +423,8 @@ import torch
 print("after")
 del sys.meta_path[AT]
 """
-"""A program with a hook of its own on the import of torch; without a watch it does the same, but for
-the line "on torch"."""
+"""A program with a hook of its own on the import of torch; without a watch it does the same, but
+for the line "on torch"."""
 
 
 def hook(made: str, at: int, everything: bool = False) -> str:
@@ -454,7 +454,10 @@ TORCH_SCRIPTS = {
         "import importlib.util\nprint(importlib.util.find_spec('torch').name)",
         ["torch"],
     ),
-    "a hook on its loader, first": (hook("hooked", 0), ["torch yes", "on torch", "hooked", "after"]),
+    "a hook on its loader, first": (
+        hook("hooked", 0),
+        ["torch yes", "on torch", "hooked", "after"],
+    ),
     "a hook on its loader, last": (hook("hooked", 1), ["torch yes", "on torch", "hooked", "after"]),
     "a loader around each": (
         hook("wrapped", 0, True),

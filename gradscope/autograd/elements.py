@@ -29,18 +29,29 @@ _C: Any = torch._C
 _use_count: Callable[[int], int] | None = getattr(_C, "_storage_Use_Count", None)
 
 
-def readable(tensor: torch.Tensor) -> bool:
-    """Whether the elements can be read by calls on the tensor itself: dense, in memory that is
-    there, not wrapped by a transform, and not computed by a class or mode of the program."""
+def why_unreadable(tensor: torch.Tensor) -> str:
+    """Why the elements cannot be read by calls on the tensor itself, in words; "" where they can.
+
+    Everything that reads a tensor of the program asks here, or by one of the shorter ways below:
+    dense, computed by torch and not by a class or mode of the program, and in memory that is there.
+    """
     # Reading makes calls: a mode of the program would hear them, one of fake tensors refuses them.
-    if torch._C._len_torch_dispatch_stack() or is_functorch_wrapped(tensor):
-        return False
-    # Torch neither adds up nor shows the integers of those.
-    if tensor.is_quantized:
-        return False
-    if type(tensor) in _ORDINARY and _is_dense(tensor):
-        return has_memory(tensor)
-    return is_plain(tensor) and has_data(tensor)
+    if torch._C._len_torch_dispatch_stack():
+        return "a dispatch mode of the program is active"
+    if is_functorch_wrapped(tensor):
+        return "a transform of torch.func has wrapped it"
+    if tensor.is_quantized:  # torch neither adds up nor shows the integers of those
+        return "it is quantized"
+    if not is_plain(tensor):
+        return f"it is a {type(tensor).__name__} of layout {str(tensor.layout)[6:]}"
+    if tensor.is_meta:
+        return "it is on the meta device"
+    return "" if has_data(tensor) else "its memory is not there"
+
+
+def readable(tensor: torch.Tensor) -> bool:
+    """Whether the elements can be read: see :func:`why_unreadable`."""
+    return not why_unreadable(tensor)
 
 
 def is_small(tensor: torch.Tensor, most: int) -> bool:
@@ -50,7 +61,8 @@ def is_small(tensor: torch.Tensor, most: int) -> bool:
 
 
 def is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is dense and computed by torch itself, not by a class of the program."""
+    """Whether a tensor is dense and computed by torch itself, not by a class of the program;
+    whether it has data or not."""
     return _has_no_code(tensor) and _is_dense(tensor)
 
 
@@ -62,8 +74,13 @@ def _has_no_code(tensor: torch.Tensor) -> bool:
     return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
+def is_usual(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is dense and of no class but torch's own, whether it has data or not."""
+    return type(tensor) is torch.Tensor and tensor.layout is torch.strided and not tensor.is_nested
+
+
 def is_ordinary(tensor: torch.Tensor) -> bool:
-    """Whether a gradient is what nearly all are: dense, with data, of no class but torch's own."""
+    """Whether a gradient is what nearly all are: :func:`is_usual`, and with data."""
     # Asked of every result and every gradient: what is asked of nearly all is written out.
     if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor.is_nested:
         return False
@@ -72,18 +89,13 @@ def is_ordinary(tensor: torch.Tensor) -> bool:
             return _use_count(storage_number(tensor)) == 1 or _fits(tensor)
     except RuntimeError:  # no memory at all
         return False
-    return arrives_with_memory(tensor)
-
-
-def is_usual(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is dense and of no class but torch's own, whether it has data or not."""
-    return type(tensor) is torch.Tensor and tensor.layout is torch.strided and not tensor.is_nested
+    return has_memory(tensor)
 
 
 def has_data(still: torch.Tensor) -> bool:
     """Whether there are elements behind the metadata of a tensor, of whatever layout or class; of a
     distributed one the local part counts."""
-    if still.device.type == "meta" or type(still).__name__ == "FakeTensor":
+    if type(still).__name__ == "FakeTensor":
         return False
     return all(map(has_memory, dense_parts(still)[0]))
 
@@ -112,16 +124,19 @@ def _is_torchs_own(tensor: torch.Tensor) -> bool:
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
-    """Whether all elements of a dense tensor lie in memory that is there."""
+    """Whether all elements of a dense tensor lie in memory that is there.
+
+    Makes no python object for its storage: once there is one, torch counts it as one more holder
+    for ever, and adds the next gradient that is on its way to a copy instead of in place.
+    """
     try:
         if not address_of(tensor):
-            # Meta tensors, wrappers and the zeros of autograd have a storage of the right size,
-            # and nothing in it.
-            return not (tensor.numel() or tensor._is_zerotensor())
-        # What asks a storage for its size is slow.
-        return is_sole(tensor) or not _is_short(tensor)
+            # Wrappers and the zeros of autograd have a storage of the right size, and nothing in
+            # it; an empty tensor needs none, but torch reads none without data either.
+            return not (tensor.is_meta or tensor.numel() or tensor._is_zerotensor())
     except RuntimeError:  # no storage at all: a shell of some kind
         return False
+    return is_sole(tensor) or _fits(tensor)
 
 
 def _is_short(tensor: torch.Tensor) -> bool:
@@ -129,21 +144,6 @@ def _is_short(tensor: torch.Tensor) -> bool:
     if tensor.nbytes <= there and tensor.is_contiguous() and not tensor.storage_offset():
         return False  # elements side by side need no more than this; others are counted
     return bool(tensor.numel()) and extent(tensor) > there
-
-
-def arrives_with_memory(gradient: torch.Tensor) -> bool:
-    """As :func:`has_memory`, of a dense gradient on its way through a backward pass, or of a result
-    that has just been computed.
-
-    Makes no python object for its storage: once there is one, torch counts it as one more holder
-    for ever, and adds the next gradient to a copy instead of in place.
-    """
-    try:
-        if not address_of(gradient):
-            return not (gradient.numel() or gradient._is_zerotensor())
-    except RuntimeError:
-        return False
-    return is_sole(gradient) or _fits(gradient)
 
 
 def is_sole(tensor: torch.Tensor) -> bool:

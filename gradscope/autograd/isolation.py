@@ -115,8 +115,12 @@ def fault_of(error: Exception) -> Fault:
     return Fault.of(error)
 
 
+_records_history: Callable[[bool], None] = torch._C._set_grad_enabled
+
+
 class Aside:
-    """Around what we do in the middle of the program: nobody sees it, and nothing of it is raised.
+    """Around what we do in the middle of the program: nobody sees it, it records no history, and
+    nothing of it is raised.
 
     Args:
         note_fault: told of what would have been.
@@ -128,8 +132,11 @@ class Aside:
     def __enter__(self) -> None:
         self._off = functions_off()
         self._off.__enter__()
+        self._did_record = torch.is_grad_enabled()
+        _records_history(False)
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        _records_history(self._did_record)
         self._off.__exit__(None, None, None)
         # Ctrl-C, and the exception with which we end a program, are no faults and go on their way.
         if not isinstance(error, Exception):
@@ -215,19 +222,19 @@ def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
 
 @contextmanager
 def unseen() -> Iterator[None]:
-    """Torch calls in the block reach no mode or tensor class of the program, are made in no
-    inference mode, and leave its random state alone.  Code of the program that is to run as it
-    would by itself, as its hooks do, needs :func:`functions_on` inside."""
+    """Torch calls in the block reach no mode or tensor class of the program, record no history, and
+    leave its random state alone.  Code of the program that is to run as it would by itself, as its
+    hooks do, needs :func:`functions_on` inside; what is to have a history, ``enable_grad``."""
     states = _random_states()
     # Taken off besides being switched off: `functions_on` inside would wake them again.
     modes = mode_stack()
     _pop(len(modes))
     try:
-        # The program may call backward in inference mode, where tensors have no version and no
-        # history; or under `no_grad`, which this ends as well.
-        is_usual = torch.is_grad_enabled() and not torch.is_inference_mode_enabled()
-        recorded = nullcontext() if is_usual else torch.inference_mode(False)
-        with recorded, functions_off(), CompilerOff():
+        # The program may call backward in inference mode, where tensors have no version.
+        is_odd = torch.is_inference_mode_enabled()
+        versioned = torch.inference_mode(False) if is_odd else nullcontext()
+        # Torch warns of a number that is taken out of a tensor with history.
+        with versioned, torch.no_grad(), functions_off(), CompilerOff():
             yield
     finally:
         _push(modes)

@@ -21,7 +21,7 @@ from gradscope.cli.output import Output
 from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
 from gradscope.cli.running import given_options, prepared, remembered_target
-from gradscope.errors import CaptureError, GradscopeError, NoGraph, OutputError
+from gradscope.errors import CaptureError, GradscopeError, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
 from gradscope.model import storage

@@ -89,7 +89,8 @@ class SingleCall:
         if not self.slots:
             raise Unrepeatable("none of its operands carries a gradient")
         self._prepare()
-        self.first = self._outputs()
+        with torch.enable_grad():
+            self.first = self._outputs()
         self.draws = has_drawn(call)
         if not self.first:
             raise Unrepeatable("none of its results has double precision")

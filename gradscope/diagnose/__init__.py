@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
+
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose.across import together
 from gradscope.diagnose.ignored import IgnoredByComment
 from gradscope.diagnose.rules import RULES, Rule, find_rule
+from gradscope.filesystem import is_installed
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
+from gradscope.words import listed
 
 __all__ = [
     "OF_ONE_CALL",
@@ -53,6 +57,7 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
         if rule.code not in ignore
         and not any(cause.covers(own, rule.code, draft) for cause, own in causes)
     ]
+    found = _counted(found)
     if report.ranks is not None:
         found = [one for one in together(found, report.ranks) if one.rule not in ignore]
     return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
@@ -101,6 +106,28 @@ def is_graver(report: Report, kept: Report) -> bool:
         all(RULES[finding.rule].subsumes.get(code) == "step before" for code in errors)
         for finding in known
     )
+
+
+def _counted(found: list[Finding]) -> list[Finding]:
+    """Findings of one rule at one line of an installed package as one: the program's modules run it
+    in turn, and have the fault from it."""
+    causes: dict[object, list[Finding]] = {}
+    for one in found:
+        at = one.location
+        shared = at is not None and is_installed(at.file)
+        cause = (one.rule, one.severity, at.file, at.line) if shared and at else id(one)
+        causes.setdefault(cause, []).append(one)
+    return [
+        first
+        if not others
+        else msgspec.structs.replace(first, evidence=(*first.evidence, _of_others(others)))
+        for first, *others in causes.values()
+    ]
+
+
+def _of_others(others: list[Finding]) -> str:
+    subjects = list(dict.fromkeys(one.subject for one in others if one.subject))
+    return f"{len(others)} more there{f': {listed(subjects)}' if subjects else ''}"
 
 
 def _signed(rule: Rule, draft: FindingDraft, step: int) -> Finding:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._left_out import Evidence, evidence, line_of
-from gradscope.diagnose._parameters import one_cause, same_line
+from gradscope.diagnose._parameters import grouped, one_cause, same_line
 from gradscope.model.observations import TrackedParameter
 from gradscope.words import count, listed
 
@@ -21,26 +21,33 @@ def frozen_parameter(facts: Facts) -> Iterable[FindingDraft]:
         for item in facts.seen.learners
         if item.in_optimizer and not item.requires_grad and not item.reached
     ]
-    for paths, learners in one_cause(facts, frozen):
-        path = listed(paths, 3)
-        zero = [one.name for one in learners if one.zero and one.used is not None]
-        yield facts.finding(
-            "warning" if zero else "information",
-            f"{path} is frozen (requires_grad=False), and an optimizer holds it.",
-            location=facts.location(learners[0].made),
-            subject=path,
-            evidence=(
-                _names(learners),
-                *([f"forward multiplies by zeros: {listed(zero)}"] if zero else []),
-            ),
-            why="Frozen before any step, a factor of zeros stays as it was made, and what it is "
-            "multiplied with, the other factor of an adapter, has no effect."
-            if zero
-            else "It gets no gradient, so the optimizer skips it and it keeps its values.",
-            remedy="Freeze the network first, and put the adapters into it after that."
-            if zero
-            else "Nothing, if it is meant to stay as it is; else set requires_grad back to True.",
-        )
+    zeros = [one for one in frozen if one.zero and one.used is not None]
+    # Whoever freezes a network may put adapters into all parts of it: one cause.
+    others = [one for one in frozen if one not in zeros]
+    for learners, is_zero in ((zeros, True), (others, False)):
+        paths = [path for path, _ in grouped(facts, learners)]
+        if learners:
+            yield _frozen(facts, listed(paths, 3), learners, is_zero)
+
+
+def _frozen(
+    facts: Facts, path: str, learners: list[TrackedParameter], is_zero: bool
+) -> FindingDraft:
+    names = _names(learners)
+    return facts.finding(
+        "warning" if is_zero else "information",
+        f"An optimizer holds what is frozen (requires_grad=False): {path}.",
+        location=facts.location(learners[0].made),
+        subject=path,
+        evidence=(names, "forward multiplies by their zeros") if is_zero else names,
+        why="Frozen before any step, a factor of zeros stays as it was made, and what it is "
+        "multiplied with, the other factor of an adapter, has no effect."
+        if is_zero
+        else "It gets no gradient, so the optimizer skips it and it keeps its values.",
+        remedy="Freeze the network first, and put the adapters into it after that."
+        if is_zero
+        else "Nothing, if it is meant to stay as it is; else set requires_grad back to True.",
+    )
 
 
 def non_leaf_parameter(facts: Facts) -> Iterable[FindingDraft]:

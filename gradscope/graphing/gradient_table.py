@@ -21,7 +21,6 @@ from gradscope.autograd import histogram
 from gradscope.autograd.decimals import SMALL, all_plain
 from gradscope.autograd.elements import (
     are_the_same,
-    arrives_with_memory,
     has_data,
     has_memory,
     is_ordinary,
@@ -108,7 +107,7 @@ class _Known:
     """What was read of some elements; it holds as long as a tensor that shows them lives.
 
     The tensors are asked, not their storage, for which python would need an object
-    (:func:`arrives_with_memory`).
+    (:func:`has_memory`).
     """
 
     __slots__ = ("_first", "entry", "latest")
@@ -170,16 +169,12 @@ class GradientTable:
             return self.add_unseen(gradient)
 
     def add_held(self, tensor: torch.Tensor | None) -> int:
-        """As :meth:`add`, of a tensor that the program holds: it may have given its memory back."""
+        """As :meth:`add`, of a tensor that the program holds."""
         if tensor is None:
             return NONE
         with functions_off():
             # Detached, a parameter is a tensor like any other, and quick to read.
-            still = tensor.detach()
-            if is_ordinary(still) and not has_memory(still):
-                with self._lock:
-                    return self._append(unreadable(still))
-            return self.add_unseen(still)
+            return self.add_unseen(tensor.detach())
 
     def add_unseen(self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor] = ()) -> int:
         """As :meth:`add`, inside of :func:`functions_off`; ``arrived`` are gradients that may be
@@ -203,7 +198,7 @@ class GradientTable:
             for seen in arrived if self._keep < size < MANY else ():
                 if seen.shows(gradient):
                     return seen.entry
-            if not arrives_with_memory(gradient):
+            if not has_memory(gradient):
                 with self._lock:
                     return self._read(gradient, read)
         is_quick = self._keep < size < MANY and gradient.dtype in self._is_quick

@@ -667,4 +667,4 @@ class Observations(Struct, frozen=True):
     @property
     def calls(self) -> int:
         """How many backward calls were looked at."""
-        return max(self.watched, len(self.steps))
+        return max(self.watched, len(self.steps) - self.unseen)

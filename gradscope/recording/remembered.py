@@ -17,7 +17,7 @@ import msgspec
 import torch
 
 from gradscope.autograd.decimals import SMALL
-from gradscope.autograd.elements import arrives_with_memory, is_small
+from gradscope.autograd.elements import has_memory, is_small
 from gradscope.autograd.summary import flat_values
 from gradscope.autograd.tensors import TensorTable, address_of, is_learned_leaf
 from gradscope.recording.events import tensors_in
@@ -92,7 +92,7 @@ class RememberedValues:
                 # One may stand for the negative of what lies there.
                 and not small._is_view()
                 # A hook that packs what is saved may have given it back during the call.
-                and (not _packing_hooks(True) or arrives_with_memory(small))
+                and (not _packing_hooks(True) or has_memory(small))
             )
             address = address_of(small) if is_usual else 0
         except RuntimeError:  # a shell of some kind

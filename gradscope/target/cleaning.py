@@ -105,8 +105,8 @@ def without_shell(error: BaseException, shell: Any) -> BaseException:
 
 
 class CleanPrinting:
-    """Between :meth:`start` and :meth:`stop`, tracebacks that are printed do not show us; of several
-    at once the last to stop takes all away."""
+    """Between :meth:`start` and :meth:`stop`, tracebacks that are printed do not show us; of
+    several at once the last to stop takes all away."""
 
     _users = 0
     _originals: tuple[Any, Any]

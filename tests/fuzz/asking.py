@@ -21,6 +21,7 @@ is called where the program says :func:`look`."""
 question = os.environ.get(VARIABLE, "")
 """What this process is asked."""
 
+
 @contextmanager
 def watched() -> Iterator[None]:
     """The program runs in this block."""

@@ -134,7 +134,9 @@ def keep(failure: Failure, folder: Path = KEPT) -> Path:
     words = textwrap.shorten(failure.difference.detail.splitlines()[-1], 60)
     mark = hashlib.sha256(failure.text.encode()).hexdigest()[:6]
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{failure.difference.command[0].strip('-')}_{failure.difference.kind}_{mark}.py"
+    path = (
+        folder / f"{failure.difference.command[0].strip('-')}_{failure.difference.kind}_{mark}.py"
+    )
     path.write_text(
         f"# gradscope {command}: {failure.difference.kind}: {words!r} (seed {failure.seed})\n"
         f"{failure.text}",

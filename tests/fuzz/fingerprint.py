@@ -107,7 +107,8 @@ def _interpreter() -> Iterator[str]:
     yield f"filters {filters}"
     yield f"importers {[_kind(one) for one in (*sys.meta_path, *sys.path_hooks)]}"
     yield f"path {sys.path} {sys.argv} {Path.cwd()}"
-    yield f"builtins {_checksum(repr(sorted(vars(builtins))).encode())} {_kind(builtins.__import__)}"
+    names = _checksum(repr(sorted(vars(builtins))).encode())
+    yield f"builtins {names} {_kind(builtins.__import__)}"
     yield f"tracing {sys.gettrace()} {sys.getprofile()} {gc.isenabled()} {gc.get_threshold()}"
     yield f"collector {len(gc.callbacks)} {gc.get_debug()}"
     alive = [one for one in threading.enumerate() if not one.daemon]

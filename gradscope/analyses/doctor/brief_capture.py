@@ -269,7 +269,7 @@ class BriefCapture(WatchedCall):
 
 def _is_finite(gradient: torch.Tensor) -> bool:
     """Whether a gradient is known to be finite now, without waiting for a device."""
-    # Most are ordinary, and their storage is left alone: see `arrives_with_memory`.
+    # Most are ordinary, and their storage is left alone: see `has_memory`.
     counts = read_counts if is_ordinary(gradient) else count
     return gradient.is_cpu and counts(gradient) is None
 

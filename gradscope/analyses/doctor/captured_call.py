@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 import torch
@@ -134,6 +135,11 @@ class CapturedCall:
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""
         return self.leaf_numbers.get(tensor)
+
+    @cached_property
+    def parameters(self) -> dict[str, int]:
+        """The ids of the tensors that modules in sight hold now, by their names."""
+        return {name: id(tensor) for owner in self.owners for tensor, name in owner.tensors}
 
     def plain(self) -> Report:
         """The graph and what flowed through it."""

@@ -7,9 +7,13 @@ from __future__ import annotations
 import torch
 
 from gradscope.analyses.doctor.known_cuts import KnownCut
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import is_leaf_tensor, requires_grad
 from gradscope.model.observations import CutReason
 from gradscope.recording.torch_call import TorchCall
+
+LARGEST = 4_096
+"""Elements of a term that are looked at."""
 
 NUMBERS = frozenset(
     ["item", "tolist", "numpy", "float", "int", "bool", "complex", "index", "array"]
@@ -72,6 +76,11 @@ def is_taken_off(call: TorchCall, cut: KnownCut) -> bool:
         and isinstance(call.args[0], torch.Tensor)
         and requires_grad(call.args[0])
     )
+
+
+def is_nothing(tensor: torch.Tensor) -> bool:
+    """Whether all of a small tensor is 0; of one that would have to be waited for nobody knows."""
+    return tensor.is_cpu and is_small(tensor, LARGEST) and not bool(tensor.any())
 
 
 def is_continuous(tensor: torch.Tensor) -> bool:

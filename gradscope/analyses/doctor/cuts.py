@@ -29,6 +29,7 @@ from gradscope.analyses.doctor.cut_calls import (
     gives_values,
     if_same_line,
     is_continuous,
+    is_nothing,
     is_taken_off,
     reason_now,
 )
@@ -252,12 +253,19 @@ class Cuts:
         # One that the other operand is near to stands for what all of them are taken for.
         is_apart = is_sum and not any(_is_related(one, call) for one in calls)
         is_layer = call.function in ENTERING or (is_apart and "add" in call.function)
+        # What is 0 adds nothing to the loss either: the density of a point mass at its point.
+        added = {
+            id(known)
+            for tensor in (call.operands if is_sum else ())
+            if not is_nothing(tensor)
+            for known in self._calls_of(tensor)
+        }
         for known in calls:
             node = self._wait(call, known)
             if node is None:
                 continue
             is_added = is_small_sum or (is_apart and not known.cut.sets)
-            if is_added and not is_taken_off(call, known.cut):
+            if is_added and id(known) in added and not is_taken_off(call, known.cut):
                 known.added.add(node)
             if is_layer and not known.cut.sets and known.is_made_since(self._marked_at):
                 known.entered.add(node)

@@ -92,8 +92,16 @@ def _names(
     listener: DoctorListener, case: CapturedCall, leaves: Iterable[torch.Tensor]
 ) -> tuple[str, ...]:
     """What the program calls these leaves, each name once; those without one are left out."""
-    names = (case.names.of(leaf) or used_name(listener, leaf) for leaf in leaves)
+    names = (name_of(listener, case, leaf) for leaf in leaves)
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def name_of(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor) -> str:
+    """What the program calls a leaf, or ""; said to be another one, where a module in sight holds
+    something else under that name: as of a model that was loaded in the place of another."""
+    name = case.names.of(leaf) or used_name(listener, leaf)
+    is_it = case.parameters.get(name, id(leaf)) == id(leaf)
+    return name if is_it or not name else f"{name} (another one)"
 
 
 def used_name(listener: DoctorListener, leaf: torch.Tensor) -> str:

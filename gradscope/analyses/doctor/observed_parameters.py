@@ -11,7 +11,7 @@ from torch.nn.parameter import is_lazy
 from gradscope.analyses.doctor.captured_call import CapturedCall, Owner
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_cuts import (
-    used_name,
+    name_of,
 )
 from gradscope.autograd.elements import readable
 from gradscope.autograd.summary import metadata
@@ -66,7 +66,7 @@ def _seen_parameters(
     for tensor in [*others, *known.used_leaves()]:
         if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
             told.add(id(tensor))
-            named = case.names.of(tensor)
+            named = name_of(listener, case, tensor)
             yield _learner(listener, case, tensor, named, optimized, None), tensor
     for read in listener.reads.vain.values():
         living = read.tensor()
@@ -125,7 +125,7 @@ def _learner(
     numbers = tuple(case.held_by.get(id(tensor), ()))
     once = -1 if numbers else known.optimizers.members.held_once(tensor)
     return TrackedParameter(
-        name=name or used_name(listener, tensor) or known.class_name(tensor),
+        name=name or name_of(listener, case, tensor) or known.class_name(tensor),
         tensor=metadata(tensor),
         requires_grad=tensor.requires_grad,
         # A module that was made after the reported call is in no sight of that.

@@ -19,10 +19,9 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
-from gradscope.autograd.elements import MemoryLeftAlone, is_released, readable
+from gradscope.autograd.elements import MemoryLeftAlone, why_unreadable
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import is_leaf, op_name, outputs_of, torch_name
-from gradscope.autograd.summary import name_of
 from gradscope.autograd.walk import Walked
 from gradscope.escaping import message
 from gradscope.handlers import let_pass
@@ -243,12 +242,6 @@ def check_numbers(gradient: torch.Tensor) -> None:
     Raises:
         CannotCall: always then.
     """
-    if is_released(gradient):
-        raise CannotCall("the memory of a gradient on the way has been given back")
-    if not readable(gradient):
-        kind = "meta" if gradient.device.type == "meta" else name_of(gradient.layout)
-        if gradient.is_nested:
-            kind = "nested"
-        elif type(gradient) is not torch.Tensor:
-            kind = type(gradient).__name__
-        raise CannotCall(f"a gradient on the way is a tensor of another kind ({kind})")
+    why = why_unreadable(gradient)
+    if why:
+        raise CannotCall(f"a gradient on the way cannot be read: {why}")

@@ -207,12 +207,12 @@ class FrozenStatistics:
                     if trains:
                         self._note_train(module, place, records)
                     elif len(self._in_eval) < MAX_KNOWN:
-                        self._note_eval(module, place)
+                        self._note_eval(module, place, records)
             return original(module, *args, **kwargs)
 
         return switch
 
-    def _note_eval(self, module: nn.Module, place: int) -> None:
+    def _note_eval(self, module: nn.Module, place: int, records: bool) -> None:
         """The program puts a module in eval mode."""
         known = self._in_eval.get(id(module))
         # Python gives the id of what is gone to another: of what lives they are its own.
@@ -227,7 +227,7 @@ class FrozenStatistics:
         elif learning.isdisjoint(self._stepped) or not _depends_on_mode(module):
             learning = frozenset()
         calls, switched = self._recorder.modules.calls, self._switched()
-        switched -= not torch.is_grad_enabled()
+        switched -= not records
         self._in_eval[id(module)] = _InEval(
             weakref.ref(module), place, calls, switched, learning, steps
         )

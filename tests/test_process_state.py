@@ -1,0 +1,114 @@
+"""What python and its packages keep for the whole process is as before, whatever of gradscope is
+imported and used: the generators, hooks, filters, switches and the environment."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.process import ROOT, environment
+from tests.looking import Session
+
+USES = """
+import decimal, json, random, sys
+import numpy
+import torch
+from tests.fuzz.fingerprint import _around, _random_state
+
+random.seed(0)
+numpy.random.seed(0)
+decimal.getcontext().prec = 7
+
+def state():
+    return [*_around(), *_random_state({"numpy": numpy})]
+
+def compare(name, use):
+    before = state()
+    result = use()
+    left[name] = sorted(set(before) ^ set(state()))
+    return result
+
+def recorded():
+    with gradscope.record(doctor=True, check=True) as run:
+        y = (w * w).sum()
+        y.backward()
+        run.check((w * w).sum())
+    return run.report()
+
+net = torch.nn.Linear(2, 1)
+
+def watched():
+    optimizer = torch.optim.SGD(net.parameters())
+    with gradscope.watch(net, to="run.jsonl"):
+        net(torch.ones(1, 2)).sum().backward()
+        optimizer.step()
+
+left = {}
+import gradscope
+
+w = torch.ones(3, requires_grad=True)
+loss = (w * w.exp() / 3).sum()
+report = compare("trace", lambda: gradscope.trace(loss))
+compare("backward", lambda: gradscope.backward(loss, "randn", histograms=True))
+compare("explain", lambda: gradscope.explain(loss))
+compare("memory", lambda: gradscope.memory(loss))
+compare("doctor", lambda: gradscope.doctor(loss))
+compare("record", recorded)
+compare("watch", watched)
+compare("diff", lambda: gradscope.diff(report, report).show())
+compare("show", lambda: print(gradscope.explain(loss).show()))
+for suffix in ("html", "svg", "dot", "json", "csv", "txt"):
+    compare(suffix, lambda: report.save(f"saved.{suffix}"))
+compare("load", lambda: gradscope.load("saved.json"))
+json.dump(left, open("left.json", "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """What was another one after each use, in a process that has used nothing of ours before."""
+    folder: Path = tmp_path_factory.mktemp("uses")
+    done = subprocess.run(
+        [sys.executable, "-c", USES], cwd=folder, env=environment(), capture_output=True, text=True
+    )
+    assert not done.returncode, done.stderr
+    found: dict[str, list[str]] = json.loads((folder / "left.json").read_text())
+    return found
+
+
+def test_the_api_moves_nothing(left: dict[str, list[str]]) -> None:
+    assert len(left) == 16
+    assert {name: lines for name, lines in left.items() if lines} == {}
+
+
+PROGRAM = """
+import atexit, random, sys
+random.seed(0)
+import torch
+from tests.fuzz.fingerprint import tell, tell_at_exit
+tell_at_exit(globals())
+torch.manual_seed(0)
+w = torch.ones(3, requires_grad=True)
+for step in range(3):
+    (w * w.exp()).sum().backward()
+print(random.random())
+tell(globals())
+"""
+
+
+def test_the_commands_move_nothing(
+    fresh: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program has seeded the generator before it imports torch, and draws at its end."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    fresh.write(PROGRAM)
+    alone = subprocess.run(
+        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True
+    ).stdout.splitlines()
+    for command in (["backward", "--run-on", "--color", "always"], ["doctor"]):
+        seen = fresh.cli(*command, "program.py", "-q").out.splitlines()
+        assert [line for line in seen if line in alone] == alone, command
