@@ -2214,7 +2214,7 @@ def test_one_line_of_a_library_is_one_cause(file: str, findings: int) -> None:
     parts = tuple(learner(f"{name}.w", made=len(graph.origins) - 1) for name in "abc")
     found = diagnose(observed(report, learners=(REACHED, *parts), steps=STEPS))
     assert [one.rule for one in found] == ["GS301"] * findings
-    assert (found[0].evidence[-1] == "2 more there: b.w, c.w") == (findings == 1)
+    assert (found[0].evidence[-1] == "2 more there: b, c") == (findings == 1)
 
 
 def test_activations_at_their_flat_ends() -> None:
