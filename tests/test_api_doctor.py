@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import textwrap
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,7 @@ import gradscope
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.model import storage
 from gradscope.model.invariants import check
-from tests.looking import Session, expressions, new_gradient
+from tests.looking import Session, expressions, new_gradient, own_words
 from tests.reports import small, transformer
 
 
@@ -209,6 +210,36 @@ def test_a_backward_call_that_fails_raises_as_without_us_and_is_diagnosed() -> N
 
     assert frames(watched.value) == frames(alone.value)
     assert rules(run.report()) == ["GS403"]
+
+
+@contextlib.contextmanager
+def recorded(doctor: bool) -> Iterator[None]:
+    """A block of the program's around ours: contextlib keeps the traceback, and puts it back."""
+    with gradscope.record(doctor=doctor):
+        yield
+
+
+@pytest.mark.parametrize("doctor", [False, True])
+def test_tracebacks_are_pythons_inside_of_a_block_and_around_it(doctor: bool) -> None:
+    def fails() -> None:
+        nn.Linear(4, 2)(torch.ones(6, 3))
+
+    def printed() -> str:
+        try:
+            fails()
+        except RuntimeError:
+            return traceback.format_exc()
+        raise AssertionError
+
+    alone = printed()
+    with recorded(doctor):
+        inside = printed()
+    with pytest.raises(RuntimeError) as around, recorded(doctor):
+        fails()
+    told = "".join(traceback.format_exception(around.value))
+    assert own_words(alone) == own_words(inside) == own_words(told) == []
+    assert inside == alone
+    assert printed() == alone
 
 
 def test_a_block_that_leaves_nothing_says_so_in_the_words_of_python() -> None:
