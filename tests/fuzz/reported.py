@@ -44,8 +44,8 @@ def mistakes(path: Path, command: Sequence[str], calls: Sequence[Call]) -> Itera
     if {"--gradient", "--root", "--create-graph"} & set(command) or not calls:
         return
     if not report.passes or not report.passes[0].number:
-        # Of one that failed, or whose calls cannot be looked at, it may be of the last result.
-        others = ("ended with", "with is_grads_batched")
+        # Of one that failed, or has no call to be looked at, it may be of the last result.
+        others = ("ended with", "with is_grads_batched", "the result that it left")
         if not any(words in note for note in report.notes for words in others):
             yield from _graph_of_some(report, calls)
         return
