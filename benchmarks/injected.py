@@ -124,7 +124,7 @@ class Seen:
 
 
 @contextlib.contextmanager
-def _copied(program: Program, place: Place | None, kind: Kind | None) -> Iterator[_Copy]:
+def copied(program: Program, place: Place | None, kind: Kind | None) -> Iterator[Copy]:
     """The program in a folder of its own, with or without a fault."""
     with tempfile.TemporaryDirectory() as name:
         folder, guilty = Path(name), set[int]()
@@ -138,11 +138,11 @@ def _copied(program: Program, place: Place | None, kind: Kind | None) -> Iterato
                 (folder / path.name).write_text(text, "utf-8")
             elif path.is_file():
                 shutil.copy(path, folder)
-        yield _Copy(program, folder, guilty)
+        yield Copy(program, folder, guilty)
 
 
 @dataclass(frozen=True)
-class _Copy:
+class Copy:
     program: Program
     folder: Path
     guilty: set[int]
@@ -181,7 +181,15 @@ class _Copy:
 
 
 def seen_of(kind: Kind, healthy: Sequence[Program], wanted: int) -> Iterator[Seen]:
-    """What was said of the faults of a kind; their places are chosen by chance, always the same."""
+    """What was said of the faults of a kind."""
+    for place in faults_of(kind, healthy, wanted):
+        with copied(place.program, place, kind) as copy:
+            findings, status = copy.findings()
+            yield Seen(place, findings, copy.guilty, copy.others(), status)
+
+
+def faults_of(kind: Kind, healthy: Sequence[Program], wanted: int) -> Iterator[Place]:
+    """The faults of a kind; their places are chosen by chance, always the same."""
     chance = random.Random(kind.name)
     places = [
         [Place(program, file, number) for file, number in _places(program, kind)]
@@ -195,11 +203,10 @@ def seen_of(kind: Kind, healthy: Sequence[Program], wanted: int) -> Iterator[See
         for place in each[:3]:
             if found == wanted:
                 return
-            with _copied(place.program, place, kind) as copy:
+            with copied(place.program, place, kind) as copy:
                 if not _is_fault(kind, place, copy):
                     continue
-                findings, status = copy.findings()
-                yield Seen(place, findings, copy.guilty, copy.others(), status)
+            yield place
             found += 1
             break
 
@@ -212,17 +219,17 @@ def _places(program: Program, kind: Kind) -> Iterator[tuple[Path, int]]:
 
 @functools.cache
 def _healthy(program: Program) -> effects.Trace:
-    with _copied(program, None, None) as healthy:
+    with copied(program, None, None) as healthy:
         return healthy.trace()
 
 
-def _is_fault(kind: Kind, place: Place, copy: _Copy) -> bool:
+def _is_fault(kind: Kind, place: Place, copy: Copy) -> bool:
     """Whether the change has the effect of its kind."""
     right = _healthy(place.program)
     if not right.is_well:
         return False
     if kind.right is not None:
-        with _copied(place.program, place, dataclasses.replace(kind, places=kind.right)) as other:
+        with copied(place.program, place, dataclasses.replace(kind, places=kind.right)) as other:
             right = other.trace()
     return right.is_well and kind.effect(right, copy.trace())
 
