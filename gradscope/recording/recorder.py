@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from types import FrameType
+from types import ClassMethodDescriptorType, FrameType, MethodType
 from typing import Any
 
 import torch
@@ -235,8 +235,7 @@ class Recorder(Recording, TorchFunctionMode):
             return self.listeners.unopened
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        # A python classmethod up to torch 2.14, one of C since: both bind in the same way.
-        original = self._originals["apply"].__get__(None, cls)
+        original = _bound(self._originals["apply"], cls)
         if torch.compiler.is_compiling() or not self._is_watching():
             return original(*args, **kwargs)
         opened = self._before(original, args, kwargs)
@@ -346,3 +345,11 @@ class Recorder(Recording, TorchFunctionMode):
                         self.listeners.after(call, opened)
         except Exception as error:
             self.note_fault(error)
+
+
+def _bound(method: Any, cls: Any) -> Any:
+    # Newer torch writes `apply` in C.  Bound by itself it would look like any function of torch,
+    # which may be kept for good; a method of python is known to be of a class that comes and goes.
+    if isinstance(method, ClassMethodDescriptorType):
+        return MethodType(method, cls)
+    return method.__get__(None, cls)
