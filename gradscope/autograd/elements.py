@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 from gradscope.autograd.tensors import (
     address_of,
     dense_parts,
+    is_fake,
     is_functorch_wrapped,
     storage_number,
 )
@@ -83,7 +84,7 @@ def is_usual(tensor: torch.Tensor) -> bool:
 def has_data(still: torch.Tensor) -> bool:
     """Whether there are elements behind the metadata of a tensor, of whatever layout or class; of a
     distributed one the local part counts."""
-    if still.device.type == "meta" or type(still).__name__ == "FakeTensor":
+    if still.device.type == "meta" or is_fake(still):
         return False
     return all(map(has_memory, dense_parts(still)[0]))
 
