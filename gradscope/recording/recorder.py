@@ -47,7 +47,7 @@ from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
-from gradscope.recording.stand_in import mode_popping
+from gradscope.recording.stand_in import mode_popping, saved_tensor_hooks
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
 
@@ -82,7 +82,7 @@ class Recorder(Recording, TorchFunctionMode):
         self.listeners = Listeners()
         self._originals_of = Originals()
         self._warnings = WarningPlaces()
-        self._popping = mode_popping()
+        self._standing_in = (mode_popping(), *saved_tensor_hooks())
         self._process = os.getpid()
         self.thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
@@ -110,7 +110,8 @@ class Recorder(Recording, TorchFunctionMode):
         keep_out()
         self.known_breaks = break_count()
         self.modules.start()
-        self._popping.start()
+        for one in self._standing_in:
+            one.start()
         self._warnings.start()
         self.scaled.start()
 
@@ -139,7 +140,8 @@ class Recorder(Recording, TorchFunctionMode):
         setattr(torch.autograd.Function, "apply", self._originals["apply"])  # noqa: B010
         torch.autograd.backward = self._originals["backward"]
         self.modules.stop()
-        self._popping.stop()
+        for one in self._standing_in:
+            one.stop()
         self._warnings.stop()
         self.scaled.stop()
 
