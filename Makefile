@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-clinic test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs gallery bench bench-doctor bench-injected frozen bench-page clean
+.PHONY: help all demo test test-clinic test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs gallery bench bench-runs bench-doctor bench-injected frozen bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -104,6 +104,9 @@ gallery: $(INSTALLED) ## draw the pictures of docs/gallery.md again
 
 bench: $(VENV)/.bench ## measure what gradscope costs, beside other tools, into docs/performance.md
 	$(BIN)/python -m benchmarks.performance
+
+bench-runs: $(INSTALLED) ## measure what the doctor costs in twenty whole programs, into docs/performance.md
+	$(BIN)/python -m benchmarks.whole_runs
 
 bench-doctor: $(VENV)/.bench ## count what the doctor finds, beside other tools, into docs/doctor.md
 	$(BIN)/python -m benchmarks.doctor_table
