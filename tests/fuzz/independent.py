@@ -158,6 +158,10 @@ def _norm(gradient: Any) -> float | None:
             return -1.0
         if still.layout is not torch.strided:
             still = still.to_dense()
+        try:  # torch refuses where a part of its memory is not there
+            still.as_strided(still.size(), still.stride(), still.storage_offset())
+        except RuntimeError:
+            return -1.0
         wide = torch.complex128 if still.is_complex() else torch.float64
         norm = float(torch.linalg.vector_norm(still.to(wide)))
         if math.isfinite(norm) or not bool(still.isfinite().all()):
