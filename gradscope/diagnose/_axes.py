@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gradscope.diagnose._said import Words
-from gradscope.model.observations import OddityKind
 
 FEWEST_MIXED = 2
 """Calls that mix second derivatives, before anything is said of them."""
@@ -13,7 +12,7 @@ _APART = (
     "as well; alone it gives something else."
 )
 
-AXES: dict[OddityKind, Words] = {
+AXES: dict[str, Words] = {
     "view": Words(
         "{this} mixes the samples of the batch.",
         "{0} becomes {1}, and axis {2} of the first counts the samples",

@@ -50,7 +50,7 @@ _FIRST = _Said(
     "any step",
 )
 
-_WORDS: dict[OrderKind, _Said] = {
+_WORDS: dict[str, _Said] = {
     "clip unused": _Said(
         "{this} clips no gradient that a step will use.",
         "{times}, and each time the gradients were none, or had been used by {beside} before",

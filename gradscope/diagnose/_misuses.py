@@ -4,7 +4,6 @@ what they are not made for."""
 from __future__ import annotations
 
 from gradscope.diagnose._said import Words
-from gradscope.model.observations import OddityKind
 
 FEWEST_ZERO = 2
 """Uses of a factor of zeros, before anything is said of it."""
@@ -17,7 +16,7 @@ _KL = (
     "distributions are the same."
 )
 
-MISUSES: dict[OddityKind, Words] = {
+MISUSES: dict[str, Words] = {
     "fraction lost": Words(
         "{this} makes whole numbers of fractions, and next to nothing is left of them.",
         "{0} % of the sum of their sizes is lost, and the result is used{other}",

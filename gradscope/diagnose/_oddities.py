@@ -25,7 +25,7 @@ LOST = 90
 DRAWN = 0.75
 """Of the weights that were loaded so many have to be initialised after that."""
 
-_WORDS: dict[OddityKind, Words] = {**AXES, **STATES, **SETTINGS, **UNUSED, **MISUSES}
+_WORDS: dict[str, Words] = {**AXES, **STATES, **SETTINGS, **UNUSED, **MISUSES}
 _ATTRIBUTES = ("weight drawn", "zero factor")
 _TERM = re.compile(r"loss|kl|kld|reg|penalty|entropy|cost|nll|bce|mse|ce", re.IGNORECASE)
 """What a name is made of that stands for a term of a loss."""

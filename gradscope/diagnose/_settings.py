@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from gradscope.diagnose._said import Words
-from gradscope.model.observations import OddityKind
 
 FEWEST_SET = 2
 """Steps whose learning rate was set where nobody reads it, before that is told."""
 
 _RATE = "An optimizer takes the rate of each step from its groups, `optimizer.param_groups`."
 
-SETTINGS: dict[OddityKind, Words] = {
+SETTINGS: dict[str, Words] = {
     "decay swapped": Words(
         "Weight decay goes to biases and norms, and not to the weights of the layers.",
         "{0} vectors are decayed, and {1} matrices are not",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from gradscope.diagnose._said import Words
-from gradscope.model.observations import OddityKind
 
 FEWEST_KEPT = 3
 """Steps in eval mode after an evaluation, before that is told."""
@@ -17,7 +16,7 @@ _AGAIN = (
     "the one whose loss was computed."
 )
 
-STATES: dict[OddityKind, Words] = {
+STATES: dict[str, Words] = {
     "layer repeated": Words(
         "{0} entries of {name} are one and the same layer.",
         "{1:,} parameters, where {0} layers would have {2:,}",

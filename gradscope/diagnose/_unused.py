@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from gradscope.diagnose._said import Words
-from gradscope.model.observations import OddityKind
 
 _DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
 _LOST = "No loss depends on it, and nothing learns from it."
 _IN_PLACE = "Call `{name}_`, with an underscore, which works in place; or assign what it gives."
 
-UNUSED: dict[OddityKind, Words] = {
+UNUSED: dict[str, Words] = {
     "gradient dropped": Words(
         _DROPPED,
         "`{name}` is given a gradient, and nothing takes its result",

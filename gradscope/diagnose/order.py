@@ -9,7 +9,7 @@ from gradscope.diagnose._disorders import out_of_order, placed
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._left_out import twin_optimizers
 from gradscope.diagnose._oddities import looking_for
-from gradscope.model.loop_observations import OrderKind, SummedGradients
+from gradscope.model.loop_observations import SummedGradients
 from gradscope.model.observations import Severity
 from gradscope.words import count
 
@@ -25,7 +25,7 @@ FEW_USES = 10
 FEW_CALLS = 2
 """The same of a scheduler, which may be made for so many calls."""
 
-_ANEW: dict[OrderKind, tuple[str, int]] = {
+_ANEW: dict[str, tuple[str, int]] = {
     "optimizer anew": ("optimizer", FEW_USES),
     "scaler anew": ("GradScaler", FEW_USES),
     "scheduler anew": ("scheduler", FEW_CALLS),

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gradscope.model.plain import Number, Struct
+from gradscope.model.plain import Number, SeenRecord
 
 
-class WastedGraph(Struct, frozen=True):
+class WastedGraph(SeenRecord, frozen=True):
     """An edit of a leaf, outside of any graph, by a gradient that has one: ``asked`` is where
     ``torch.autograd.grad`` was called with ``create_graph``.  Nothing went back through it."""
 
@@ -58,14 +58,16 @@ these (``fine``: they bring others one as well, and so many calls only those); c
 backward call at ``beside`` adds to what was clipped."""
 
 
-class Disorder(Struct, frozen=True):
+class Disorder(SeenRecord, frozen=True):
     """A call of the training loop at ``origin`` that is out of order with the one at ``beside``.
+
+    ``kind`` is an :data:`OrderKind`, or one that an older version has saved and no rule asks for.
 
     ``times`` is how often that was seen, ``fine`` how often the call was where it belongs, and
     ``parameters`` how many it was about, at most.
     """
 
-    kind: OrderKind
+    kind: str
     origin: int | None
     beside: int | None = None
     times: int = 1
@@ -73,7 +75,7 @@ class Disorder(Struct, frozen=True):
     parameters: int = 0
 
 
-class WastedCalls(Struct, frozen=True):
+class WastedCalls(SeenRecord, frozen=True):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
     calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
     (``applied``).  ``window``: each of these steps had as many, and fewer were always dropped.
@@ -87,7 +89,7 @@ class WastedCalls(Struct, frozen=True):
     behind: bool = False
 
 
-class FallingRate(Struct, frozen=True):
+class FallingRate(SeenRecord, frozen=True):
     """The learning rate of steps at ``origin`` that ended at next to nothing: below a millionth of
     the ``highest``, at ``last``, in the last ``low`` of all ``steps``; that of ``groups`` of the
     optimizer's ``of`` groups.
@@ -111,7 +113,7 @@ class FallingRate(Struct, frozen=True):
     loaded: int | None = None
 
 
-class ScheduleUse(Struct, frozen=True):
+class ScheduleUse(SeenRecord, frozen=True):
     """A scheduler that was made at ``origin`` for ``length`` calls (0 where it tells none), and was
     called so often, at ``called`` last; ``mode`` is that of one that is given a number.
 
@@ -135,7 +137,7 @@ class ScheduleUse(Struct, frozen=True):
     shared: bool = False
 
 
-class SummedGradients(Struct, frozen=True):
+class SummedGradients(SeenRecord, frozen=True):
     """Several backward calls from one place (``origin``) before each step at ``stepped``: fewest
     and most, in how many steps.
 
@@ -162,7 +164,7 @@ class SummedGradients(Struct, frozen=True):
     rest: bool = False
 
 
-class RemadeParameters(Struct, frozen=True):
+class RemadeParameters(SeenRecord, frozen=True):
     """A place that makes parameters, of which none ever got a second gradient: in how many of all
     the backward calls (``calls``) one got its first.  ``stepped``: an optimizer stepped them.
     ``alone``: these calls reached nothing else that had got one before."""
@@ -174,7 +176,7 @@ class RemadeParameters(Struct, frozen=True):
     alone: bool = False
 
 
-class StepEffect(Struct, frozen=True):
+class StepEffect(SeenRecord, frozen=True):
     """What the steps of one place changed of a sample of parameters in half precision: ``asked``
     elements had a gradient, and ``still`` of these stayed as they were, in ``looks`` steps.
     ``cast`` is where the program gave the parameters that precision."""
@@ -187,7 +189,7 @@ class StepEffect(Struct, frozen=True):
     cast: int | None = None
 
 
-class MaskedMove(Struct, frozen=True):
+class MaskedMove(SeenRecord, frozen=True):
     """Elements of gradients that the program sets to zero at ``origin``, and that steps at
     ``stepped`` changed all the same, in so many ``steps``: at most ``elements`` of ``masked``."""
 
@@ -198,7 +200,7 @@ class MaskedMove(Struct, frozen=True):
     masked: int
 
 
-class Overwrite(Struct, frozen=True):
+class Overwrite(SeenRecord, frozen=True):
     """Parameters of an optimizer (``drawn``) that the program draws, at ``origin``, towards others
     that never change (``towards``), after so many steps (``times``) of all (``steps``)."""
 
@@ -209,7 +211,7 @@ class Overwrite(Struct, frozen=True):
     towards: tuple[str, ...] = ()
 
 
-class MovingStatistics(Struct, frozen=True):
+class MovingStatistics(SeenRecord, frozen=True):
     """A batch norm whose running statistics moved (in so many calls that were heard) while its
     weight did not require grad; ``evaluated`` is where the program had put a module around it in
     eval mode.  ``learns``: the weight does, and it was this batch norm itself that was put so."""
@@ -221,7 +223,7 @@ class MovingStatistics(Struct, frozen=True):
     learns: bool = False
 
 
-class SharedObject(Struct, frozen=True):
+class SharedObject(SeenRecord, frozen=True):
     """Two ``names`` of one thing of which the program makes the one from the other at ``origin``;
     ``given`` is where it got its second name.  ``is_state``: the state that is loaded is the
     module's own, and was taken at ``given``."""
@@ -232,7 +234,7 @@ class SharedObject(Struct, frozen=True):
     is_state: bool = False
 
 
-class ReplacedModel(Struct, frozen=True):
+class ReplacedModel(SeenRecord, frozen=True):
     """A copy, or a new model, made at ``origin`` that took the place of one whose optimizer had
     stepped, and steps on at ``stepped``, in vain so many ``times``: what gets the gradients is in
     none."""
@@ -242,7 +244,7 @@ class ReplacedModel(Struct, frozen=True):
     times: int
 
 
-class AlikeUnits(Struct, frozen=True):
+class AlikeUnits(SeenRecord, frozen=True):
     """A weight all of whose ``units`` were equal and got equal gradients, before it changed and
     after; ``origin`` set it, as far as that was seen, or uses it."""
 
@@ -252,7 +254,7 @@ class AlikeUnits(Struct, frozen=True):
     leaf: int | None = None
 
 
-class LimitedParameter(Struct, frozen=True):
+class LimitedParameter(SeenRecord, frozen=True):
     """A parameter of which ``beyond`` of its ``count`` elements lie beyond the limits of a clamp,
     at ``origin``, and had no gradient in several looks in a row."""
 
@@ -262,7 +264,7 @@ class LimitedParameter(Struct, frozen=True):
     origin: int | None
 
 
-class SpoiltParameter(Struct, frozen=True):
+class SpoiltParameter(SeenRecord, frozen=True):
     """A parameter that a step made NaN or infinite: how many of its ``count`` elements, and the
     2-norm of the finite gradient it had, where that was still there.  ``leaf`` indexes
     ``graph.leaves`` when backward can reach it."""
@@ -276,7 +278,7 @@ class SpoiltParameter(Struct, frozen=True):
     gradient: Number | None = None
 
 
-class Setting(Struct, frozen=True):
+class Setting(SeenRecord, frozen=True):
     """A setting of an optimizer; ``is_zero``: in the dtype of the parameter it is rounded to 0."""
 
     name: str
@@ -284,7 +286,7 @@ class Setting(Struct, frozen=True):
     is_zero: bool = False
 
 
-class SpoilingStep(Struct, frozen=True):
+class SpoilingStep(SeenRecord, frozen=True):
     """A step of an optimizer that made NaN or infinity of finite parameters and finite gradients.
 
     ``origin`` is where it stepped, ``made`` where the optimizer was made, ``call`` the number of

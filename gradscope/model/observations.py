@@ -27,7 +27,7 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, Struct, TensorInfo
+from gradscope.model.plain import Number, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -108,7 +108,7 @@ class TrackedBuffer(Struct, frozen=True, array_like=True):
     sent: bool = False
 
 
-class TrackedParameter(Struct, frozen=True):
+class TrackedParameter(SeenRecord, frozen=True):
     """A tensor that the program holds for learning: in a module or in an optimizer.
 
     ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
@@ -170,7 +170,7 @@ class TrackedParameter(Struct, frozen=True):
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
 
 
-class CutPart(Struct, frozen=True):
+class CutPart(SeenRecord, frozen=True):
     """A leaf that learns, but not all of it: ``zero`` of its ``rows`` got a gradient of nothing but
     zeros, because what they compute goes nowhere but into a cut."""
 
@@ -179,7 +179,7 @@ class CutPart(Struct, frozen=True):
     rows: int
 
 
-class Cut(Struct, frozen=True):
+class Cut(SeenRecord, frozen=True):
     """A call whose inputs carried gradient history and whose result does not.
 
     ``leaves`` are the names of the leaves behind its inputs, and ``itself`` tells that these were
@@ -233,7 +233,7 @@ class Cut(Struct, frozen=True):
     astray: bool = False
 
 
-class LossTerm(Struct, frozen=True):
+class LossTerm(SeenRecord, frozen=True):
     """One term of a loss, by what made it, and the names of the leaves to which it gives a
     gradient."""
 
@@ -241,7 +241,7 @@ class LossTerm(Struct, frozen=True):
     leaves: tuple[str, ...] = ()
 
 
-class LostTerm(Struct, frozen=True):
+class LostTerm(SeenRecord, frozen=True):
     """A term of a loss that gave no gradient to anything that the next step changed, though it was
     computed from such parameters (``leaves``), behind the cut with the number ``cut``.
 
@@ -257,7 +257,7 @@ class LostTerm(Struct, frozen=True):
     times: int = 1
 
 
-class Change(Struct, frozen=True):
+class Change(SeenRecord, frozen=True):
     """A tensor changed in place after ``node`` had saved it in ``slot``.
 
     ``silent``: through ``.data`` or ``detach()``, so that torch's version check does not notice.
@@ -270,7 +270,7 @@ class Change(Struct, frozen=True):
     silent: bool = False
 
 
-class Broadcast(Struct, frozen=True):
+class Broadcast(SeenRecord, frozen=True):
     """An operation between (n, 1) and (n,), or the like, whose result is larger than both
     operands.
 
@@ -285,7 +285,7 @@ class Broadcast(Struct, frozen=True):
     reduced: bool = False
 
 
-class Activity(Struct, frozen=True):
+class Activity(SeenRecord, frozen=True):
     """How much of an activation's output can still pass a gradient.
 
     ``dead`` is the share of units (last or channel dimension) that are inactive for every sample,
@@ -301,7 +301,7 @@ class Activity(Struct, frozen=True):
     scale: Number | None = None
 
 
-class Saved(Struct, frozen=True):
+class Saved(SeenRecord, frozen=True):
     """What a node had saved when its backward turned a finite gradient into a non-finite one."""
 
     node: int
@@ -314,7 +314,7 @@ class Saved(Struct, frozen=True):
     count: int
 
 
-class Birth(Struct, frozen=True):
+class Birth(SeenRecord, frozen=True):
     """The line inside of a custom Function (``node``), in its forward or ``in_backward``, that made
     the first NaN or infinity of finite numbers, and the function of torch that it called."""
 
@@ -324,7 +324,7 @@ class Birth(Struct, frozen=True):
     in_backward: bool = False
 
 
-class Rounding(Struct, frozen=True):
+class Rounding(SeenRecord, frozen=True):
     """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``."""
 
     node: int
@@ -332,7 +332,7 @@ class Rounding(Struct, frozen=True):
     dtype: str
 
 
-class Intake(Struct, frozen=True):
+class Intake(SeenRecord, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
     ``node`` made the result of the call that took it, ``name`` is a variable that holds it,
@@ -349,7 +349,7 @@ class Intake(Struct, frozen=True):
     first: int | None = None
 
 
-class Freed(Struct, frozen=True):
+class Freed(SeenRecord, frozen=True):
     """The first node (in backward order) whose saved tensors an earlier backward call, at
     ``origin``, had freed.  ``variable`` is what carries it over from that call's graph, ``stored``
     where it is given that, and ``taken`` where it goes into the graph of the later call."""
@@ -361,7 +361,7 @@ class Freed(Struct, frozen=True):
     taken: int | None = None
 
 
-class Carried(Struct, frozen=True):
+class Carried(SeenRecord, frozen=True):
     """A call that took its own result of the step before as an operand, history and all: in so many
     steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
     to the ``variable`` that carries it over."""
@@ -373,7 +373,7 @@ class Carried(Struct, frozen=True):
     stored: int | None = None
 
 
-class Alteration(Struct, frozen=True):
+class Alteration(SeenRecord, frozen=True):
     """Something of the program's that changed a gradient on its way, or in ``.grad``.
 
     ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
@@ -388,7 +388,7 @@ class Alteration(Struct, frozen=True):
     after: Number | None = None
 
 
-class Step(Struct, frozen=True):
+class Step(SeenRecord, frozen=True):
     """One watched backward call: its loss, the norm of all leaf gradients, the size of its graph.
 
     ``accumulates``: it was ``backward``, not ``torch.autograd.grad``.  ``stepped``: since the call
@@ -420,7 +420,7 @@ class Step(Struct, frozen=True):
     scale: Number | None = None
 
 
-class SkippedSteps(Struct, frozen=True):
+class SkippedSteps(SeenRecord, frozen=True):
     """Of ``steps`` through a GradScaler it left out ``skipped``, because their gradients were not
     finite.
 
@@ -436,7 +436,7 @@ class SkippedSteps(Struct, frozen=True):
     origin: int | None = None
 
 
-class EmptyStep(Struct, frozen=True):
+class EmptyStep(SeenRecord, frozen=True):
     """A place where an optimizer stepped although none of its parameters held a gradient, while
     backward had brought them one since the step before; how often.  ``zeroed`` is where it was
     dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it;
@@ -455,7 +455,7 @@ RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]
 operation of torch."""
 
 
-class Raiser(Struct, frozen=True):
+class Raiser(SeenRecord, frozen=True):
     """What was running inside a backward call when it raised.
 
     ``name`` is that of the Function, the hook or the operation.  ``node`` is where, if its graph is
@@ -472,7 +472,7 @@ class Raiser(Struct, frozen=True):
     raised: int | None = None
 
 
-class Failure(Struct, frozen=True):
+class Failure(SeenRecord, frozen=True):
     """The exception that ended the program, or that a backward call raised and the program caught.
 
     ``ended``: the program ended by it.  ``raiser``: who raised it, where a backward call was under
@@ -489,7 +489,7 @@ class Failure(Struct, frozen=True):
     got: str = ""
 
 
-class Stopped(Struct, frozen=True):
+class Stopped(SeenRecord, frozen=True):
     """Why the doctor ended a program that had not ended by itself: something serious was found, or
     as many backward calls had been watched, or for as many ``seconds``, as was asked; or because
     another ``rank`` wanted to stop.  ``ran_on``: the program was not ended, and went on unwatched.
@@ -526,8 +526,10 @@ OddityKind = (
 )
 
 
-class Oddity(Struct, frozen=True):
+class Oddity(SeenRecord, frozen=True):
     """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
+
+    ``kind`` is an :data:`OddityKind`, or one that an older version has saved and no rule asks for.
 
     "view", "fold", "softmax" and "mean" put samples together: with the shape before, -1 and the
     shape after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms
@@ -587,7 +589,7 @@ class Oddity(Struct, frozen=True):
     ``name``, as it was at ``other``.
     """
 
-    kind: OddityKind
+    kind: str
     origin: int | None
     times: int = 1
     figures: tuple[int, ...] = ()
@@ -595,7 +597,7 @@ class Oddity(Struct, frozen=True):
     other: int | None = None
 
 
-class Observations(Struct, frozen=True):
+class Observations(SeenRecord, frozen=True):
     """What was seen besides the graph, where a diagnosis was asked for.
 
     ``optimizers`` are the places that made those that lived at the end; ``builders``, for each, the
