@@ -62,7 +62,7 @@ from gradscope.model.observations import (
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo
-from gradscope.model.ranks import BufferAcrossRanks, OneRank
+from gradscope.model.ranks import OneRank
 from gradscope.model.report import Accumulation, GradientInfo, Origin, Report
 from gradscope.render import Options, render
 from gradscope.render.answers import diagnosis
@@ -2317,13 +2317,6 @@ def test_names_cannot_act(form: str) -> None:
         assert len(told.splitlines()) == len(report.findings)
 
 
-REDUCED = (OneRank(0, calls=3, reduced=True), OneRank(1, calls=3, reduced=True))
-
-
-def differing(name: str, sent: bool = False) -> BufferAcrossRanks:
-    return BufferAcrossRanks(name, ((0, 1.0), (1, 2.0)), sent)
-
-
 RANKS: dict[str, tuple[Report, list[tuple[str, str, int]]]] = {
     "all alike": (with_ranks(plain(), parameter()), []),
     "none on one rank, told to the others": (
@@ -2372,25 +2365,6 @@ RANKS: dict[str, tuple[Report, list[tuple[str, str, int]]]] = {
     "means of other sizes": (
         with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=2))),
         [("GS704", "warning", 3)],
-    ),
-    "buffers of other values, sent from rank 0 and not": (
-        with_ranks(
-            plain(),
-            parameter(),
-            each=REDUCED,
-            buffers=(differing("m.ema", sent=True), differing("m.queue")),
-        ),
-        [("GS705", "information", 0), ("GS705", "information", 0)],
-    ),
-    "buffers of ranks that train models of their own": (
-        with_ranks(plain(), parameter(), buffers=(differing("m.ema"),)),
-        [],
-    ),
-    "buffers beside parameters that differ": (
-        with_ranks(
-            plain(), parameter(weights=(1.0, 2.0)), each=REDUCED, buffers=(differing("m.ema"),)
-        ),
-        [("GS702", "error", 1)],
     ),
     "means of one size": (
         with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=8))),

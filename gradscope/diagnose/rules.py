@@ -260,7 +260,6 @@ _ALL = (
     Rule("GS702", "parameters-drift", across.parameters_drift),
     Rule("GS703", "unequal-calls", across.unequal_calls, _RAISED),
     Rule("GS704", "unequal-batches", across.unequal_batches),
-    Rule("GS705", "buffers-differ", across.buffers_differ),
 )
 
 RULES: dict[str, Rule] = {rule.code: rule for rule in _ALL}

@@ -92,22 +92,6 @@ class Finding(Struct, frozen=True):
         return self.rule, line, self.subject
 
 
-class TrackedBuffer(Struct, frozen=True, array_like=True):
-    """A buffer of one of the program's own modules at the end of the watch, where ranks compare.
-
-    ``size`` is its 2-norm; ``mark`` another sum of its elements, each times a number that belongs
-    to its place.  ``exact``: its elements are no floating point numbers.  ``sent``: torch sends
-    that of rank 0 to all ranks before each forward pass.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    size: Number
-    mark: Number
-    exact: bool = False
-    sent: bool = False
-
-
 class TrackedParameter(SeenRecord, frozen=True):
     """A tensor that the program holds for learning: in a module or in an optimizer.
 
@@ -611,8 +595,7 @@ class Observations(SeenRecord, frozen=True):
     (``guards_else``) that step where it stands under the ``else``.  ``zeroed`` is where
     ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at
     for a fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
-    a wrapper of torch's puts the gradients of several ranks together.  ``buffers`` are those of the
-    program's modules, where other ranks have them as well.  ``stopped``: the
+    a wrapper of torch's puts the gradients of several ranks together.  ``stopped``: the
     program did not end by itself.  ``masked_moves``, ``overwrites`` and ``oddities``
     are one a place.
     """
@@ -663,7 +646,6 @@ class Observations(SeenRecord, frozen=True):
     unseen: int = 0
     faults: tuple[str, ...] = ()
     averages: bool = False
-    buffers: tuple[TrackedBuffer, ...] = ()
     stopped: Stopped | None = None
 
     @property

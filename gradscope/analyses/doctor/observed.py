@@ -15,7 +15,6 @@ from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.compared import functions
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_buffers import buffers
 from gradscope.analyses.doctor.observed_cuts import (
     cuts,
     inner_uses,
@@ -109,7 +108,6 @@ def observations(
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
         averages=listener.averages,
-        buffers=tuple(buffers(listener)),
     )
 
 
