@@ -603,7 +603,6 @@ def held(name: str, by: tuple[int, ...]) -> TrackedParameter:
 REACHED = learner("w", leaf=0, reached=True)
 STEPS = (Step(1, nodes=2), Step(2, nodes=2))
 A, B, C = 2, 3, 4  # the origins of lines 7, 8 and 9
-AXES = (5, 2, 4, 5, 3, -1, 2, 5, 12)
 SELDOM = ScheduleUse(
     A, B, "OneCycleLR", 40, calls=4, steps=40, backwards=40, between=(10, 10), each=(0, 1)
 )
@@ -1060,10 +1059,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("layer repeated", A, 1, (3, 20, 60), "blocks"),)},
         [("GS330", "warning", 7)],
     ),
-    "a cast that leaves nothing": (
-        {"oddities": (Oddity("fraction lost", A, 1, (100,), other=B),)},
-        [("GS536", "warning", 7)],
-    ),
     "a state that is no copy": (
         {"shared": (SharedObject(("model", "best"), B, is_state=True),)},
         [("GS315", "warning", 8)],
@@ -1211,22 +1206,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("number unread", B, name="scale"),)},
         [("GS515", "information", 8)],
     ),
-    "a flag that nothing reads": (
-        {"oddities": (Oddity("end ignored", B, name="done"),)},
-        [("GS558", "warning", 8)],
-    ),
-    "an index of padding that nothing reads": (
-        {"oddities": (Oddity("row ignored", B, figures=(0, 3, 8), name="padding_idx"),)},
-        [("GS558", "warning", 8)],
-    ),
-    "targets that were shifted twice": (
-        {"oddities": (Oddity("target shifted", B, figures=(2,)),)},
-        [("GS559", "warning", 8)],
-    ),
-    "an overlap of scores": (
-        {"oddities": (Oddity("no probability", B, other=A),)},
-        [("GS560", "warning", 8)],
-    ),
     "a copy that leaves its optimizer behind": (
         {
             "replaced_models": (ReplacedModel(B, A, 3),),
@@ -1318,14 +1297,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "the rate of a copy": (
         {"oddities": (Oddity("rate of a copy", A, 2, other=B),)},
         [("GS544", "warning", 7)],
-    ),
-    "a term that is added twice": (
-        {"oddities": (Oddity("term twice", A, 3, name="a.mean()", other=B),)},
-        [("GS545", "warning", 7)],
-    ),
-    "a weight that is applied twice": (
-        {"oddities": (Oddity("weight twice", A, 3, name="scale", other=B),)},
-        [("GS545", "warning", 7)],
     ),
     "clipped before all is there": (
         {"disorders": (Disorder("clip early", B, A, 2, parameters=3),)},
@@ -1472,49 +1443,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("mixed derivatives", B, 2, (2,)),)},
         [("GS520", "warning", 8)],
     ),
-    "samples put together": (
-        {
-            "oddities": (
-                Oddity("view", A, 1, (1, 2, 8, 3, -1, 8, 6)),
-                Oddity("softmax", B, 1, (8,)),
-                Oddity("mean", C, 1, (8,)),
-            )
-        },
-        [("GS531", "warning", 7), ("GS531", "warning", 8), ("GS531", "warning", 9)],
-    ),
-    "the last sample of a batch": (
-        {"oddities": (Oddity("last sample", A, 1, (0, 8), other=B),)},
-        [("GS531", "warning", 7)],
-    ),
-    "along the samples of a loader": (
-        {"oddities": (Oddity("along samples", A, 1, (8, 6)),)},
-        [("GS531", "warning", 7)],
-    ),
-    "heads that are merged with the steps": (
-        {"oddities": (Oddity("axes", A, 1, AXES, other=B),)},
-        [("GS552", "warning", 7)],
-    ),
-    "a batch of one, squeezed": (
-        {"oddities": (Oddity("batch squeezed", A, 1, (1, 5, 1), other=B),)},
-        [("GS554", "error", 7)],
-    ),
-    "a weight of each pixel": (
-        {"oddities": (Oddity("own weights", A, 1, (12,)),)},
-        [("GS557", "warning", 7)],
-    ),
-    "by another axis": (
-        {
-            "oddities": (
-                Oddity("constant over samples", A, 1, (6, 10)),
-                Oddity("reduction", B, 1, (0, 1), other=C),
-            )
-        },
-        [("GS553", "warning", 7), ("GS553", "warning", 8)],
-    ),
-    "a norm of each column": (
-        {"oddities": (Oddity("norm of a part", A, 1, (4, 12)),)},
-        [("GS532", "warning", 7)],
-    ),
     "a reward with history": (
         {"oddities": (Oddity("weight learns", A, 1, (3,)),)},
         [("GS533", "warning", 7)],
@@ -1527,17 +1455,9 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS534", "warning", 7)],
     ),
-    "a row for padding": (
-        {"oddities": (Oddity("padding row", A, 1, (3, 8, 0)),)},
-        [("GS535", "warning", 7)],
-    ),
     "a module that was to be frozen": (
         {"oddities": (Oddity("flag ignored", A, 1, (2,), "encoder.requires_grad"),)},
         [("GS332", "warning", 7)],
-    ),
-    "one row of the whole batch": (
-        {"oddities": (Oddity("fold", A, 1, (8,)),)},
-        [("GS531", "warning", 7)],
     ),
     "a model that is trained in eval mode": (
         {"oddities": (Oddity("eval kept", A, 3, other=B),)},
@@ -2067,18 +1987,7 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         learners=(REACHED, learner("b", used=A, recorded=True)),
         oddities=(Oddity("value replaced", A, name="h", other=B),),
     ),
-    ("GS531", "GS552"): observed(
-        plain(), oddities=(Oddity("view", A, 1, AXES), Oddity("axes", A, 1, AXES, other=B))
-    ),
     ("GS534", "GS303"): compared(),
-    **{
-        ("GS554", code): observed(
-            plain(),
-            oddities=(Oddity("batch squeezed", A, 1, (1, 5, 1), other=B),),
-            failure=Failure("ValueError", "sizes", B, code == "GS410", ended=True, got="got [5]"),
-        )
-        for code in ("GS410", "GS412")
-    },
     ("GS405", "GS412"): observed(
         plain(),
         failure=Failure("RuntimeError", MESSAGES["GS405"], A, ended=True, got="got [3]"),

@@ -166,25 +166,6 @@ for change in (anneal, decay):
         change(optimizer, epoch)
         learn(net, optimizer)
 
-class Penalty(nn.Module):
-    def __init__(self, scale):
-        super().__init__()
-        self.scale = scale
-    def value(self, net):
-        return sum(p.pow(2).sum() for p in net.parameters()) * self.scale
-    def forward(self, net):
-        return self.scale * self.value(net)  # <- GS545
-penalty = Penalty(0.05)
-learn(net, optimizer, lambda m: loss_of(m) + penalty(m))
-def balanced(m):
-    out = m(torch.randn(6, 4))
-    aux = out.abs().mean()
-    parts = {"aux": 0.1 * aux, "main": out.pow(2).mean()}
-    parts["loss"] = parts["main"] + parts["aux"]
-    total = parts["loss"] / 2
-    total += 0.1 * aux / 2  # <- GS545
-    return total
-learn(net, optimizer, balanced)
 """
 
 HEALTHY = """
@@ -317,35 +298,6 @@ for epoch in range(3):
     learn(net, optimizer)
     learn(net, own)
 
-def shared(m):  # two sums have a term in common; another factor; a mix; one line; a temperature
-    out = m(torch.randn(6, 4))
-    a, b, c = out.abs().mean(), out.pow(2).mean(), out.exp().mean()
-    one, other = a + b, a + c
-    total = one + other
-    mixed = 0.3 * b
-    mixed = mixed + 0.7 * (b + c)
-    tau, beta, gamma = 2.0, 0.5, 0.5
-    soft = tau * c
-    soft = soft * tau
-    inner = beta * a
-    outer = gamma * inner
-    weight = 0.5
-    nested = weight * b
-    nested = weight * (nested + c)
-    return total + mixed + (b + c + b) + soft + outer + nested
-learn(net, optimizer, shared)
-class Config:
-    task = rest = 0.5
-def weighed(m):  # two weights of one object
-    total = Config.task * loss_of(m)
-    return Config.rest * total
-learn(net, optimizer, weighed)
-def deep(m):
-    total, same = 0.0, loss_of(m)
-    for _ in range(3):
-        total = total + loss_of(m) + same
-    return total
-learn(net, optimizer, deep)
 """
 
 

@@ -50,28 +50,6 @@ TERMS: dict[str, str] = {
 }
 
 
-REDUCED: dict[str, str] = {
-    # Whole numbers of what lies between -1 and 1, as a weight and as a target.
-    "r = (0.9 * torch.rand(8)).long(); loss = -(log_prob * r).mean() + value.mean()": "GS536",
-    "r = torch.sin(y).to(torch.int64)[:, None]; loss = (head(h) - r).square().mean()": "GS536",
-    "r = y.tanh().int().float(); loss = F.mse_loss(value, r)": "GS536",
-    # What is whole already, or large, or a mask of 0 and 1; an index; what is not used in a loss.
-    "r = torch.tensor([0., 1.] * 4).long(); loss = (value * r).mean()": "",
-    "r = (20 * y).long(); loss = (value * r).mean()": "",
-    "r = (torch.rand(8) + 0.5).long(); loss = (value * r).mean()": "",
-    "r = (0.9 * torch.rand(8)).long(); loss = h[r].mean()": "",
-    "r = (0.9 * torch.rand(8)).long(); loss = (h[r].mean(1) * y).mean(); z = r * y": "",
-}
-
-
-@pytest.mark.parametrize("lines", REDUCED)
-def test_which_numbers_have_lost_too_much(lines: str, session: Session) -> None:
-    text = HEAD.format(lines=lines)
-    report = session.look(text, "-q", command="doctor")
-    found = {one.rule for one in report.findings if one.rule == "GS536"}
-    assert found == ({REDUCED[lines]} if REDUCED[lines] else set())
-
-
 @pytest.mark.parametrize("lines", TERMS)
 def test_which_terms_do_not_go_together(lines: str, session: Session) -> None:
     report = session.look(HEAD.format(lines=lines), "-q", command="doctor")

@@ -836,12 +836,6 @@ EDGES = (
         summed(steps=1),
     ),
     Edge(
-        "_oddities.LOST",
-        observed(plain(), oddities=(Oddity("fraction lost", A, 1, (90,)),)),
-        ("GS536",),
-        observed(plain(), oddities=(Oddity("fraction lost", A, 1, (89,)),)),
-    ),
-    Edge(
         "_oddities.DRAWN",
         observed(plain(), oddities=(Oddity("load drawn", A, 1, (3, 4), other=B),)),
         ("GS547",),
@@ -854,7 +848,7 @@ EDGES = (
         observed(plain(), oddities=(Oddity("eval kept", A, 2, other=B),)),
     ),
     Edge(
-        "_axes.FEWEST_MIXED",
+        "_misuses.FEWEST_MIXED",
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 2, (2,)),)),
         ("GS520",),
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 1, (2,)),)),
@@ -864,12 +858,6 @@ EDGES = (
         observed(plain(), oddities=(Oddity("zero factor", A, 2),)),
         ("GS331",),
         observed(plain(), oddities=(Oddity("zero factor", A, 1),)),
-    ),
-    Edge(
-        "_oddities.PADDED",
-        observed(plain(), oddities=(Oddity("padding taken", A, 1, (51, 100)),)),
-        ("GS535",),
-        observed(plain(), oddities=(Oddity("padding taken", A, 1, (50, 100)),)),
     ),
     Edge(
         "unlearned.FEWEST_MASKED",

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 from gradscope.diagnose._said import Words
 
+FEWEST_MIXED = 2
+"""Calls that mix second derivatives, before anything is said of them."""
+
 FEWEST_ZERO = 2
 """Uses of a factor of zeros, before anything is said of it."""
 
@@ -17,13 +20,24 @@ _KL = (
 )
 
 MISUSES: dict[str, Words] = {
-    "fraction lost": Words(
-        "{this} makes whole numbers of fractions, and next to nothing is left of them.",
-        "{0} % of the sum of their sizes is lost, and the result is used{other}",
-        "A cast to a dtype of integers cuts off what stands behind the point: all between -1 and 1 "
-        "becomes 0, and so does the term of the loss that it weighs.",
-        "Keep the numbers in floating point: `.float()`, or `.to(prediction.dtype)`; give only the "
-        "indices a dtype of integers.",
+    "mixed derivatives": Words(
+        "{this} adds mixed derivatives to the second derivatives.",
+        "a gradient of {0} columns is differentiated by the same tensor, all columns at once; "
+        "{times} times",
+        "Started with ones, grad sums over what it starts from: column i of the result is the "
+        "derivative of the sum of all columns by x_i, u_xx + u_xy where u_xx was meant.",
+        "Take one column at a time: `torch.autograd.grad(u_x[:, 0].sum(), x, "
+        "create_graph=True)[0][:, 0]`; or `torch.func.hessian` under vmap.",
+        fewest=FEWEST_MIXED,
+    ),
+    "index repeated": Words(
+        "The assignment at {this} keeps one of the sums that go to the same element.",
+        "{0:,} of {1:,} elements are written to where another one is written as well",
+        "Python reads all elements that the index names, adds to each copy, and assigns the "
+        "copies: of several for one element one stays. What the others have added is lost, and "
+        "backward gives it a gradient as if it were not.",
+        "Add them up: `out.index_add_(0, index, values)`, `scatter_add_`, or "
+        "`out.index_put_((index,), values, accumulate=True)`.",
     ),
     "weight learns": Words(
         "{this} multiplies the log-probability of a sample by what has a gradient itself.",
@@ -38,20 +52,6 @@ MISUSES: dict[str, Words] = {
         "As a number it is the distance from q to x; but all of the gradient goes to x, away from "
         "q, and what made q, a codebook, gets none.",
         "Compare q itself: `mse_loss(q, x.detach())`.",
-    ),
-    "padding taken": Words(
-        "{this} takes a position that is padding for most sequences.",
-        "padding for {0} of {1} samples",
-        "Beyond its end a sequence is filled with a constant. Those samples send no gradient back, "
-        "and look the same to what comes after.",
-        "Take each at its own end: `states[torch.arange(len(lengths)), lengths - 1]`, or the "
-        "final state that the network returns.",
-    ),
-    "padding row": Words(
-        "{this} has a row for padding that samples are looked up in.",
-        "row {2}, for {0} of {1} samples{other}; it is not zero",
-        "The row of `padding_idx` gets no gradient: it stays as it was drawn.",
-        "Leave `padding_idx` out, or number what is real from 1 on.",
     ),
     "weight drawn": Words(
         "`{name}` is drawn as a weight is, and is no Parameter.",
@@ -85,48 +85,5 @@ MISUSES: dict[str, Words] = {
         "none is above 0, and their exponentials add up to 1 along dimension {0}",
         _KL,
         "Say `log_target=True`, or give it the `softmax` of the target's scores.",
-    ),
-    "target shifted": Words(
-        "The targets of {this} are {0} tokens on, and not the next ones.",
-        "nearly every target is the token that stands {0} places behind the one that tells it",
-        "The labels were shifted twice: once with the input, and once more before the loss. The "
-        "model learns to leave out a token.",
-        "Shift once. A loss that shifts by itself takes the input itself for labels.",
-    ),
-    "target unshifted": Words(
-        "The targets of {this} are the very tokens that the model is given.",
-        "nearly every target is the token at its own place, and none is replaced",
-        "A model that sees its target has only to repeat it.",
-        "To train it to tell the next token, compare `logits[:, :-1]` with `tokens[:, 1:]`.",
-        severity="information",
-    ),
-    "next seen": Words(
-        "{this} lets each token see the next one, which is its target.",
-        "nearly all of {0} positions take in the one after them; the loss wants that token of them",
-        "What is to be told is there to be copied: the loss goes down to almost zero, and the "
-        "model can tell nothing where the next token is not there yet.",
-        "Leave out what comes later: `is_causal=True`, a mask of `torch.triu(..., 1)`, or a "
-        "recurrent network in one direction.",
-    ),
-    "no probability": Words(
-        "{this} is the overlap of a mask with what are no probabilities.",
-        "some are below 0 or above 1; divided by the sum of both{other}",
-        "2 * overlap / (sum of both) lies between 0 and 1 only for numbers that do so themselves. "
-        "Of scores the sum below may be near zero or negative, and the loss may go anywhere.",
-        "Take `torch.sigmoid(scores)`, or a softmax over the classes, before.",
-    ),
-    "averaged first": Words(
-        "{this} is made one number before it is weighted by itself.",
-        "one number for {0} targets; one weight is computed of it, and multiplied with it",
-        "A focal loss gives each element a weight of its own, so that easy ones count less. Of the "
-        "mean there is one weight for all: it only changes the learning rate.",
-        "Ask for `reduction='none'`, and take the mean after the product.",
-    ),
-    "blank told": Words(
-        "The targets of {this} hold the blank.",
-        "{0} of {1} targets are {2}, which is the blank's number",
-        "The blank stands between the symbols and is none of them: what its number means is never "
-        "learned, and the loss of such a target is meaningless.",
-        "Number the symbols from 1 on where `blank=0`, or give the blank a number of its own.",
     ),
 }

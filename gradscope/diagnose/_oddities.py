@@ -1,12 +1,11 @@
 """Rules about calls that torch takes as they are, and that mean something else than they were
-written for: samples put together, a norm of a part, a weight that learns, padding, a constant."""
+written for."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
 
-from gradscope.diagnose._axes import AXES
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._misuses import MISUSES
 from gradscope.diagnose._said import Words
@@ -16,16 +15,10 @@ from gradscope.diagnose._unused import UNUSED
 from gradscope.model.observations import Oddity, OddityKind
 from gradscope.words import listed
 
-PADDED = 0.5
-"""A position that is padding for more of the samples than this is not the one that was meant."""
-
-LOST = 90
-"""A cast that loses so many hundredths of the numbers leaves next to nothing of them."""
-
 DRAWN = 0.75
 """Of the weights that were loaded so many have to be initialised after that."""
 
-_WORDS: dict[str, Words] = {**AXES, **STATES, **SETTINGS, **UNUSED, **MISUSES}
+_WORDS: dict[str, Words] = {**STATES, **SETTINGS, **UNUSED, **MISUSES}
 _ATTRIBUTES = ("weight drawn", "zero factor")
 _TERM = re.compile(r"loss|kl|kld|reg|penalty|entropy|cost|nll|bce|mse|ce", re.IGNORECASE)
 """What a name is made of that stands for a term of a loss."""
@@ -49,10 +42,6 @@ def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]
 
 
 def _counts(entry: Oddity) -> bool:
-    if entry.kind == "padding taken":
-        return entry.figures[0] > PADDED * entry.figures[1]
-    if entry.kind == "fraction lost":
-        return entry.figures[0] >= LOST
     if entry.kind == "load drawn":
         return entry.figures[0] >= DRAWN * entry.figures[1]
     return entry.times >= _WORDS[entry.kind].fewest
@@ -63,12 +52,7 @@ def _is_term(name: str) -> bool:
 
 
 def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
-    words, shown = _WORDS[entry.kind], list[object](entry.figures)
-    if entry.kind in ("view", "axes"):
-        axis, *sizes = entry.figures
-        shown = [sizes[: sizes.index(-1)], sizes[sizes.index(-1) + 1 :], axis]
-    elif entry.kind == "batch squeezed":
-        shown = [list(entry.figures)]
+    words, shown = _WORDS[entry.kind], entry.figures
     beside = facts.location(entry.other)
     named = {
         "this": facts.expression(entry.origin) or "This",

@@ -41,16 +41,4 @@ SETTINGS: dict[str, Words] = {
         "rate`.",
         fewest=FEWEST_SET,
     ),
-    "term twice": Words(
-        "{this} adds a term of the loss a second time.",
-        "`{name}` is in the sum since its addition{other}, with the same factor",
-        "It counts twice: its gradient is twice that which its weight says.",
-        "Add it in one of the two places.",
-    ),
-    "weight twice": Words(
-        "{this} multiplies a term by a weight that it was multiplied by before.",
-        "`{name}`, and by as much{other}",
-        "The term counts with the square of its weight.",
-        "Multiply by it in one of the two places.",
-    ),
 }

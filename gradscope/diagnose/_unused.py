@@ -95,32 +95,4 @@ UNUSED: dict[str, Words] = {
         severity="error",
         is_named=True,
     ),
-    "end ignored": Words(
-        "The target at {this} goes on past the end of an episode: nothing reads `{name}`.",
-        "`{name}` holds true and false values, beside a reward and a discounted next value",
-        "Behind the last step of an episode there is no next state; the value of whatever stands "
-        "in its place is added to the return all the same.",
-        "Leave the next value out where the episode has ended: "
-        "`reward + gamma * (1 - {name}) * next_value`.",
-        is_named=True,
-    ),
-    "mask ignored": Words(
-        "{this} attends to all positions: nothing reads the mask `{name}`.",
-        "`{name}` holds zeros and others, and is given to the function{other}; the attention "
-        "leaves nothing out",
-        "What is masked, such as padding, has a weight like any other, and gets a share of the "
-        "result and of the gradient.",
-        "Hand it on: `attn_mask=...`, `key_padding_mask=...`, or "
-        "`scores.masked_fill(mask == 0, -math.inf)` before the softmax.",
-        is_named=True,
-    ),
-    "row ignored": Words(
-        "{this} takes padding for data: nothing reads `{name}`.",
-        "`{name}` is {0}, as are {1:,} of the {2:,} indices",
-        "Of a weight the row that stands for padding learns like any other; in a loss what lies "
-        "behind the end of a sample counts like the rest.",
-        "Hand it on: `F.embedding(ids, weight, padding_idx={name})`, "
-        "`F.cross_entropy(scores, targets, ignore_index={name})`.",
-        is_named=True,
-    ),
 }

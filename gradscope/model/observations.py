@@ -485,28 +485,18 @@ class Stopped(SeenRecord, frozen=True):
 
 
 OddityKind = (
-    Literal[
-        "view", "last sample", "softmax", "mean", "norm of a part", "weight learns", "own value"
-    ]
-    | Literal["padding taken", "padding row", "weight drawn", "zero factor"]
-    | Literal["index repeated", "mixed derivatives", "backward uncalled"]
-    | Literal["gradient dropped", "parameter dropped", "history dropped", "name rebound"]
-    | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
-    | Literal["flag ignored", "fold", "eval undone", "eval kept"]
-    | Literal["dropout kept", "attention drops", "state unread"]
-    | Literal["state not kept", "other numbers"]
-    | Literal["none yet", "none left", "none since", "none brought"]
-    | Literal["load matched nothing", "load own", "load drawn", "fills nothing"]
-    | Literal["eval missing", "dropout lost"]
-    | Literal["part left behind", "statistics left behind", "updates lost"]
-    | Literal["axes", "constant over samples", "along samples", "reduction", "batch squeezed"]
-    | Literal["own weights"]
-    | Literal["end ignored", "mask ignored", "row ignored"]
-    | Literal["target shifted", "target unshifted", "next seen"]
-    | Literal["no probability", "averaged first", "blank told"]
+    Literal["weight learns", "own value", "weight drawn", "zero factor"]
+    | Literal["index repeated", "mixed derivatives", "backward uncalled", "gradient dropped"]
+    | Literal["parameter dropped", "history dropped", "name rebound", "input no log"]
+    | Literal["target no log", "target log", "layer repeated", "flag ignored"]
+    | Literal["eval undone", "eval kept", "dropout kept", "attention drops"]
+    | Literal["state unread", "state not kept", "other numbers", "none yet"]
+    | Literal["none left", "none since", "none brought", "load matched nothing"]
+    | Literal["load own", "load drawn", "fills nothing", "eval missing"]
+    | Literal["dropout lost", "part left behind", "statistics left behind", "updates lost"]
     | Literal["value dropped", "value replaced", "value unread", "number unread"]
-    | Literal["listed twice", "decay swapped", "decay empty", "rate attribute", "rate of a copy"]
-    | Literal["term twice", "weight twice"]
+    | Literal["listed twice", "decay swapped", "decay empty", "rate attribute"]
+    | Literal["rate of a copy"]
 )
 
 
@@ -515,28 +505,26 @@ class Oddity(SeenRecord, frozen=True):
 
     ``kind`` is an :data:`OddityKind`, or one that an older version has saved and no rule asks for.
 
-    "view", "fold", "softmax" and "mean" put samples together: with the shape before, -1 and the
-    shape after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms
-    of so many elements.  "weight learns": the factor of a log-probability has so many leaves behind
-    it.  "own value": what is compared with its own source was cut off at ``other``.  "padding
-    taken" for so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and
-    "zero factor": the module and the attribute ``name``, used at ``other``.  "index repeated": so
-    many sums were lost of so many written.  "mixed derivatives" of so many columns at once.
-    "backward uncalled" of a class of modules, ``name``.  "gradient dropped": a function, ``name``,
-    computes something of it, and nothing takes the result.  "input no log": an operand of `kl_div`
-    whose probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so
-    many times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so
-    many hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored":
-    the attribute ``name`` of a module, of which so many parameters learn.  "eval undone": a module
-    is put in train mode, and runs so without history, since ``other`` had put it in eval mode.
-    "eval kept": so many steps at ``other`` have trained, in eval mode, what was trained in train
-    mode before ``origin``.  "dropout kept" and "attention drops" in the forward of a module of
-    class ``name`` that is in eval mode.  "state unread": of a file the model was loaded, and not
-    the state of the optimizer beside it, ``name``, that steps at ``other``.  "state not kept" and
-    "other numbers": a checkpoint, or the custom Function ``name``, calls its function again, which
-    drops at random at ``other``.  "none yet", "none left", "none since" and "none brought": the
-    program ended over the `.grad` of the leaf ``name``, which was None; "left" where it had been
-    zeroed at ``other``, "since" where no backward call had come there after that.
+    "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
+    what is compared with its own source was cut off at ``other``.  "index repeated": so many sums
+    were lost of so many written.  "mixed derivatives" of so many columns at once.  "gradient
+    dropped": a function, ``name``, computes something of it, and nothing takes the result.  "input
+    no log": an operand of `kl_div` whose probabilities, or their exponentials, add up to 1 along a
+    dimension.  "state not kept" and "other numbers": a checkpoint, or the custom Function
+    ``name``, calls its function again, which drops at random at ``other``.  "none yet", "none
+    left", "none since" and "none brought": the program ended over the `.grad` of the leaf ``name``,
+    which was None; "left" where it had been zeroed at ``other``, "since" where no backward call had
+    come there after that.  "listed twice": an optimizer is given so many parameters once more.
+
+    "weight drawn" and "zero factor": the module and the attribute ``name``, used at ``other``.
+    "backward uncalled" of a class of modules, ``name``.  "layer repeated" so many times in a list,
+    ``name``, with so many parameters once and each time.  "flag ignored": the attribute ``name`` of
+    a module, of which so many parameters learn.  "eval undone": a module is put in train mode, and
+    runs so without history, since ``other`` had put it in eval mode.  "eval kept": so many steps at
+    ``other`` have trained, in eval mode, what was trained in train mode before ``origin``.
+    "dropout kept" and "attention drops" in the forward of a module of class ``name`` that is in
+    eval mode.  "state unread": of a file the model was loaded, and not the state of the optimizer
+    beside it, ``name``, that steps at ``other``.
 
     "load matched nothing" of so many keys, such as those in ``name``; "load own": of so many
     tensors each is the module's own.  "load drawn": so many of so many weights that were loaded at
@@ -547,30 +535,14 @@ class Oddity(SeenRecord, frozen=True):
     many parameters are not, those in ``name``; "statistics left behind" of so many batch norms of
     it; "updates lost": so many parameters that are written to are in no module.
 
-    "axes": of this length one is taken for another at ``other``, with the shapes as for "view".
-    "constant over samples": it varies along so many, and not along so many steps.  "along samples":
-    a network goes along so many, and takes so many of another axis for samples.  "reduction": the
-    axis that one at ``other`` had left meets that other one.  "batch squeezed": of this shape, with
-    one sample, a call has taken the axis that counts samples; the program ended at ``other``.
-    "own weights": so many in each sample of a point between two, where a gradient is asked for.
-
     "value dropped": nothing takes what ``name`` gives, which has history; "replaced": it went to a
     name that is given another value at ``other`` before anything reads it; "unread" that nothing
-    ever reads.  "end ignored": nothing reads the flag ``name`` that ends an episode; "mask
-    ignored": nor the mask ``name``, given to the function at ``other``; "row ignored": nor the
-    index ``name`` of padding, this one, which so many of so many are.  "target shifted" so many
-    tokens from the one that is to tell it, "unshifted" by none; "next seen" by nearly all of
-    so many tokens.  "no probability": what is multiplied with a mask for an overlap, divided at
-    ``other``; "averaged first": a loss of so many elements, before it weighs itself; "blank told":
-    so many of so many targets are the blank, which is numbered so.
+    ever reads.
 
-    "listed twice": an optimizer is given so many parameters once more.  "decay swapped": it decays
-    so many biases and weights of norms, and not so many weights of layers; "decay empty": it decays
-    so many of both, and its group without decay is empty.  "rate attribute": its attribute ``name``
-    is set to what is no rate of its groups, "rate of a copy": the copies in its ``state_dict()``
-    are, before the steps at ``other``.  "term twice": the term ``name`` is added to a loss that
-    holds it since ``other``, with the same factor; "weight twice": a term is multiplied by
-    ``name``, as it was at ``other``.
+    "decay swapped": an optimizer decays so many biases and weights of norms, and not so many
+    weights of layers; "decay empty": it decays so many of both, and its group without decay is
+    empty.  "rate attribute": its attribute ``name`` is set to what is no rate of its groups, "rate
+    of a copy": the copies in its ``state_dict()`` are, before the steps at ``other``.
     """
 
     kind: str

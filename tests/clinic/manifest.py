@@ -2035,13 +2035,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/reinshift/MADDPG_Multi_UAV_Roundup/issues/10",
     ),
     Case(
-        "sensor_critic_penalty",
-        "GS532",
-        "",
-        "the norm is taken over the channels only, each time step's gradient is pulled to 1",
-        "https://github.com/Zeleni9/pytorch-wgan/issues/40",
-    ),
-    Case(
         "siamese_tracker",
         "GS307",
         "gradients",
@@ -2354,13 +2347,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/X-GenGroup/Flow-Factory/pull/186",
     ),
     Case(
-        "dueling_rover",
-        "GS531",
-        "mean",
-        "advantage.mean() over batch and actions: every sample's Q depends on the others",
-        "https://github.com/PacktPublishing/Deep-Reinforcement-Learning-Hands-On/issues/6",
-    ),
-    Case(
         "dreamer_latent",
         "GS401",
         "value_opt.step",
@@ -2413,13 +2399,6 @@ CASES: tuple[Case, ...] = (
         "ReLU in a PINN: u_xx is 0 everywhere, the diffusion term and its coefficient get no "
         "gradient",
         "https://github.com/ComputationalDomain/PINNs/issues/1",
-    ),
-    Case(
-        "kg_completion",
-        "GS535",
-        "",
-        "padding_idx=0, but index 0 is a real relation: its row never gets a gradient",
-        "https://github.com/ibalazevic/TuckER/issues/17",
     ),
     Case(
         "radar_vae",
@@ -2568,26 +2547,11 @@ CASES: tuple[Case, ...] = (
         "https://github.com/he-y/filter-pruning-geometric-median/issues/47",
     ),
     Case(
-        "question_types",
-        "GS535",
-        "",
-        "`states[:, -1]` after pad_packed_sequence is the zero padding for all but the "
-        "longest sentence",
-        "https://github.com/thtrieu/qclass_dl/issues/1",
-    ),
-    Case(
         "semantic_ids",
         "GS534",
         "",
         "The codebook loss is taken on the straight-through value, whose code part is detached",
         "https://github.com/EdoardoBotta/RQ-VAE-Recommender/pull/26",
-    ),
-    Case(
-        "sentence_latents",
-        "GS531",
-        "view",
-        "`view` of the (2, B, H) final states to (B, 2H) mixes sentences of the batch",
-        "https://github.com/timbmg/Sentence-VAE/issues/15",
     ),
     Case(
         "sparse_codes",
@@ -2675,13 +2639,6 @@ CASES: tuple[Case, ...] = (
         "train",
         "model.train() in the loop over the validation batches",
         "https://github.com/pliang279/MultiBench/issues/26",
-    ),
-    Case(
-        "protein_slices",
-        "GS531",
-        "view",
-        "view makes one row of the batch, and mse_loss broadcasts it to all targets",
-        "https://github.com/weka511/hpa-scc/issues/38",
     ),
     Case(
         "diffusion_1d",
@@ -2834,13 +2791,6 @@ CASES: tuple[Case, ...] = (
         "load_state_dict",
         "the target mixer is given its own state again and again, not that of the learning one",
         "https://github.com/thesouther/MARL/issues/8",
-    ),
-    Case(
-        "padded_topic_classifier",
-        "GS558",
-        "padding_idx",
-        "a hand-written embedding takes padding_idx and never reads it: the row of padding learns",
-        "https://github.com/google/torchax/pull/11",
     ),
     Case(
         "text_encoder",

@@ -28,7 +28,6 @@ from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
-from gradscope.analyses.doctor.lost_fractions import LostFractions
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.oddities import Oddities
@@ -103,10 +102,7 @@ class DoctorListener(Listener):
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.logarithms = Logarithms()
         self.oddities = found = Oddities()
-        self.finders = OddityFinders(
-            FinderContext(found, recorder, lambda leaf: self.learners.place_of(leaf))
-        )
-        self.lost_fractions = LostFractions()
+        self.finders = OddityFinders(FinderContext(found, recorder))
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
@@ -354,8 +350,6 @@ class DoctorListener(Listener):
                 note(call)
         self.broadcasts.note(call)
         self.logarithms.note(call)
-        if not in_place:
-            self.lost_fractions.note(call)
         self.cuts.note(call)
         if not is_function:
             self.constant_losses.note(call)

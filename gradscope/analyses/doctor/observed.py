@@ -128,10 +128,6 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
     for place, dropped in listener.dropped.known.items():
         again = origins.of_place(dropped.again)
         yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name, other=again)
-    for place, cast in listener.lost_fractions.known.items():
-        if cast.used >= 0:
-            used, share = origins.of_place(cast.used), round(100 * cast.lost)
-            yield Oddity("fraction lost", origins.of_place(place), 1, (share,), other=used)
     for held in listener.repeats.known.values():
         sizes = (held.times, held.parameters, held.times * held.parameters)
         yield Oddity("layer repeated", origins.of_site(held.site), 1, sizes, held.name)
