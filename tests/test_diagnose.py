@@ -760,10 +760,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             ),
         )
     },
-    "a backward that nobody calls": (
-        {"learners": (REACHED,), "oddities": (Oddity("backward uncalled", B, name="Reversal"),)},
-        [("GS411", "warning", 8)],
-    ),
     "a target": (
         {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",)),)},
         [],
@@ -1197,14 +1193,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "a result that is dropped": (
         {"oddities": (Oddity("gradient dropped", B, name="clamp"),)},
         [("GS515", "warning", 8)],
-    ),
-    "a term that nothing reads": (
-        {"oddities": (Oddity("number unread", B, name="kl_loss"),)},
-        [("GS515", "warning", 8)],
-    ),
-    "a number that nothing reads": (
-        {"oddities": (Oddity("number unread", B, name="scale"),)},
-        [("GS515", "information", 8)],
     ),
     "a copy that leaves its optimizer behind": (
         {
@@ -1985,7 +1973,7 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS302", "GS515"): observed(
         plain(),
         learners=(REACHED, learner("b", used=A, recorded=True)),
-        oddities=(Oddity("value replaced", A, name="h", other=B),),
+        oddities=(Oddity("parameter dropped", A, name="clamp"),),
     ),
     ("GS534", "GS303"): compared(),
     ("GS405", "GS412"): observed(

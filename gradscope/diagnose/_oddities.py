@@ -3,7 +3,6 @@ written for."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 
 from gradscope.diagnose._facts import Facts, FindingDraft
@@ -20,8 +19,6 @@ DRAWN = 0.75
 
 _WORDS: dict[str, Words] = {**STATES, **SETTINGS, **UNUSED, **MISUSES}
 _ATTRIBUTES = ("weight drawn", "zero factor")
-_TERM = re.compile(r"loss|kl|kld|reg|penalty|entropy|cost|nll|bce|mse|ce", re.IGNORECASE)
-"""What a name is made of that stands for a term of a loss."""
 
 
 def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]:
@@ -47,10 +44,6 @@ def _counts(entry: Oddity) -> bool:
     return entry.times >= _WORDS[entry.kind].fewest
 
 
-def _is_term(name: str) -> bool:
-    return any(_TERM.fullmatch(part) for part in re.split(r"[_\d]+|(?=[A-Z])", name))
-
-
 def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
     words, shown = _WORDS[entry.kind], entry.figures
     beside = facts.location(entry.other)
@@ -61,9 +54,8 @@ def _finding(facts: Facts, entry: Oddity, *others: Oddity) -> FindingDraft:
         "other": facts.at(entry.other),
     }
     names = [one.name for one in others if entry.kind in _ATTRIBUTES]
-    may_be = entry.kind == "number unread" and not _is_term(entry.name)
     return facts.finding(
-        "information" if may_be else words.severity,
+        words.severity,
         words.message.format(*shown, **named),
         next((n.id for n in facts.graph.nodes if n.origin == entry.origin), None),
         location=facts.location(entry.origin),

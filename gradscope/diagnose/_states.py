@@ -130,18 +130,6 @@ STATES: dict[str, Words] = {
         "Keep `torch.get_rng_state()` (and that of the device) in forward, and set it again in "
         "backward, inside `torch.random.fork_rng()`; or use torch.utils.checkpoint.",
     ),
-    "backward uncalled": Words(
-        "{name}.backward is never called: {name} is a Module, and of a Module autograd calls "
-        "forward only.",
-        "one ran in the forward pass; backward went through the operations of its forward as they "
-        "are",
-        "Only an autograd.Function brings a backward of its own. The gradient passes here as if "
-        "the method were not there.",
-        "Write a torch.autograd.Function with a static forward and backward, and call its `apply` "
-        "in this forward. To scale or turn a gradient round without one: "
-        "`x * -s + (x * (1 + s)).detach()`.",
-        is_named=True,
-    ),
     "part left behind": Words(
         "The update leaves {name} out, which should follow what is learned.",
         "parameters that forward uses and that are never written to: {0:,}; others of their "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradscope.diagnose._said import Words
 
 _DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
-_LOST = "No loss depends on it, and nothing learns from it."
 _IN_PLACE = "Call `{name}_`, with an underscore, which works in place; or assign what it gives."
 
 UNUSED: dict[str, Words] = {
@@ -26,40 +25,6 @@ UNUSED: dict[str, Words] = {
         "`{name}` is given a result with history, and nothing takes its result",
         "The result keeps its history, and takes it into whatever it goes into next.",
         "Assign what it gives: `h = h.detach()`.",
-    ),
-    "name rebound": Words(
-        "{this} changes nothing: it makes a new tensor, and gives it the name `{name}`.",
-        "nothing reads `{name}` again before it stands for something else",
-        "An assignment to a name changes what the name stands for, never the tensor that it stood "
-        "for: the parameter, or its gradient, is as it was.",
-        "Change it in place, under `torch.no_grad()`: `{name} -= ...`, or `{name}.copy_(...)`.",
-    ),
-    "value dropped": Words(
-        "{this} changes nothing: what it gives is dropped at once.",
-        "`{name}` computes something that has history, and nothing takes its result",
-        _LOST,
-        "Assign what it gives, as in `x = x + ...`. A sum that goes on in the next line needs "
-        "parentheses around it.",
-    ),
-    "value replaced": Words(
-        "What {this} gives is lost: `{name}` is given another value before anything reads it.",
-        "given another value{other}; the first has history",
-        _LOST,
-        "Add the two where both are wanted, `{name} = {name} + ...`; give the second another name; "
-        "or leave the first out.",
-    ),
-    "number unread": Words(
-        "What {this} gives is lost: nothing reads `{name}`.",
-        "a single number with history; its function reads `{name}` nowhere",
-        _LOST,
-        "Where it is a term of the loss, add it; else leave it out.",
-    ),
-    "value unread": Words(
-        "What {this} gives is lost: nothing reads `{name}`.",
-        "it has history; its function reads `{name}` nowhere",
-        _LOST,
-        "Use it in what follows, where that was meant; else leave it out.",
-        severity="information",
     ),
     "none yet": Words(
         "{name}.grad is None: no backward call has been made yet.",

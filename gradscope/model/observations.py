@@ -486,17 +486,15 @@ class Stopped(SeenRecord, frozen=True):
 
 OddityKind = (
     Literal["weight learns", "own value", "weight drawn", "zero factor"]
-    | Literal["index repeated", "mixed derivatives", "backward uncalled", "gradient dropped"]
-    | Literal["parameter dropped", "history dropped", "name rebound", "input no log"]
-    | Literal["target no log", "target log", "layer repeated", "flag ignored"]
-    | Literal["eval undone", "eval kept", "dropout kept", "attention drops"]
-    | Literal["state unread", "state not kept", "other numbers", "none yet"]
-    | Literal["none left", "none since", "none brought", "load matched nothing"]
-    | Literal["load own", "load drawn", "fills nothing", "eval missing"]
-    | Literal["dropout lost", "part left behind", "statistics left behind", "updates lost"]
-    | Literal["value dropped", "value replaced", "value unread", "number unread"]
-    | Literal["listed twice", "decay swapped", "decay empty", "rate attribute"]
-    | Literal["rate of a copy"]
+    | Literal["index repeated", "mixed derivatives", "gradient dropped", "parameter dropped"]
+    | Literal["history dropped", "input no log", "target no log", "target log"]
+    | Literal["layer repeated", "flag ignored", "eval undone", "eval kept"]
+    | Literal["dropout kept", "attention drops", "state unread", "state not kept"]
+    | Literal["other numbers", "none yet", "none left", "none since"]
+    | Literal["none brought", "load matched nothing", "load own", "load drawn"]
+    | Literal["fills nothing", "eval missing", "dropout lost", "part left behind"]
+    | Literal["statistics left behind", "updates lost", "listed twice", "decay swapped"]
+    | Literal["decay empty", "rate attribute", "rate of a copy"]
 )
 
 
@@ -517,7 +515,7 @@ class Oddity(SeenRecord, frozen=True):
     come there after that.  "listed twice": an optimizer is given so many parameters once more.
 
     "weight drawn" and "zero factor": the module and the attribute ``name``, used at ``other``.
-    "backward uncalled" of a class of modules, ``name``.  "layer repeated" so many times in a list,
+    "layer repeated" so many times in a list,
     ``name``, with so many parameters once and each time.  "flag ignored": the attribute ``name`` of
     a module, of which so many parameters learn.  "eval undone": a module is put in train mode, and
     runs so without history, since ``other`` had put it in eval mode.  "eval kept": so many steps at
@@ -534,10 +532,6 @@ class Oddity(SeenRecord, frozen=True):
     mode at ``other``.  "part left behind": of a network that is written to after so many steps so
     many parameters are not, those in ``name``; "statistics left behind" of so many batch norms of
     it; "updates lost": so many parameters that are written to are in no module.
-
-    "value dropped": nothing takes what ``name`` gives, which has history; "replaced": it went to a
-    name that is given another value at ``other`` before anything reads it; "unread" that nothing
-    ever reads.
 
     "decay swapped": an optimizer decays so many biases and weights of norms, and not so many
     weights of layers; "decay empty": it decays so many of both, and its group without decay is

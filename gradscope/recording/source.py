@@ -22,7 +22,6 @@ from gradscope.filesystem import here
 from gradscope.model.report import Origin
 from gradscope.recording.compiled import COMMAND, command_line, display_name, with_inner
 from gradscope.recording.expressions import is_path, names_in
-from gradscope.recording.rebound import lost_values, unread_values
 
 _BEGIN_LOOPS = [opcode.opmap[name] for name in ("GET_ITER", "FOR_ITER")]
 
@@ -68,12 +67,6 @@ class _File:
     """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
-    lost: dict[TextSpan, str] | None = None
-    """Values that are assigned to a name which nothing reads again, with the name; looked for when
-    they are first asked about."""
-    unread: dict[TextSpan, tuple[str, int]] | None = None
-    """Values that are assigned to a name which nothing reads, and the line where it is given
-    another value, or 0; the same."""
 
 
 class Sources:
@@ -119,28 +112,6 @@ class Sources:
         """Whether the shown text is a statement, which says itself what it assigns to."""
         span = self.span(site)
         return span is not None and span in self._file(site.code).statements
-
-    def lost_name(self, site: Site) -> str:
-        """The name that the site's value is assigned to, if nothing reads it again; else ""."""
-        span = self.span(site)
-        if span is None:
-            return ""
-        file = self._file(site.code)
-        if file.lost is None:
-            tree = _parsed(file.lines)
-            found = () if tree is None else lost_values(tree)
-            file.lost = {_span(value): name for value, name in found}
-        return file.lost.get(span, "")
-
-    def unread_name(self, site: Site) -> tuple[str, int] | None:
-        """The name that the site's value is assigned to, if nothing reads that value, and the line
-        where it is given another one before; 0 where nothing ever reads the name."""
-        span, file = self.span(site), self._file(site.code)
-        if file.unread is None:
-            tree = _parsed(file.lines)
-            found = () if tree is None else unread_values(tree)
-            file.unread = {_span(value): (name, again) for value, name, again in found}
-        return None if span is None else file.unread.get(span)
 
     def operands(self, site: Site) -> tuple[str, ...]:
         """The names in the site's expression, longest first: ``self.w`` before ``self``."""

@@ -1005,13 +1005,6 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
-        "reversal_written_as_module",
-        "GS411",
-        "backward",
-        "a gradient reversal is a Module with a method backward, which autograd never calls",
-        "",
-    ),
-    Case(
         "no_zero_grad",
         "GS501",
         "",
@@ -2020,14 +2013,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/kumar-shridhar/PyTorch-BayesianCNN/issues/7",
     ),
     Case(
-        "prosody_adversary",
-        "GS000",
-        "",
-        "the reversal is a backward method of an nn.Module, which autograd never calls",
-        "https://github.com/hash2430/pitchtron/issues/3",
-        also=("GS411",),
-    ),
-    Case(
         "pursuit_team",
         "GS000",
         "",
@@ -2074,13 +2059,6 @@ CASES: tuple[Case, ...] = (
         "log_alpha is replaced by a clone after its optimizer was built",
         "https://github.com/ray-project/ray/issues/11294",
         also=("GS310",),
-    ),
-    Case(
-        "speaker_free_tts",
-        "GS411",
-        "GradientReversalLayer",
-        "the reversal is an nn.Module with a method `backward`, which autograd never calls",
-        "https://github.com/hash2430/pitchtron/issues/3",
     ),
     Case(
         "spinal_segmentation",

@@ -38,7 +38,6 @@ from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
-from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
@@ -129,13 +128,12 @@ class DoctorListener(Listener):
         self.aliases = Aliases(recorder)
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
-        self.dropped = DroppedResults(recorder.sources)
+        self.dropped = DroppedResults()
         self.parameters = Parameters(
             self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
         )
         self.alterations = Alterations()
         self.learners.optimizers.calls.on_clipped = self.alterations.note_clipping
-        self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
         self.repeats = Repeats(recorder.places, recorder.sources)
         self.flagged = FlaggedModules(recorder, self.learners)
         self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
@@ -280,7 +278,6 @@ class DoctorListener(Listener):
         is_function = call.function == "apply" and bool(self.recorder.functions)
         if is_function:
             call.function = self.recorder.functions[-1].__name__
-            self.uncalled.note_function(self.recorder.functions[-1])
             if not any(map(requires_grad, call.results)):
                 # torch makes its node before it knows that nobody needs it.
                 call.sequence_range = (call.sequence_range[1], call.sequence_range[1])
@@ -334,7 +331,7 @@ class DoctorListener(Listener):
             self.aliases.note_edit(call)
             self.learners.note_edit(call)
         else:
-            self.dropped.note(call, briefly=self.light)
+            self.dropped.note(call)
             if not call.in_graph and not self.recorder.modules.is_running:
                 self.overwritten.note_result(call)
         if call.function == "deepcopy" and call.results:

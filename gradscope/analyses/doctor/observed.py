@@ -42,7 +42,6 @@ from gradscope.model.observations import (
 from gradscope.model.plain import number
 from gradscope.model.report import BackwardPass, Graph
 from gradscope.recording.places import frames_from
-from gradscope.recording.source import Site
 
 
 def observations(
@@ -126,8 +125,7 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
     for place, scale in listener.logarithms.known.items():
         yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))
     for place, dropped in listener.dropped.known.items():
-        again = origins.of_place(dropped.again)
-        yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name, other=again)
+        yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name)
     for held in listener.repeats.known.values():
         sizes = (held.times, held.parameters, held.times * held.parameters)
         yield Oddity("layer repeated", origins.of_site(held.site), 1, sizes, held.name)
@@ -144,12 +142,6 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
             yield Oddity("load drawn", drawn, 1, (load.drawn, load.weights), other=loaded)
     for place, parts, kinds in listener.fillings.idle.values():
         yield Oddity("fills nothing", origins.of_place(place), 1, (parts,), kinds)
-    recorder = listener.recorder
-    for known in listener.uncalled.known():
-        line = recorder.sources.lines_of(known.code)[0]
-        # Not a place of its own: one in this code would say that it has run.
-        origin = origins.of_site(Site(known.code, -line))
-        yield Oddity("backward uncalled", origin, name=known.name)
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

@@ -212,7 +212,6 @@ class StepTracker:
         listener.births.known.clear()
         listener.rounded.known.clear()
         listener.cuts.start_step()
-        listener.dropped.start_step(now)
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
         accumulates = made.call.accumulates
