@@ -20,14 +20,11 @@ from gradscope.model.loop_observations import (
     Disorder,
     FallingRate,
     LimitedParameter,
-    MaskedMove,
     MovingStatistics,
-    Overwrite,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
     Setting,
-    SharedObject,
     SpoilingStep,
     SpoiltParameter,
     StepEffect,
@@ -1043,10 +1040,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"statistics": (MovingStatistics("body.1", A, evaluated=B),)},
         [("GS314", "warning", 8)],
     ),
-    "a target that is the network": (
-        {"shared": (SharedObject(("target", "online"), B, given=A),)},
-        [("GS315", "warning", 7)],
-    ),
     "a gradient that is none": (
         {"oddities": (Oddity("none left", A, name="w", other=B), Oddity("none yet", C, name="v"))},
         [("GS413", "error", 7), ("GS413", "error", 9)],
@@ -1054,10 +1047,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "a list that was multiplied": (
         {"oddities": (Oddity("layer repeated", A, 1, (3, 20, 60), "blocks"),)},
         [("GS330", "warning", 7)],
-    ),
-    "a state that is no copy": (
-        {"shared": (SharedObject(("model", "best"), B, is_state=True),)},
-        [("GS315", "warning", 8)],
     ),
     "silent change": (
         {"changes": (Change(0, "self", B, "mul_", silent=True),)},
@@ -1254,14 +1243,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"disorders": (Disorder("step shared", B, A, 2, parameters=3),)},
         [("GS513", "warning", 8)],
     ),
-    "a scaler made anew": (
-        {"disorders": (Disorder("scaler anew", B, A, 3, parameters=1),)},
-        [("GS522", "warning", 8)],
-    ),
-    "an optimizer made anew for each task": (
-        {"disorders": (Disorder("optimizer anew", B, A, 3, fine=2, parameters=1),)},
-        [],
-    ),
     "a schedule that is called too seldom": (
         {"schedules": (SELDOM,)},
         [("GS541", "warning", 8)],
@@ -1451,31 +1432,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("eval kept", A, 3, other=B),)},
         [("GS538", "warning", 7)],
     ),
-    "a state that is not the module's": (
-        {
-            "oddities": (
-                Oddity("load matched nothing", A, 1, (2,), "`a`, where the module has `b`"),
-            )
-        },
-        [("GS546", "warning", 7)],
-    ),
-    "a state that is the module's already": (
-        {"oddities": (Oddity("load own", A, 1, (2,)),)},
-        [("GS546", "warning", 7)],
-    ),
-    "a target that follows in part": (
-        {"oddities": (Oddity("part left behind", A, 6, (2,), "head_k.weight"),)},
-        [("GS549", "warning", 7)],
-    ),
-    "an average without its statistics, and one that is gone": (
-        {
-            "oddities": (
-                Oddity("statistics left behind", A, 6, (2,)),
-                Oddity("updates lost", B, 6, (2,)),
-            )
-        },
-        [("GS549", "warning", 7), ("GS549", "warning", 8)],
-    ),
     "an evaluation in train mode": (
         {"oddities": (Oddity("eval missing", A, 1, (2,)),)},
         [("GS550", "warning", 7)],
@@ -1483,10 +1439,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "dropout that is over": (
         {"oddities": (Oddity("dropout lost", A, 1, (), "Attention.p"),)},
         [("GS551", "warning", 7)],
-    ),
-    "an initialiser for other layers": (
-        {"oddities": (Oddity("fills nothing", A, 1, (3,), "Conv1d"),)},
-        [("GS548", "warning", 7)],
     ),
     "train mode in an evaluation": (
         {"oddities": (Oddity("eval undone", A, 3, other=B),)},
@@ -1504,10 +1456,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("state not kept", A, other=B), Oddity("other numbers", B, name="F"))},
         [("GS602", "warning", 7), ("GS602", "warning", 8)],
     ),
-    "a state that stays in its file": (
-        {"oddities": (Oddity("state unread", A, name="optimizer", other=B),)},
-        [("GS522", "warning", 7)],
-    ),
     "dropout that is told no mode": (
         {"oddities": (Oddity("dropout kept", A), Oddity("attention drops", B, name="Net"))},
         [("GS539", "warning", 7), ("GS539", "warning", 8)],
@@ -1521,15 +1469,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS331", "warning", 7)],
     ),
-    "masked, and moving": (
-        {"masked_moves": (MaskedMove(A, B, 2, 3, 4),)},
-        [("GS519", "warning", 7)],
-    ),
-    "drawn to what stays": (
-        {"overwrites": (Overwrite(C, 3, 3, ("w",), ("v",)),)},
-        [("GS521", "warning", 9)],
-    ),
-    "a new start now and then": ({"overwrites": (Overwrite(C, 3, 61),)}, []),
     "a scaler that refuses": (
         {
             "failure": Failure(
@@ -1939,9 +1878,6 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS540", "GS513"): observed(plain(), disorders=(IDLE, Disorder("step again", A, B, 2))),
     ("GS540", "GS501"): observed(
         plain(), disorders=(IDLE,), steps=(Step(1, reused=1, origin=A), Step(2, origin=A))
-    ),
-    ("GS524", "GS521"): observed(
-        plain(), disorders=(Disorder("put back", A, B, 3),), overwrites=(Overwrite(A, 3, 3),)
     ),
     **{
         (cut, code): beside(cut, code)

@@ -21,9 +21,7 @@ from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.loop_observations import (
     Disorder,
     FallingRate,
-    MaskedMove,
     OrderKind,
-    Overwrite,
     RemadeParameters,
     ReplacedModel,
     StepEffect,
@@ -239,11 +237,6 @@ def unstepped(count: int) -> Report:
 def out_of_order(kind: OrderKind, times: int) -> Report:
     """A call of the loop that was so often out of order."""
     return observed(plain(), disorders=(Disorder(kind, A, B, times),))
-
-
-def anew(times: int, uses: int, kind: OrderKind = "optimizer anew") -> Report:
-    """An optimizer or a scheduler that was made anew so often, after so many uses."""
-    return observed(plain(), disorders=(Disorder(kind, A, B, times, 0, uses),))
 
 
 def scheduled(**known: Any) -> Report:
@@ -836,12 +829,6 @@ EDGES = (
         summed(steps=1),
     ),
     Edge(
-        "_oddities.DRAWN",
-        observed(plain(), oddities=(Oddity("load drawn", A, 1, (3, 4), other=B),)),
-        ("GS547",),
-        observed(plain(), oddities=(Oddity("load drawn", A, 1, (73, 100), other=B),)),
-    ),
-    Edge(
         "_states.FEWEST_KEPT",
         observed(plain(), oddities=(Oddity("eval kept", A, 3, other=B),)),
         ("GS538",),
@@ -860,39 +847,8 @@ EDGES = (
         observed(plain(), oddities=(Oddity("zero factor", A, 1),)),
     ),
     Edge(
-        "unlearned.FEWEST_MASKED",
-        observed(plain(), masked_moves=(MaskedMove(A, B, 2, 3, 4),)),
-        ("GS519",),
-        observed(plain(), masked_moves=(MaskedMove(A, B, 1, 3, 4),)),
-    ),
-    Edge(
-        "unlearned.FEWEST_OVERWRITES",
-        observed(plain(), overwrites=(Overwrite(A, 3, 3),)),
-        ("GS521",),
-        observed(plain(), overwrites=(Overwrite(A, 2, 3),)),
-    ),
-    Edge(
-        "unlearned.RARELY",
-        observed(plain(), overwrites=(Overwrite(A, 3, 60),)),
-        ("GS521",),
-        observed(plain(), overwrites=(Overwrite(A, 3, 61),)),
-    ),
-    Edge("order.FEWEST_ANEW", anew(3, 10), ("GS522",), anew(2, 10)),
-    Edge("order.FEW_USES", anew(3, 10), ("GS522",), anew(3, 11)),
-    Edge("order.FEW_CALLS", anew(3, 2, "scheduler anew"), ("GS522",), anew(3, 3, "scheduler anew")),
-    Edge(
         *("_disorders.FEWEST", out_of_order("losses dropped", 2), ("GS523",)),
         out_of_order("losses dropped", 1),
-    ),
-    Edge(
-        *("_disorders.FEWEST_BACK", out_of_order("put back", 3), ("GS524",)),
-        out_of_order("put back", 2),
-    ),
-    Edge(
-        "_disorders.MOST_BETWEEN",
-        observed(plain(), disorders=(Disorder("put back", A, B, 3, 0, 20),)),
-        ("GS524",),
-        observed(plain(), disorders=(Disorder("put back", A, B, 3, 0, 21),)),
     ),
     Edge("schedules: half of the calls", scheduled(calls=20), ("GS541",), scheduled(calls=21)),
     Edge("schedules.NEAR", scheduled(length=44), ("GS541",), scheduled(length=45)),

@@ -385,16 +385,6 @@ read = torch.load("net.pt", weights_only=False)
 for step in range(3):
     learn(read, seventh)
 for step in range(6):
-    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)  # GS522
-    first.zero_grad()
-    scaler.scale(loss(model)).backward()
-    scaler.step(first)
-    scaler.update()
-for step in range(6):
-    scheduler = schedules.StepLR(first, 9)  # GS522
-    learn(model, first)
-    scheduler.step()
-for step in range(6):
     learn(model, first)
     second.step()  # GS513
 def drop():
@@ -424,27 +414,6 @@ first, second, sixth = map(optimizer, (model, model, cycled))
 seventh = SGD(read.parameters(), lr=0.1)  # GS307
 """
 CALM = """
-for step in range(6):
-    anew, state = optimizer(model), first.state_dict()
-    anew.load_state_dict(state)
-    first = anew
-    learn(model, first)
-for task in range(5):
-    plain = optimizer(model, SGD)
-    learn(model, plain)
-for outer in range(5):  # each step is a minimisation of its own
-    inner = torch.optim.LBFGS(model.parameters(), max_iter=2)
-    def closure():
-        inner.zero_grad()
-        found = loss(model) * (outer + 1)
-        found.backward()
-        return found
-    inner.step(closure)
-start = copy.deepcopy(model.state_dict())
-for task in range(5):
-    model.load_state_dict(start)
-    fresh = optimizer(model)
-    learn(model, fresh)
 def drop():
     for parameter in other[0].parameters():
         parameter.grad = None

@@ -14,9 +14,6 @@ from gradscope.diagnose._unused import UNUSED
 from gradscope.model.observations import Oddity, OddityKind
 from gradscope.words import listed
 
-DRAWN = 0.75
-"""Of the weights that were loaded so many have to be initialised after that."""
-
 _WORDS: dict[str, Words] = {**STATES, **SETTINGS, **UNUSED, **MISUSES}
 _ATTRIBUTES = ("weight drawn", "zero factor")
 
@@ -39,8 +36,6 @@ def looking_for(*kinds: OddityKind) -> Callable[[Facts], Iterable[FindingDraft]]
 
 
 def _counts(entry: Oddity) -> bool:
-    if entry.kind == "load drawn":
-        return entry.figures[0] >= DRAWN * entry.figures[1]
     return entry.times >= _WORDS[entry.kind].fewest
 
 

@@ -34,43 +34,6 @@ STATES: dict[str, Words] = {
         "Call the method `requires_grad_(False)` of the module, which goes to all parameters.",
         is_named=True,
     ),
-    "fills nothing": Words(
-        "{this} changes nothing: the function initialises none of the layers.",
-        "applied to {0:,} modules; of those with weights each is a {name}",
-        "Each layer keeps the numbers that it was made with: no test in the function is true for "
-        "any of them.",
-        "Test for the classes that the model has.",
-    ),
-    "load matched nothing": Words(
-        "{this} loads nothing: no key of the state is one of the module.",
-        "{0:,} keys, such as {name}",
-        "With strict=False torch passes over what does not match, and the result, which names it, "
-        "is dropped: the module stays as it was drawn.",
-        "Rename the keys, or take the part of the file that holds the state; and look at what "
-        "`load_state_dict` returns, or leave strict=False out.",
-    ),
-    "load own": Words(
-        "{this} loads the module's own tensors: it changes nothing.",
-        "all of the {0:,} parameters given are those that the module had before",
-        "The state of another module was to be given, or what was read from a file has not come "
-        "into this one, because its keys match none.",
-        "Give the state of the other module; or take the values from what was read, as in "
-        "`{{k: v for k, v in loaded.items() if k in own}}`, and look whether any key is left.",
-    ),
-    "load drawn": Words(
-        "{this} initialises again what has just been loaded.",
-        "{0:,} of {1:,} weights loaded{other}, before anything used them",
-        "The numbers that were loaded are gone: training begins from random ones.",
-        "Initialise first and load after that.",
-    ),
-    "state unread": Words(
-        "The model is loaded from this file, and the state of its optimizer is not.",
-        "`{name}` in the file is the state of an optimizer like the one that steps{other}, which "
-        "begins without any",
-        "Momentum and the running means of Adam begin anew, and the learning rate is the one that "
-        "the optimizer was made with, not the one that the training had come to.",
-        'Load it as well, before the first step: `optimizer.load_state_dict(saved["{name}"])`.',
-    ),
     "eval undone": Words(
         "{this} puts the model in train mode for an evaluation.",
         "put in eval mode{other}, and never run in it; {times} times it then ran in train mode, "
@@ -129,28 +92,5 @@ STATES: dict[str, Words] = {
         _AGAIN,
         "Keep `torch.get_rng_state()` (and that of the device) in forward, and set it again in "
         "backward, inside `torch.random.fork_rng()`; or use torch.utils.checkpoint.",
-    ),
-    "part left behind": Words(
-        "The update leaves {name} out, which should follow what is learned.",
-        "parameters that forward uses and that are never written to: {0:,}; others of their "
-        "network are, after {times} steps",
-        "What a step has learned in one part is used with the beginnings of the other.",
-        "Update all parts: go through the parameters of the whole network, its heads as well.",
-    ),
-    "statistics left behind": Words(
-        "The parameters follow what is learned, and the running statistics do not.",
-        "batch norms in eval mode with mean 0 and variance 1, as at the start: {0:,}; their "
-        "weights were updated after {times} steps",
-        "Running statistics are buffers, which `parameters()` does not give; in eval mode a batch "
-        "norm normalises by them.",
-        "Copy the buffers as well: `for b, own in zip(average.buffers(), model.buffers()): "
-        "b.copy_(own)`; torch's AveragedModel does so.",
-    ),
-    "updates lost": Words(
-        "{this} updates parameters that no module holds any more.",
-        "{0:,} parameters, after {times} steps; those of the same shapes that forward uses without "
-        "a gradient are never changed",
-        "The module has got others since: its parameters, or all of it, were made or loaded anew.",
-        "Take the parameters from the module where they are updated: `target.parameters()`.",
     ),
 }

@@ -12,7 +12,6 @@ from gradscope.model.loop_observations import (
     LimitedParameter,
     MovingStatistics,
     RemadeParameters,
-    SharedObject,
 )
 from gradscope.model.observations import Location
 from gradscope.words import count, listed
@@ -34,15 +33,6 @@ LOW_SHARE = 0.2
 
 MOST = 4
 """Parameters clamped at one line that are listed."""
-
-FEWEST_MASKED = 2
-"""Steps that change masked elements, before anything is said of them."""
-
-FEWEST_OVERWRITES = 3
-"""Times that parameters are overwritten, before that is called a mistake."""
-
-RARELY = 20
-"""Steps for each of them, beyond which it is a new start."""
 
 STILL = 0.9
 """The share of elements that a step does not change though they have a gradient."""
@@ -113,49 +103,6 @@ def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
             if not is_half
             else "Keep the parameters in float32 and compute under torch.autocast; or use an "
             "optimizer that keeps float32 copies, or a larger learning rate.",
-        )
-
-
-def masked_elements_move(facts: Facts) -> Iterable[FindingDraft]:
-    """GS519: elements whose gradient the program masks, and that a step changes all the same."""
-    for entry in facts.seen.masked_moves:
-        if entry.steps < FEWEST_MASKED:
-            continue
-        where = facts.at(entry.stepped)
-        yield facts.warning(
-            "Elements whose gradient is set to zero here are changed by the step all the same.",
-            location=facts.location(entry.origin),
-            evidence=f"{entry.elements:,} of {count(entry.masked, 'element')} with a gradient of "
-            f"exactly 0 changed, in {count(entry.steps, 'step')}{where}",
-            why="A gradient of 0 does not keep a parameter where it is: weight decay shrinks it, "
-            "and a momentum, or Adam's running mean, from steps before goes on moving it.",
-            remedy="Put the masked elements back after the step, under torch.no_grad() "
-            "(`p.mul_(mask)`, or copy what they were); or keep what is to stay in a tensor of its "
-            "own, outside the optimizer. weight_decay=0 and no momentum are enough where the mask "
-            "is there from the first step.",
-        )
-
-
-def learner_overwritten(facts: Facts) -> Iterable[FindingDraft]:
-    """GS521: parameters of an optimizer that are drawn towards others which never change."""
-    for entry in facts.seen.overwrites:
-        if entry.times < FEWEST_OVERWRITES or entry.times * RARELY < entry.steps:
-            continue
-        yield facts.warning(
-            "What the optimizer learns is overwritten here, towards parameters that never change.",
-            location=facts.location(entry.origin),
-            subject=entry.drawn[0] if entry.drawn else "",
-            evidence=(
-                f"{listed(entry.drawn, 3) or 'parameters of the optimizer'} changed towards "
-                f"{listed(entry.towards, 3) or 'others'}, after {entry.times:,} of "
-                f"{count(entry.steps, 'step')}",
-                "the latter take part in forward, are in no optimizer, and were never changed",
-            ),
-            why="A copy or an average goes from the network that learns to the one that follows. "
-            "The other way round it takes back what a step has learned, and what should follow "
-            "stays where it began.",
-            remedy="Swap the two: `target.lerp_(online, 1 - tau)`, "
-            "`target.load_state_dict(online.state_dict())`.",
         )
 
 
@@ -253,41 +200,6 @@ def statistics_move(facts: Facts) -> Iterable[FindingDraft]:
             remedy="Call `.eval()` on the frozen part after each `model.train()`; nothing, if the "
             "statistics are meant to follow the data.",
         )
-
-
-def shared_object(facts: Facts) -> Iterable[FindingDraft]:
-    """GS315: what should be a copy is the same object."""
-    for entry in facts.seen.shared:
-        yield _state(facts, entry) if entry.is_state else _twins(facts, entry)
-
-
-def _twins(facts: Facts, entry: SharedObject) -> FindingDraft:
-    one, other = entry.names
-    where = facts.at(entry.origin)
-    return facts.warning(
-        f"{one} and {other} are the same object, so one is no copy of the other.",
-        location=facts.location(entry.given) or facts.location(entry.origin),
-        subject=one,
-        evidence=f"{facts.expression(entry.origin) or 'an edit'}{where} writes the parameters "
-        "into themselves",
-        why="An assignment gives a second name and copies nothing: every step of the one changes "
-        "the other, too.",
-        remedy="Make a copy, `copy.deepcopy(model)`, and keep it out of the optimizer.",
-    )
-
-
-def _state(facts: Facts, entry: SharedObject) -> FindingDraft:
-    name, state = entry.names
-    where = facts.at(entry.origin)
-    return facts.warning(
-        f"{state} is no copy of the state of {name}: what is loaded is what is there.",
-        location=facts.location(entry.given) or facts.location(entry.origin),
-        subject=state,
-        evidence=f"{facts.expression(entry.origin)}{where} copies tensors onto themselves",
-        why="state_dict() gives the parameters themselves, not copies: they have changed with "
-        "every step since.",
-        remedy="Keep a copy: `copy.deepcopy(model.state_dict())`.",
-    )
 
 
 def held_at_limit(facts: Facts) -> Iterable[FindingDraft]:

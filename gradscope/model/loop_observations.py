@@ -31,12 +31,8 @@ OrderKind = Literal[
     "step again",
     "scheduler first",
     "scheduler early",
-    "optimizer anew",
-    "scaler anew",
-    "scheduler anew",
     "step shared",
     "losses dropped",
-    "put back",
     "closure alone",
     "closure stale",
     "optimizer idle",
@@ -48,14 +44,12 @@ finds no gradient which a step will use, or one that a GradScaler still has to d
 between a forward pass and its backward, or between a part of the pass and that; one inside of a
 region of autocast that has cast the parameters before it, and does not cast them again; a step
 without any backward; a second one with the same gradients; a scheduler between backward and step,
-or before all steps; an optimizer, a GradScaler or a scheduler made anew, after so many uses
-(``parameters``) of the one before, for the same parameters; a step with gradients that another
-optimizer has used; backward of the last loss of a loop, made at ``beside``, after so many others;
-parameters put back to what they were, or to random numbers, after at most so many steps;
-an optimizer made at ``beside`` that never steps, though backward calls at ``origin`` bring
-gradients to what only it holds, or though a step of another one at ``origin`` comes after each of
-these (``fine``: they bring others one as well, and so many calls only those); clipping before a
-backward call at ``beside`` adds to what was clipped."""
+or before all steps; a step with gradients that another optimizer has used; backward of the last
+loss of a loop, made at ``beside``, after so many others; an optimizer made at ``beside`` that never
+steps, though backward calls at ``origin`` bring gradients to what only it holds, or though a step
+of another one at ``origin`` comes after each of these (``fine``: they bring others one as well, and
+so many calls only those); clipping before a backward call at ``beside`` adds to what was
+clipped."""
 
 
 class Disorder(SeenRecord, frozen=True):
@@ -189,28 +183,6 @@ class StepEffect(SeenRecord, frozen=True):
     cast: int | None = None
 
 
-class MaskedMove(SeenRecord, frozen=True):
-    """Elements of gradients that the program sets to zero at ``origin``, and that steps at
-    ``stepped`` changed all the same, in so many ``steps``: at most ``elements`` of ``masked``."""
-
-    origin: int | None
-    stepped: int | None
-    steps: int
-    elements: int
-    masked: int
-
-
-class Overwrite(SeenRecord, frozen=True):
-    """Parameters of an optimizer (``drawn``) that the program draws, at ``origin``, towards others
-    that never change (``towards``), after so many steps (``times``) of all (``steps``)."""
-
-    origin: int | None
-    times: int
-    steps: int
-    drawn: tuple[str, ...] = ()
-    towards: tuple[str, ...] = ()
-
-
 class MovingStatistics(SeenRecord, frozen=True):
     """A batch norm whose running statistics moved (in so many calls that were heard) while its
     weight did not require grad; ``evaluated`` is where the program had put a module around it in
@@ -221,17 +193,6 @@ class MovingStatistics(SeenRecord, frozen=True):
     times: int = 1
     evaluated: int | None = None
     learns: bool = False
-
-
-class SharedObject(SeenRecord, frozen=True):
-    """Two ``names`` of one thing of which the program makes the one from the other at ``origin``;
-    ``given`` is where it got its second name.  ``is_state``: the state that is loaded is the
-    module's own, and was taken at ``given``."""
-
-    names: tuple[str, str]
-    origin: int | None
-    given: int | None = None
-    is_state: bool = False
 
 
 class ReplacedModel(SeenRecord, frozen=True):

@@ -14,13 +14,10 @@ from gradscope.model.loop_observations import (
     Disorder,
     FallingRate,
     LimitedParameter,
-    MaskedMove,
     MovingStatistics,
-    Overwrite,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
-    SharedObject,
     SpoilingStep,
     StepEffect,
     SummedGradients,
@@ -489,11 +486,9 @@ OddityKind = (
     | Literal["index repeated", "mixed derivatives", "gradient dropped", "parameter dropped"]
     | Literal["history dropped", "input no log", "target no log", "target log"]
     | Literal["layer repeated", "flag ignored", "eval undone", "eval kept"]
-    | Literal["dropout kept", "attention drops", "state unread", "state not kept"]
-    | Literal["other numbers", "none yet", "none left", "none since"]
-    | Literal["none brought", "load matched nothing", "load own", "load drawn"]
-    | Literal["fills nothing", "eval missing", "dropout lost", "part left behind"]
-    | Literal["statistics left behind", "updates lost", "listed twice", "decay swapped"]
+    | Literal["dropout kept", "attention drops", "state not kept", "other numbers"]
+    | Literal["none yet", "none left", "none since", "none brought"]
+    | Literal["eval missing", "dropout lost", "listed twice", "decay swapped"]
     | Literal["decay empty", "rate attribute", "rate of a copy"]
 )
 
@@ -521,17 +516,10 @@ class Oddity(SeenRecord, frozen=True):
     runs so without history, since ``other`` had put it in eval mode.  "eval kept": so many steps at
     ``other`` have trained, in eval mode, what was trained in train mode before ``origin``.
     "dropout kept" and "attention drops" in the forward of a module of class ``name`` that is in
-    eval mode.  "state unread": of a file the model was loaded, and not the state of the optimizer
-    beside it, ``name``, that steps at ``other``.
+    eval mode.
 
-    "load matched nothing" of so many keys, such as those in ``name``; "load own": of so many
-    tensors each is the module's own.  "load drawn": so many of so many weights that were loaded at
-    ``other`` are initialised here.  "fills nothing": a function was applied to so many parts of a
-    module; the classes of those with weights.  "eval missing": a model is evaluated with so many
-    parts in train mode.  "dropout lost": a rate, ``name``, is 0 since an evaluation, put in eval
-    mode at ``other``.  "part left behind": of a network that is written to after so many steps so
-    many parameters are not, those in ``name``; "statistics left behind" of so many batch norms of
-    it; "updates lost": so many parameters that are written to are in no module.
+    "eval missing": a model is evaluated with so many parts in train mode.  "dropout lost": a rate,
+    ``name``, is 0 since an evaluation, put in eval mode at ``other``.
 
     "decay swapped": an optimizer decays so many biases and weights of norms, and not so many
     weights of layers; "decay empty": it decays so many of both, and its group without decay is
@@ -562,8 +550,7 @@ class Observations(SeenRecord, frozen=True):
     ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at
     for a fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
     a wrapper of torch's puts the gradients of several ranks together.  ``stopped``: the
-    program did not end by itself.  ``masked_moves``, ``overwrites`` and ``oddities``
-    are one a place.
+    program did not end by itself.  ``oddities`` are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -600,10 +587,7 @@ class Observations(SeenRecord, frozen=True):
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
     oddities: tuple[Oddity, ...] = ()
-    overwrites: tuple[Overwrite, ...] = ()
-    masked_moves: tuple[MaskedMove, ...] = ()
     statistics: tuple[MovingStatistics, ...] = ()
-    shared: tuple[SharedObject, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
     failure: Failure | None = None

@@ -746,20 +746,6 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
-        "target_is_online",
-        "GS315",
-        "target",
-        "the target network is the online network",
-        "",
-    ),
-    Case(
-        "best_state_not_copied",
-        "GS315",
-        "best",
-        "the best state is the state of the model itself",
-        "",
-    ),
-    Case(
         "sigmoid_before_logits",
         "GS512",
         "sigmoid",
@@ -1313,24 +1299,10 @@ CASES: tuple[Case, ...] = (
         "https://github.com/tedlasai/learn2refocus/issues/5",
     ),
     Case(
-        "momentum_forgotten",
-        "GS522",
-        "optimizer",
-        "an optimizer for each batch, so that Adam never gets beyond its first step",
-        "",
-    ),
-    Case(
         "last_batch_only",
         "GS523",
         "backward",
         "backward behind the loop of batches",
-        "",
-    ),
-    Case(
-        "drawn_again_each_epoch",
-        "GS524",
-        "random numbers",
-        "the initialisation stands in the function that trains an epoch",
         "",
     ),
     Case(
@@ -2455,13 +2427,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/timoschick/pet/pull/25",
     ),
     Case(
-        "concept_token",
-        "GS519",
-        "",
-        "AdamW's weight decay moves the embedding rows whose gradient is zeroed",
-        "https://github.com/huggingface/diffusers/issues/507",
-    ),
-    Case(
         "dice_ranker",
         "GS331",
         "",
@@ -2517,14 +2482,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/facebookresearch/DPR/issues/99",
     ),
     Case(
-        "pruned_perceptron",
-        "GS519",
-        "",
-        "Only the gradients of the pruned weights are masked, SGD's momentum buffer from the "
-        "dense phase still moves them",
-        "https://github.com/he-y/filter-pruning-geometric-median/issues/47",
-    ),
-    Case(
         "semantic_ids",
         "GS534",
         "",
@@ -2559,14 +2516,6 @@ CASES: tuple[Case, ...] = (
         "Sum",
         "the log-determinant of each sample is summed over the batch, and weighs 50 times as much",
         "https://github.com/wohlert/semi-supervised-pytorch/issues/21",
-    ),
-    Case(
-        "byol_signals",
-        "GS521",
-        "overwritten",
-        "EMA called with online and target swapped: the online net is pulled back to the "
-        "frozen start, the target never moves",
-        "https://github.com/saltoricristiano/cosmix-uda/issues/21",
     ),
     Case(
         "two_tower_rank",
@@ -2762,13 +2711,6 @@ CASES: tuple[Case, ...] = (
         "backward of a hand-written sigmoid leaves out the gradient that comes in",
         "https://github.com/apache/mxnet/issues/9872",
         also=("GS107",),
-    ),
-    Case(
-        "qmix_rendezvous",
-        "GS546",
-        "load_state_dict",
-        "the target mixer is given its own state again and again, not that of the learning one",
-        "https://github.com/thesouther/MARL/issues/8",
     ),
     Case(
         "text_encoder",

@@ -21,7 +21,6 @@ from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.evaluations import Evaluations
-from gradscope.analyses.doctor.followers import Followers
 from gradscope.analyses.doctor.glances import CLIPPING, glancing
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
@@ -39,16 +38,12 @@ from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
-from gradscope.analyses.training.fillings import Fillings
 from gradscope.analyses.training.flagged_modules import FlaggedModules
 from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
-from gradscope.analyses.training.overwritten import Overwritten
 from gradscope.analyses.training.repeated_modules import Repeats
-from gradscope.analyses.training.resumed import Resumed
 from gradscope.analyses.training.statistics import FrozenStatistics
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
@@ -109,23 +104,12 @@ class DoctorListener(Listener):
         told = (self.lost_terms.note_step, self.partial_cuts.note_step, *self.finders.note_step)
         self.learners.optimizers.on_step.extend(told)
         self.copies = Copies()
-        self.overwritten = Overwritten(recorder, self.learners, self.copies)
         self.reads = Reads(recorder)
         self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
         self.learners.optimizers.on_changed.append(self.statistics.note_step)
-        self.resumed = Resumed(
-            recorder, lambda at, key, by: found.tell("state unread", at, name=key, other=by)
-        )
-        self.learners.on_copied = self.resumed.note_copied
-        self.learners.optimizers.on_begin = self.resumed.note_step
         self.evaluations = Evaluations(recorder, self.learners)
-        self.followers = Followers(
-            recorder.modules, self.learners, self.overwritten, self.statistics.is_stepped
-        )
         self.statistics.on_eval = self.evaluations.note_eval
         self.switches.on_switch = self.evaluations.note
-        self.fillings = Fillings(recorder, self.learners, found.tell)
-        self.aliases = Aliases(recorder)
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults()
@@ -152,8 +136,6 @@ class DoctorListener(Listener):
         """Install what else is needed."""
         self.learners.start()
         self.statistics.start()
-        self.resumed.start()
-        self.fillings.start()
         self.alterations.start(self.recorder.places)
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
@@ -165,8 +147,6 @@ class DoctorListener(Listener):
         self.parameters.stop()
         self.switches.stop()
         self.alterations.stop()
-        self.resumed.stop()
-        self.fillings.stop()
         self.statistics.stop()
         self.learners.stop()
 
@@ -291,10 +271,7 @@ class DoctorListener(Listener):
             self.cuts.note_data_set(call)
             self.learners.optimizers.effects.note_cast(call.operands[0], call.place)
             self.gradient_graphs.note_edit(call)
-            self.aliases.note_edit(call)
             self.learners.note_edit(call)
-            self.fillings.note_written(call, ())
-            self.overwritten.note_change(call)
         elif sort == "put":
             self.learners.optimizers.drops.note_put(call)
         elif sort == "switch":
@@ -320,20 +297,14 @@ class DoctorListener(Listener):
         if in_place:
             sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
             self.learners.note_written(call, sources)
-            self.fillings.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
             if self.learners.optimizers.order.fresh:
-                self.learners.optimizers.masked.note(call)
                 self.learners.optimizers.drops.note_edit(call)
-            self.overwritten.note_change(call)
             self.gradient_graphs.note_edit(call)
-            self.aliases.note_edit(call)
             self.learners.note_edit(call)
         else:
             self.dropped.note(call)
-            if not call.in_graph and not self.recorder.modules.is_running:
-                self.overwritten.note_result(call)
         if call.function == "deepcopy" and call.results:
             self.copies.note(call.place, call.results[0], call.operands[0])
         # What an initialiser, a copy or an average does under no_grad is no use in forward.

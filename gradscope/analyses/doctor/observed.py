@@ -95,14 +95,8 @@ def observations(
         never_stepped=listener.never_stepped,
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),
-        oddities=(
-            *_oddities(listener, case.origins),
-            *observed_loop.left_behind(listener, case.origins, name_of),
-        ),
-        overwrites=tuple(observed_loop.overwrites(listener, case.origins, name_of)),
-        masked_moves=tuple(observed_loop.masked_moves(listener, case.origins)),
+        oddities=tuple(_oddities(listener, case.origins)),
         statistics=tuple(observed_loop.statistics(listener, case.origins, name_of)),
-        shared=tuple(observed_loop.shared(listener, case.origins)),
         functions=tuple(functions(listener.derivatives, case)),
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
@@ -134,14 +128,6 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
         yield Oddity("flag ignored", origin, 1, (flag.parameters,), flag.name)
     for place, evaluation in listener.evaluations.known.items():
         yield Oddity("eval missing", origins.of_place(place), 1, (evaluation.parts,))
-    for place, given in listener.fillings.own.items():
-        yield Oddity("load own", origins.of_place(place), 1, (given,))
-    for load in listener.fillings.loads:
-        if load.drawn:
-            drawn, loaded = origins.of_place(load.drawn_at), origins.of_place(load.place)
-            yield Oddity("load drawn", drawn, 1, (load.drawn, load.weights), other=loaded)
-    for place, parts, kinds in listener.fillings.idle.values():
-        yield Oddity("fills nothing", origins.of_place(place), 1, (parts,), kinds)
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

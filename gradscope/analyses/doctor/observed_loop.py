@@ -14,15 +14,12 @@ from gradscope.model.loop_observations import (
     Disorder,
     FallingRate,
     LimitedParameter,
-    MaskedMove,
     MovingStatistics,
     OrderKind,
-    Overwrite,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
     Setting,
-    SharedObject,
     SpoilingStep,
     SpoiltParameter,
     StepEffect,
@@ -30,10 +27,9 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.observations import Cut, EmptyStep, Oddity, SkippedSteps
+from gradscope.model.observations import Cut, EmptyStep, SkippedSteps
 from gradscope.model.plain import number
 from gradscope.recording.source import Site
-from gradscope.words import listed
 
 NameOf = Callable[[torch.Tensor], str]
 """What the program calls a leaf, or ""."""
@@ -295,27 +291,6 @@ def effects(listener: DoctorListener, origins: Origins) -> Iterator[StepEffect]:
         )
 
 
-def masked_moves(listener: DoctorListener, origins: Origins) -> Iterator[MaskedMove]:
-    """Elements of masked gradients that steps have changed."""
-    for place, known in listener.learners.optimizers.masked.known.items():
-        if known.moved:
-            step = origins.of_place(known.step)
-            yield MaskedMove(
-                origins.of_place(place), step, known.moved, known.elements, known.masked
-            )
-
-
-def overwrites(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Iterator[Overwrite]:
-    """Parameters that are drawn towards others, which stay as they were."""
-    steps = listener.learners.optimizers.order.steps
-    for place, known in listener.overwritten.still():
-        drawn, towards = (
-            tuple(filter(None, (name_of(one) for one, _ in table.living())))
-            for table in (known.drawn, known.towards)
-        )
-        yield Overwrite(origins.of_place(place), known.times, steps, drawn, towards)
-
-
 def statistics(
     listener: DoctorListener, origins: Origins, name_of: NameOf
 ) -> Iterator[MovingStatistics]:
@@ -329,27 +304,4 @@ def statistics(
                 known.times,
                 origins.of_place(known.evaluated_at),
                 learns,
-            )
-
-
-def left_behind(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Iterator[Oddity]:
-    """What should follow, and does not."""
-    listener.followers.look(at_end=True)
-    for place, one in listener.followers.known.items():
-        leaves = [leaf for ref in one.leaves if (leaf := ref()) is not None]
-        # What was written to since has followed.
-        if not any(leaf in listener.overwritten.changed for leaf in leaves):
-            names = listed([name for leaf in leaves if (name := name_of(leaf))], 3)
-            names = names or "a part of the network"
-            yield Oddity(one.kind, origins.of_place(place), one.steps, (one.amount,), names)
-
-
-def shared(listener: DoctorListener, origins: Origins) -> Iterator[SharedObject]:
-    """What should be a copy, and is the same object."""
-    # A state that is loaded before anything has changed is as good as a copy.
-    steps = listener.learners.optimizers.order.steps
-    for place, known in listener.aliases.known.items():
-        if (steps and place not in listener.fillings.own) or not known.is_state:
-            yield SharedObject(
-                known.names, origins.of_place(place), origins.of_site(known.site), known.is_state
             )

@@ -168,7 +168,6 @@ class StepTracker:
             if full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 learners.note_filled()
-            self._listener.followers.look()
             if isinstance(made, FullCapture):
                 self._listener.alike.look(made)
                 self._listener.limits.look(made)

@@ -23,7 +23,6 @@ from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.lost_settings import LostSettings
 from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.rates import Rates
-from gradscope.analyses.training.renewed import Renewed
 from gradscope.analyses.training.scaled_steps import ScaledSteps
 from gradscope.analyses.training.schedules import Schedules
 from gradscope.autograd.isolation import mode_removed
@@ -54,7 +53,6 @@ class LoopCalls:
         recorder: Recorder,
         order: LoopOrder,
         rates: Rates,
-        renewed: Renewed,
         settings: LostSettings,
         numbers: Numbers,
         on_made: OnMade,
@@ -67,7 +65,6 @@ class LoopCalls:
         self._recorder = recorder
         self._order = order
         self._rates = rates
-        self._renewed = renewed
         self._settings = settings
         self._numbers = numbers
         self._originals: list[tuple[Any, str, Any]] = []
@@ -84,8 +81,6 @@ class LoopCalls:
         for name in ("unscale_", "step"):
             self._wrap(grad_scaler.GradScaler, name, self._scaling)
         self._wrap(grad_scaler.GradScaler, "update", self._updating)
-        self._wrap(grad_scaler.GradScaler, "__init__", self._scaling_anew)
-        self._wrap(grad_scaler.GradScaler, "load_state_dict", self._loading)
         for kind in vars(lr_scheduler).values():
             if not (isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)):
                 continue
@@ -155,16 +150,6 @@ class LoopCalls:
             outer = outer.f_back
         return places.number(outer if places.is_own(outer.f_code) else frame)
 
-    def _scaling_anew(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def __init__(scaler: Any, *args: Any, **kwargs: Any) -> None:
-            original(scaler, *args, **kwargs)
-            with self._recorder.aside():
-                place = self._recorder.places.number(self._maker(scaler, sys._getframe(1)))
-                self._renewed.made("scaler anew", scaler, place, (), "")
-
-        return __init__
-
     def _planning(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def __init__(scheduler: Any, *args: Any, **kwargs: Any) -> None:
@@ -177,8 +162,6 @@ class LoopCalls:
                     number = self._numbers.of(optimizer)
                     self._rates.note_made(scheduler, number, place)
                     self.schedules.made(scheduler, number, place)
-                tensors = parameters_of(optimizer)
-                self._renewed.made("scheduler anew", scheduler, place, tensors, "")
 
         return __init__
 
@@ -190,7 +173,6 @@ class LoopCalls:
                 with self._recorder.aside():
                     # A scheduler's, whose optimizer it is; else an optimizer's own.
                     optimizer = vars(args[0]).get("optimizer", args[0])
-                    self._renewed.loaded(args[0])
                     self._settings.loaded()
                     self._rates.note_loaded(self._numbers.of(optimizer), place)
             return original(*args, **kwargs)
@@ -318,10 +300,8 @@ class LoopCalls:
         def update(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
             if args:
-                place = self._place()
                 with self._recorder.aside():
                     self.scaled_steps.note_update(args[0])
-                    self._renewed.used(args[0], place, args[0].is_enabled())
             return result
 
         return update
@@ -342,7 +322,6 @@ class LoopCalls:
                 place = self._place()
                 with self._recorder.aside():
                     optimizer = vars(args[0]).get("optimizer")
-                    self._renewed.used(args[0], place, keeps=True)
                     if optimizer is not None:
                         number = self._numbers.of(optimizer)
                         self._order.schedule(number, ids_of(parameters_of(optimizer)), place)

@@ -171,11 +171,6 @@ class FrozenStatistics:
                 found.setdefault(id(parameter), known.place)
         return found
 
-    def is_stepped(self, tensor: torch.Tensor) -> bool:
-        """Whether a step has changed it."""
-        known = self._stepped.get(id(tensor))
-        return known is not None and known() is tensor
-
     def note_step(self, changed: Iterable[torch.Tensor], place: int) -> None:
         """A step of an optimizer has changed these."""
         by_id = {id(one): one for one in changed}
