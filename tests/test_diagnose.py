@@ -20,7 +20,6 @@ from gradscope.model.loop_observations import (
     Disorder,
     FallingRate,
     LimitedParameter,
-    MovingStatistics,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
@@ -1032,21 +1031,9 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"effects": (StepEffect(A, "bfloat16", 3, 100, 95),)},
         [("GS313", "warning", 7)],
     ),
-    "statistics of a frozen part": (
-        {"statistics": (MovingStatistics("body.1", A), MovingStatistics("body.4", A))},
-        [("GS314", "information", 7)],
-    ),
-    "statistics of a part that was in eval mode": (
-        {"statistics": (MovingStatistics("body.1", A, evaluated=B),)},
-        [("GS314", "warning", 8)],
-    ),
     "a gradient that is none": (
         {"oddities": (Oddity("none left", A, name="w", other=B), Oddity("none yet", C, name="v"))},
         [("GS413", "error", 7), ("GS413", "error", 9)],
-    ),
-    "a list that was multiplied": (
-        {"oddities": (Oddity("layer repeated", A, 1, (3, 20, 60), "blocks"),)},
-        [("GS330", "warning", 7)],
     ),
     "silent change": (
         {"changes": (Change(0, "self", B, "mul_", silent=True),)},
@@ -1424,26 +1411,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS534", "warning", 7)],
     ),
-    "a module that was to be frozen": (
-        {"oddities": (Oddity("flag ignored", A, 1, (2,), "encoder.requires_grad"),)},
-        [("GS332", "warning", 7)],
-    ),
-    "a model that is trained in eval mode": (
-        {"oddities": (Oddity("eval kept", A, 3, other=B),)},
-        [("GS538", "warning", 7)],
-    ),
-    "an evaluation in train mode": (
-        {"oddities": (Oddity("eval missing", A, 1, (2,)),)},
-        [("GS550", "warning", 7)],
-    ),
-    "dropout that is over": (
-        {"oddities": (Oddity("dropout lost", A, 1, (), "Attention.p"),)},
-        [("GS551", "warning", 7)],
-    ),
-    "train mode in an evaluation": (
-        {"oddities": (Oddity("eval undone", A, 3, other=B),)},
-        [("GS537", "warning", 7)],
-    ),
     "a closure that brings nothing": (
         {"disorders": (Disorder("closure alone", B, None, 2), Disorder("closure stale", A, B, 2))},
         [("GS525", "warning", 8), ("GS525", "warning", 7)],
@@ -1455,19 +1422,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "functions that are called again": (
         {"oddities": (Oddity("state not kept", A, other=B), Oddity("other numbers", B, name="F"))},
         [("GS602", "warning", 7), ("GS602", "warning", 8)],
-    ),
-    "dropout that is told no mode": (
-        {"oddities": (Oddity("dropout kept", A), Oddity("attention drops", B, name="Net"))},
-        [("GS539", "warning", 7), ("GS539", "warning", 8)],
-    ),
-    "weights of one class that are none": (
-        {
-            "oddities": (
-                Oddity("weight drawn", A, 1, (), "Net.a", C),
-                Oddity("weight drawn", B, 1, (), "Net.b", C),
-            )
-        },
-        [("GS331", "warning", 7)],
     ),
     "a scaler that refuses": (
         {

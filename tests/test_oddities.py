@@ -40,41 +40,6 @@ def codes(m):
     return q.mean() + torch.mean((q - z.detach()) ** 2)  # <- GS534
 train(parts(conv=nn.Conv2d(1, 8, 2, 2), codes=nn.Embedding(16, 8)), codes)
 
-class GraphConv(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.weight = torch.empty(6, 3)  # <- GS331
-        nn.init.kaiming_uniform_(self.weight)
-        self.bias = nn.Parameter(torch.zeros(3))
-    def forward(self, x):
-        return x @ self.weight + self.bias
-train(GraphConv(), lambda m: m(torch.randn(7, 6)).pow(2).mean())
-
-regressor = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 1))
-train(regressor, lambda m: m(torch.randn(6, 4)).pow(2).mean())
-regressor.eval()  # <- GS538
-with torch.no_grad():
-    regressor(torch.randn(6, 4))
-train(regressor, lambda m: m(torch.randn(6, 4)).pow(2).mean())
-
-class Drops(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.qkv, self.out = nn.Linear(4, 12), nn.Linear(4, 1)
-    def forward(self, x):
-        q, k, v = self.qkv(x).unsqueeze(0).chunk(3, -1)
-        h = F.scaled_dot_product_attention(q, k, v, dropout_p=0.1).squeeze(0)  # <- GS539
-        return self.out(F.dropout(h, p=0.2))  # <- GS539
-drops = Drops()
-train(drops, lambda m: m(torch.randn(6, 4)).pow(2).mean(), 30)
-drops.eval()
-with torch.no_grad():
-    drops(torch.randn(6, 4))
-
-kept = parts(base=nn.Linear(4, 4), head=nn.Linear(4, 1))
-kept.base.trainable = False  # <- GS332
-train(kept, lambda m: m.head(m.base(torch.randn(8, 4))).pow(2).mean())
-
 """
 
 HEALTHY = """
@@ -102,13 +67,6 @@ for _ in range(3):  # what the critic gets of the actor's loss is cleared before
     (reward - value).pow(2).mean().backward()
     c.step()
 
-kept = parts(base=nn.Linear(4, 4), head=nn.Linear(4, 1))
-kept.base.trainable = False  # what it means, the program says
-kept.base.lazy = False
-for part in kept.children():
-    part.name = getattr(part, "trainable", True)
-train(kept, lambda m: m.head(m.base(torch.randn(8, 4))).pow(2).mean())
-
 def straight(m):
     z = m.e(torch.randn(10, 6))
     q = m.codes(torch.cdist(z, m.codes.weight).argmin(1))
@@ -119,56 +77,6 @@ def straight(m):
     return m.d(s + r + t).pow(2).mean() + pull
 train(parts(e=nn.Linear(6, 4), codes=nn.Embedding(9, 4), d=nn.Linear(4, 6)), straight)
 
-class Constants(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("waves", torch.randn(4, 8))
-        self.register_buffer("turn", nn.init.orthogonal_(torch.empty(8, 8)))
-        self.shift, self.fade, self.state = torch.zeros(8), torch.zeros(8), torch.zeros(8)
-        self.gain = nn.Parameter(nn.init.xavier_uniform_(torch.empty(8, 8)))
-    def forward(self, x):
-        h = torch.relu(torch.cos(x @ self.waves) @ self.turn @ self.gain) + self.shift
-        self.state = self.state * 0.5 + h.detach().mean(0)
-        self.fade += 0.1
-        return (1 - self.fade) * h + self.fade * h.tanh() * self.state
-train(Constants(), lambda m: m(torch.randn(6, 4)).pow(2).mean())
-
-class Partly(nn.Module):  # a part stays in eval mode, and history is switched off in between
-    def __init__(self):
-        super().__init__()
-        self.body = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
-        self.head = nn.Sequential(nn.Dropout(0.2), nn.Linear(8, 1))
-    def forward(self, x):
-        return self.head(self.body(x))
-    def train(self, mode=True):
-        super().train(mode)
-        self.body.eval()
-        return self
-partly, fixed = Partly(), nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 1)).eval()
-switched = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 1))
-for epoch in range(3):  # in eval mode from the start; and one that is switched off and on
-    for net in (partly.train(), fixed, switched.train()):
-        train(net, lambda m: m(torch.randn(6, 4)).pow(2).mean())
-        with torch.no_grad():
-            net(torch.randn(6, 4))
-        train(net, lambda m: m(torch.randn(6, 4)).pow(2).mean())
-        with torch.no_grad():
-            net.eval()(torch.randn(6, 4))
-
-class Sampled(nn.Module):  # of a mode that is told, of one meant, and of none; and at a rate of 0
-    def __init__(self):
-        super().__init__()
-        self.fc, self.drop = nn.Linear(4, 4), nn.Dropout(0.5)
-    def forward(self, x):
-        h = F.dropout(self.fc(x), 0.5, self.training) + F.dropout(x, 0.5, True)
-        h = F.dropout(self.drop(h), 0.0) + F.dropout(h, **{"training": True})
-        rate = 0.5 if self.training else 0.0
-        return F.scaled_dot_product_attention(h[None], h[None], h[None], dropout_p=rate)
-sampled = Sampled()
-train(sampled, lambda m: m(F.dropout(torch.ones(6, 4))).pow(2).mean())
-sampled.eval().drop.train()
-with torch.no_grad():
-    sampled(F.dropout(torch.randn(6, 4)))
 """
 
 

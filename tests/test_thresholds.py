@@ -829,22 +829,10 @@ EDGES = (
         summed(steps=1),
     ),
     Edge(
-        "_states.FEWEST_KEPT",
-        observed(plain(), oddities=(Oddity("eval kept", A, 3, other=B),)),
-        ("GS538",),
-        observed(plain(), oddities=(Oddity("eval kept", A, 2, other=B),)),
-    ),
-    Edge(
-        "_misuses.FEWEST_MIXED",
+        "_oddities.FEWEST_MIXED",
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 2, (2,)),)),
         ("GS520",),
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 1, (2,)),)),
-    ),
-    Edge(
-        "_misuses.FEWEST_ZERO",
-        observed(plain(), oddities=(Oddity("zero factor", A, 2),)),
-        ("GS331",),
-        observed(plain(), oddities=(Oddity("zero factor", A, 1),)),
     ),
     Edge(
         *("_disorders.FEWEST", out_of_order("losses dropped", 2), ("GS523",)),
@@ -913,7 +901,7 @@ EDGES = (
         *("_disorders.FEWEST_IDLE", out_of_order("optimizer idle", 5), ("GS540",)),
         out_of_order("optimizer idle", 4),
     ),
-    Edge("_settings.FEWEST_SET", rate_set(2), ("GS544",), rate_set(1)),
+    Edge("_oddities.FEWEST_SET", rate_set(2), ("GS544",), rate_set(1)),
     Edge("zero.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),
     Edge("unlearned.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
     Edge(

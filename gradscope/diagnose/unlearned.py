@@ -10,7 +10,6 @@ from gradscope.diagnose._parameters import same_line
 from gradscope.model.loop_observations import (
     FallingRate,
     LimitedParameter,
-    MovingStatistics,
     RemadeParameters,
 )
 from gradscope.model.observations import Location
@@ -167,39 +166,6 @@ def _rates(facts: Facts, entry: FallingRate) -> Iterable[str]:
     lines = [place for place in map(facts.location, entry.set_by) if place]
     if len(lines) > 1:
         yield f"set at {listed([str(line) for line in lines], 3)}"
-
-
-def statistics_move(facts: Facts) -> Iterable[FindingDraft]:
-    """GS314: a frozen batch norm that still updates its running statistics."""
-    groups: dict[tuple[int | None, bool], list[MovingStatistics]] = {}
-    for entry in facts.seen.statistics:
-        groups.setdefault((entry.evaluated, entry.learns), []).append(entry)
-    for (evaluated, learns), entries in groups.items():
-        place = facts.location(evaluated)
-        names = [entry.name or "a batch norm" for entry in entries]
-        yield facts.finding(
-            "warning" if place else "information",
-            f"The running statistics of {listed(names, 3)} move, though the parameters are frozen."
-            if not learns
-            else f"Put in eval mode before, {listed(names, 3)} is trained in train mode.",
-            location=place or facts.location(entries[0].origin),
-            subject=names[0],
-            evidence=(
-                f"{count(len(names), 'batch norm')} in train mode"
-                + ", and no weight requires grad" * (not learns),
-                *(
-                    [f"put in eval mode at {place}, and in train mode again with the whole model"]
-                    if place
-                    else []
-                ),
-            ),
-            why="requires_grad=False freezes weights, not statistics: in train mode each batch is "
-            "normalised by its own, and moves those that eval mode uses."
-            if not learns
-            else "`train()` goes to all parts, whatever was said to one of them before.",
-            remedy="Call `.eval()` on the frozen part after each `model.train()`; nothing, if the "
-            "statistics are meant to follow the data.",
-        )
 
 
 def held_at_limit(facts: Facts) -> Iterable[FindingDraft]:

@@ -183,18 +183,6 @@ class StepEffect(SeenRecord, frozen=True):
     cast: int | None = None
 
 
-class MovingStatistics(SeenRecord, frozen=True):
-    """A batch norm whose running statistics moved (in so many calls that were heard) while its
-    weight did not require grad; ``evaluated`` is where the program had put a module around it in
-    eval mode.  ``learns``: the weight does, and it was this batch norm itself that was put so."""
-
-    name: str
-    origin: int | None
-    times: int = 1
-    evaluated: int | None = None
-    learns: bool = False
-
-
 class ReplacedModel(SeenRecord, frozen=True):
     """A copy, or a new model, made at ``origin`` that took the place of one whose optimizer had
     stepped, and steps on at ``stepped``, in vain so many ``times``: what gets the gradients is in

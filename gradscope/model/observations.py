@@ -14,7 +14,6 @@ from gradscope.model.loop_observations import (
     Disorder,
     FallingRate,
     LimitedParameter,
-    MovingStatistics,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
@@ -482,14 +481,12 @@ class Stopped(SeenRecord, frozen=True):
 
 
 OddityKind = (
-    Literal["weight learns", "own value", "weight drawn", "zero factor"]
-    | Literal["index repeated", "mixed derivatives", "gradient dropped", "parameter dropped"]
-    | Literal["history dropped", "input no log", "target no log", "target log"]
-    | Literal["layer repeated", "flag ignored", "eval undone", "eval kept"]
-    | Literal["dropout kept", "attention drops", "state not kept", "other numbers"]
+    Literal["weight learns", "own value", "index repeated", "mixed derivatives"]
+    | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
+    | Literal["target no log", "target log", "state not kept", "other numbers"]
     | Literal["none yet", "none left", "none since", "none brought"]
-    | Literal["eval missing", "dropout lost", "listed twice", "decay swapped"]
-    | Literal["decay empty", "rate attribute", "rate of a copy"]
+    | Literal["listed twice", "decay swapped", "decay empty", "rate attribute"]
+    | Literal["rate of a copy"]
 )
 
 
@@ -508,18 +505,6 @@ class Oddity(SeenRecord, frozen=True):
     left", "none since" and "none brought": the program ended over the `.grad` of the leaf ``name``,
     which was None; "left" where it had been zeroed at ``other``, "since" where no backward call had
     come there after that.  "listed twice": an optimizer is given so many parameters once more.
-
-    "weight drawn" and "zero factor": the module and the attribute ``name``, used at ``other``.
-    "layer repeated" so many times in a list,
-    ``name``, with so many parameters once and each time.  "flag ignored": the attribute ``name`` of
-    a module, of which so many parameters learn.  "eval undone": a module is put in train mode, and
-    runs so without history, since ``other`` had put it in eval mode.  "eval kept": so many steps at
-    ``other`` have trained, in eval mode, what was trained in train mode before ``origin``.
-    "dropout kept" and "attention drops" in the forward of a module of class ``name`` that is in
-    eval mode.
-
-    "eval missing": a model is evaluated with so many parts in train mode.  "dropout lost": a rate,
-    ``name``, is 0 since an evaluation, put in eval mode at ``other``.
 
     "decay swapped": an optimizer decays so many biases and weights of norms, and not so many
     weights of layers; "decay empty": it decays so many of both, and its group without decay is
@@ -587,7 +572,6 @@ class Observations(SeenRecord, frozen=True):
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
     oddities: tuple[Oddity, ...] = ()
-    statistics: tuple[MovingStatistics, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
     failure: Failure | None = None

@@ -190,16 +190,6 @@ class Sources:
         around = [one for one in self._file(code).blocks if first <= one[0] < line <= one[1]]
         return [(start, texts) for start, _, texts in sorted(around, reverse=True)]
 
-    def block(self, site: Site) -> str:
-        """What is written in the ``with`` that stands at this place, and the heads of the loops
-        around it; "" where none does."""
-        span, file = self.span(site), self._file(site.code)
-        line = 0 if span is None else span[0]
-        inside = [one for start, end, _ in file.blocks if start == line for one in (start, end)]
-        around = [start for start, end in file.loops if start < line <= end]
-        heads = [file.lines[start - 1] for start in around if inside]
-        return "".join([*file.lines[inside[0] - 1 : inside[1]], *heads]) if inside else ""
-
     def guard(self, site: Site) -> tuple[int, bool] | None:
         """The line of the innermost ``if`` in the function of this place that decides on a call of
         a method ``step``, and not on this place itself; of an ``else`` that of the call, and

@@ -739,13 +739,6 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
-        "eval_undone",
-        "GS314",
-        "body.1",
-        "the frozen backbone is put in eval mode once, and train() undoes it",
-        "",
-    ),
-    Case(
         "sigmoid_before_logits",
         "GS512",
         "sigmoid",
@@ -2018,13 +2011,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/pytorch/pytorch/issues/31984",
     ),
     Case(
-        "slot_objects",
-        "GS331",
-        "",
-        "mean and scale of the slots are buffers and therefore never trained",
-        "https://github.com/imbue-ai/slot_attention/issues/8",
-    ),
-    Case(
         "soft_actor_pendulum",
         "GS307",
         "log_alpha",
@@ -2427,13 +2413,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/timoschick/pet/pull/25",
     ),
     Case(
-        "dice_ranker",
-        "GS331",
-        "",
-        "Dice's alpha is a plain tensor, not a Parameter",
-        "https://github.com/shenweichen/DeepCTR-Torch/issues/93",
-    ),
-    Case(
         "grasp_temperature",
         "GS205",
         "target_entropy",
@@ -2504,13 +2483,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/openai/guided-diffusion/issues/167",
     ),
     Case(
-        "draft_heads",
-        "GS330",
-        "blocks",
-        "[ResBlock()] * n puts one block under all heads, and their gradients add up in it",
-        "https://github.com/linkedin/Liger-Kernel/pull/269",
-    ),
-    Case(
         "planar_vae",
         "GS530",
         "Sum",
@@ -2524,13 +2496,6 @@ CASES: tuple[Case, ...] = (
         "item vectors are computed once before the loop; retain_graph hides that the item "
         "tower's updates never enter the forward",
         "https://github.com/rentruewang/brief/issues/1",
-    ),
-    Case(
-        "proto_adapt",
-        "GS332",
-        "requires_grad",
-        "`requires_grad = False` is set on a layer, which is no tensor: it goes on learning",
-        "https://github.com/CSCYQJ/MICCAI23-ProtoContra-SFDA/issues/18",
     ),
     Case(
         "flat_store_finetune",
@@ -2559,13 +2524,6 @@ CASES: tuple[Case, ...] = (
         "inference_mode",
         "enable_grad inside of the inference mode of a trainer, whose test takes a Jacobian",
         "https://github.com/Lightning-AI/pytorch-lightning/issues/19910",
-    ),
-    Case(
-        "modality_fusion",
-        "GS537",
-        "train",
-        "model.train() in the loop over the validation batches",
-        "https://github.com/pliang279/MultiBench/issues/26",
     ),
     Case(
         "diffusion_1d",
@@ -2670,13 +2628,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/dogyoonlee/DP-NeRF/issues/2",
     ),
     Case(
-        "fcn_trainer",
-        "GS538",
-        "eval",
-        "validation in the middle of an epoch leaves the model in eval mode",
-        "https://github.com/wkentaro/pytorch-fcn/issues/57",
-    ),
-    Case(
         "pafpn_detector",
         "GS401",
         "downsample_convs",
@@ -2711,13 +2662,6 @@ CASES: tuple[Case, ...] = (
         "backward of a hand-written sigmoid leaves out the gradient that comes in",
         "https://github.com/apache/mxnet/issues/9872",
         also=("GS107",),
-    ),
-    Case(
-        "text_encoder",
-        "GS332",
-        "trainable",
-        "trainable = False is set on a pretrained transformer, which goes on learning",
-        "https://github.com/ludwig-ai/ludwig/pull/2047",
     ),
 )
 

@@ -20,7 +20,6 @@ from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
-from gradscope.analyses.doctor.evaluations import Evaluations
 from gradscope.analyses.doctor.glances import CLIPPING, glancing
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
@@ -40,11 +39,9 @@ from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
-from gradscope.analyses.training.flagged_modules import FlaggedModules
+from gradscope.analyses.training.eval_modes import EvalModes
 from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
-from gradscope.analyses.training.repeated_modules import Repeats
-from gradscope.analyses.training.statistics import FrozenStatistics
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad
@@ -105,11 +102,7 @@ class DoctorListener(Listener):
         self.learners.optimizers.on_step.extend(told)
         self.copies = Copies()
         self.reads = Reads(recorder)
-        self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
-        self.learners.optimizers.on_changed.append(self.statistics.note_step)
-        self.evaluations = Evaluations(recorder, self.learners)
-        self.statistics.on_eval = self.evaluations.note_eval
-        self.switches.on_switch = self.evaluations.note
+        self.eval_modes = EvalModes(recorder)
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults()
@@ -118,8 +111,6 @@ class DoctorListener(Listener):
         )
         self.alterations = Alterations()
         self.learners.optimizers.calls.on_clipped = self.alterations.note_clipping
-        self.repeats = Repeats(recorder.places, recorder.sources)
-        self.flagged = FlaggedModules(recorder, self.learners)
         self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
         self.limits = Limits(recorder)
         self.changes = Changes(recorder)
@@ -135,7 +126,7 @@ class DoctorListener(Listener):
     def start(self) -> None:
         """Install what else is needed."""
         self.learners.start()
-        self.statistics.start()
+        self.eval_modes.start()
         self.alterations.start(self.recorder.places)
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
@@ -147,7 +138,7 @@ class DoctorListener(Listener):
         self.parameters.stop()
         self.switches.stop()
         self.alterations.stop()
-        self.statistics.stop()
+        self.eval_modes.stop()
         self.learners.stop()
 
     def look_for_ranks(self, is_shared: bool) -> None:
@@ -293,7 +284,6 @@ class DoctorListener(Listener):
         # By name however the program gave it: the function of torch hands it over so.
         if call.function == "batch_norm" and call.kwargs.get("training"):
             self.changes.note_statistics(call)
-            self.statistics.note(call)
         if in_place:
             sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
             self.learners.note_written(call, sources)

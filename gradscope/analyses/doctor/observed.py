@@ -49,7 +49,7 @@ def observations(
 ) -> Observations:
     """Everything there is to say, as of now."""
     places, case.held_by = listener.learners.optimizers.members.table()
-    case.evaluated = listener.statistics.evaluated()
+    case.evaluated = listener.eval_modes.parameters()
 
     def name_of(leaf: torch.Tensor) -> str:
         return case.names.of(leaf) or used_name(listener, leaf)
@@ -96,7 +96,6 @@ def observations(
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),
         oddities=tuple(_oddities(listener, case.origins)),
-        statistics=tuple(observed_loop.statistics(listener, case.origins, name_of)),
         functions=tuple(functions(listener.derivatives, case)),
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
@@ -120,14 +119,6 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
         yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))
     for place, dropped in listener.dropped.known.items():
         yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name)
-    for held in listener.repeats.known.values():
-        sizes = (held.times, held.parameters, held.times * held.parameters)
-        yield Oddity("layer repeated", origins.of_site(held.site), 1, sizes, held.name)
-    for flag in listener.flagged.known.values():
-        origin = origins.of_site(flag.site)
-        yield Oddity("flag ignored", origin, 1, (flag.parameters,), flag.name)
-    for place, evaluation in listener.evaluations.known.items():
-        yield Oddity("eval missing", origins.of_place(place), 1, (evaluation.parts,))
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

@@ -14,7 +14,6 @@ from gradscope.model.loop_observations import (
     Disorder,
     FallingRate,
     LimitedParameter,
-    MovingStatistics,
     OrderKind,
     RemadeParameters,
     ReplacedModel,
@@ -289,19 +288,3 @@ def effects(listener: DoctorListener, origins: Origins) -> Iterator[StepEffect]:
             known.still,
             origins.of_place(known.cast),
         )
-
-
-def statistics(
-    listener: DoctorListener, origins: Origins, name_of: NameOf
-) -> Iterator[MovingStatistics]:
-    """Running statistics that moved in frozen modules."""
-    for weight, known in listener.statistics.living():
-        learns = known.undone is not None
-        if learns or not listener.learners.is_reached(weight):
-            yield MovingStatistics(
-                name_of(weight).rpartition(".")[0],
-                origins.of_place(known.place),
-                known.times,
-                origins.of_place(known.evaluated_at),
-                learns,
-            )

@@ -30,7 +30,6 @@ class OddityFinder:
 
     def __init__(self, context: FinderContext) -> None:
         self._tell = context.found.tell
-        self._excuse = context.found.excuse
         self._recorder = context.recorder
 
     def note(self, call: TorchCall) -> None:

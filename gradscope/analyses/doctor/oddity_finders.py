@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscope.analyses.doctor.dropouts import Dropouts
-from gradscope.analyses.doctor.fixed_weights import FixedWeights
 from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
 from gradscope.analyses.doctor.repeated_indices import RepeatedIndices
 from gradscope.analyses.doctor.score_weights import ScoreWeights
@@ -18,7 +17,6 @@ FINDERS: tuple[type[OddityFinder], ...] = (
     Slopes,
     ScoreWeights,
     StraightThrough,
-    FixedWeights,
     Dropouts,
 )
 

@@ -171,7 +171,6 @@ class StepTracker:
             if isinstance(made, FullCapture):
                 self._listener.alike.look(made)
                 self._listener.limits.look(made)
-                self._listener.flagged.look(made.call.frame)
                 for note in self._listener.finders.note_backward:
                     note(made.sequences)
             self._accumulating.after(self._kept(made))

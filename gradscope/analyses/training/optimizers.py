@@ -10,7 +10,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -102,7 +102,6 @@ class Optimizers:
         self.on_idle: Callable[[int], None] | None = None
         self.members, self._numbers = Members(), Numbers()
         self.drops = HandDrops(self.order)
-        self.codes: set[CodeType] = set()
         self.sites: dict[int, Sequence[Site]] = {}
         self.settings = LostSettings(recorder)
         told = self.order, self.rates, self.settings
@@ -288,7 +287,6 @@ class Optimizers:
             if place not in self._places:
                 self._places.add(place)
                 frames = list(frames_from(step.frame, self._recorder.places))
-                self.codes.update(frame.f_code for frame in frames)
                 self.sites[place] = [Site(one.f_code, one.f_lasti) for one in frames[:MAX_OUTWARD]]
             self.effects.end(step.samples, place, self.members.place_of(step.optimizer))
             changed = [one for one in tensors if id(one) in step.changed]
