@@ -18,11 +18,9 @@ from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
-    FallingRate,
     LimitedParameter,
     RemadeParameters,
     ReplacedModel,
-    ScheduleUse,
     Setting,
     SpoilingStep,
     SpoiltParameter,
@@ -599,9 +597,6 @@ def held(name: str, by: tuple[int, ...]) -> TrackedParameter:
 REACHED = learner("w", leaf=0, reached=True)
 STEPS = (Step(1, nodes=2), Step(2, nodes=2))
 A, B, C = 2, 3, 4  # the origins of lines 7, 8 and 9
-SELDOM = ScheduleUse(
-    A, B, "OneCycleLR", 40, calls=4, steps=40, backwards=40, between=(10, 10), each=(0, 1)
-)
 NO_HISTORY = Failure(
     "RuntimeError",
     "element 0 of tensors does not require grad and does not have a grad_fn",
@@ -1138,34 +1133,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [],
     ),
-    "a rate that vanishes": (
-        {"falling_rates": (FallingRate(A, B, 0.1, 1e-9, 20, 10),)},
-        [("GS514", "warning", 8)],
-    ),
-    "a rate that vanishes without a scheduler": (
-        {"falling_rates": (FallingRate(A, None, 0.1, 0.0, 20, 10),)},
-        [("GS514", "warning", 7)],
-    ),
-    "a rate that vanishes at once": (
-        {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, made=C, fallen=True),)},
-        [("GS514", "warning", 9)],
-    ),
-    "a rate that vanishes by and by": (
-        {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, made=C),)},
-        [("GS514", "warning", 8)],
-    ),
-    "a rate that a loaded schedule ends at": (
-        {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, made=B, loaded=C),)},
-        [("GS514", "warning", 9)],
-    ),
-    "a rate that one line sets": (
-        {"falling_rates": (FallingRate(A, None, 0.1, 0.0, 20, 10, set_by=(C,)),)},
-        [("GS514", "warning", 9)],
-    ),
-    "a rate that several lines set": (
-        {"falling_rates": (FallingRate(A, None, 0.1, 0.0, 20, 10, set_by=(B, C)),)},
-        [("GS514", "warning", 7)],
-    ),
     "a result that is dropped": (
         {"oddities": (Oddity("gradient dropped", B, name="clamp"),)},
         [("GS515", "warning", 8)],
@@ -1176,10 +1143,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             "disorders": (Disorder("step again", A, A, 3),),
         },
         [("GS307", "warning", 8)],
-    ),
-    "the rate of a part vanishes": (
-        {"falling_rates": (FallingRate(A, B, 0.1, 0.0, 20, 10, 1, 3),)},
-        [("GS514", "information", 8)],
     ),
     "rounded away where they were cast": (
         {"effects": (StepEffect(A, "bfloat16", 3, 100, 95, B),)},
@@ -1230,34 +1193,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"disorders": (Disorder("step shared", B, A, 2, parameters=3),)},
         [("GS513", "warning", 8)],
     ),
-    "a schedule that is called too seldom": (
-        {"schedules": (SELDOM,)},
-        [("GS541", "warning", 8)],
-    ),
-    "a schedule that is called too seldom by then": (
-        {"schedules": (SELDOM,), "stopped": Stopped("time", 60)},
-        [],
-    ),
-    "a schedule that another one calls": (
-        {"schedules": (msgspec.structs.replace(SELDOM, shared=True, calls=0),)},
-        [],
-    ),
-    "weight decay the wrong way round": (
-        {"oddities": (Oddity("decay swapped", A, 1, (4, 2)),)},
-        [("GS543", "warning", 7)],
-    ),
-    "weight decay for all": (
-        {"oddities": (Oddity("decay empty", A, 1, (4, 2)),)},
-        [("GS543", "warning", 7)],
-    ),
-    "the rate of a copy": (
-        {"oddities": (Oddity("rate of a copy", A, 2, other=B),)},
-        [("GS544", "warning", 7)],
-    ),
-    "clipped before all is there": (
-        {"disorders": (Disorder("clip early", B, A, 2, parameters=3),)},
-        [("GS542", "warning", 8)],
-    ),
     "an optimizer that never steps": (
         {"disorders": (Disorder("optimizer idle", A, B, 5, parameters=3),)},
         [("GS540", "warning", 7)],
@@ -1272,10 +1207,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             "stopped": Stopped("time", 60),
         },
         [],
-    ),
-    "no rate at all": (
-        {"falling_rates": (FallingRate(A, None, 0.0, 0.0, 20, 20, made=C, fallen=True),)},
-        [("GS514", "warning", 9)],
     ),
     "rounded away by a tiny rate": (
         {"effects": (StepEffect(A, "float32", 3, 100, 95, B),)},

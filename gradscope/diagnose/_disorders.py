@@ -53,14 +53,6 @@ _WORDS: dict[str, _Said] = {
         "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
     ),
-    "clip early": _Said(
-        "{this} clips before all gradients of the step are there.",
-        "{times}; {beside} then adds to the gradients of {parameters} that were clipped",
-        "What comes first is clipped again and again with what is added to it, so that it counts "
-        "less than what comes last; and the sum may be clipped far below its own norm.",
-        "Clip once for each step, right before `optimizer.step()`.",
-        "backward",
-    ),
     "clip scaled": _Said(
         "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
         "{times}; they are divided only at {beside}",

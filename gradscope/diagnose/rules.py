@@ -23,13 +23,11 @@ from gradscope.diagnose import (
     order,
     partial,
     raised,
-    schedules,
     sizes,
     spoiling,
     terms,
     unlearned,
     values,
-    windows,
     zero,
 )
 from gradscope.diagnose._disorders import out_of_order
@@ -177,7 +175,6 @@ _ALL = (
     Rule("GS511", "scheduler-before-step", out_of_order("scheduler first", "scheduler early")),
     Rule("GS512", "normalised-twice", losses.normalised_twice),
     Rule("GS513", "step-repeated", order.step_repeated),
-    Rule("GS514", "rate-vanishes", unlearned.rate_vanishes),
     Rule(
         "GS515",
         "result-dropped",
@@ -198,10 +195,6 @@ _ALL = (
         out_of_order("optimizer idle", "optimizer mistaken"),
         {"GS501": "place", "GS513": "place"},
     ),
-    Rule("GS541", "schedule-miscounted", schedules.schedule_miscounted),
-    Rule("GS542", "accumulation-uneven", windows.accumulation_uneven),
-    Rule("GS543", "decay-of-wrong-group", looking_for("decay swapped", "decay empty")),
-    Rule("GS544", "rate-not-set", looking_for("rate attribute", "rate of a copy")),
     Rule("GS601", "wrong-derivative", derivative.wrong_derivative),
     Rule("GS602", "recomputed-otherwise", looking_for("state not kept", "other numbers")),
     Rule("GS701", "gradient-on-some-ranks", across.gradient_on_some_ranks, _RAISED),

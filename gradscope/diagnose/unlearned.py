@@ -1,18 +1,13 @@
 """Rules about parameters that are trained, and keep nothing of it: made anew, changed by less than
-their precision, frozen but for their statistics, or one object under two names."""
+their precision, or held beyond the limits of a clamp."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Facts, FindingDraft, short
+from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._parameters import same_line
-from gradscope.model.loop_observations import (
-    FallingRate,
-    LimitedParameter,
-    RemadeParameters,
-)
-from gradscope.model.observations import Location
+from gradscope.model.loop_observations import LimitedParameter, RemadeParameters
 from gradscope.words import count, listed
 
 FEWEST_REMADE = 3
@@ -23,12 +18,6 @@ FEWEST_MODELS = 5
 
 FEWEST_LOOKS = 3
 """Steps that are compared before anything is said of them."""
-
-FEWEST_LOW = 5
-"""Steps with next to no learning rate at the end of a run, before anything is said of them."""
-
-LOW_SHARE = 0.2
-"""The share of all steps that these are at least: a schedule may well end at 0."""
 
 MOST = 4
 """Parameters clamped at one line that are listed."""
@@ -103,69 +92,6 @@ def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
             else "Keep the parameters in float32 and compute under torch.autocast; or use an "
             "optimizer that keeps float32 copies, or a larger learning rate.",
         )
-
-
-def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
-    """GS514: a learning rate that ends at next to nothing, while the steps go on."""
-    for entry in facts.seen.falling_rates:
-        if entry.low < max(FEWEST_LOW, LOW_SHARE * entry.steps):
-            continue
-        # A part of a model may be frozen so on purpose, as one that has learned.
-        some = f"{entry.groups} of {count(entry.of, 'group')}" * (entry.groups < entry.of)
-        yield facts.finding(
-            "information" if some else "warning",
-            f"The learning rate{' of ' * bool(some)}{some} is next to nothing from the beginning."
-            if entry.low == entry.steps
-            else f"The learning rate{' of ' * bool(some)}{some} ends at next to nothing, and the "
-            "steps go on.",
-            location=_setter(facts, entry) or facts.location(entry.origin),
-            evidence=_rates(facts, entry),
-            why="A step changes a parameter by about the rate; these are lost in its rounding.",
-            remedy="The state that is loaded is that of a schedule at its end: to train on, load "
-            "the model alone, or a scheduler made for more steps."
-            if entry.loaded is not None
-            else "Call the scheduler at every step, or make none."
-            if entry.low == entry.steps and entry.highest and entry.scheduler is None
-            else "Is it the result of a division of whole numbers (`//`)? Give the optimizer a "
-            "rate above 0."
-            if not entry.highest
-            else "Give the scheduler a factor between 0 and 1, or the smallest rate that it may "
-            "reach; where none is wanted, make none."
-            if entry.fallen and entry.made is not None
-            else "Is the schedule in units of epochs, and called at every batch, or made for "
-            "fewer steps? Give it the right number, or a smallest rate.",
-        )
-
-
-def _setter(facts: Facts, entry: FallingRate) -> Location | None:
-    """The line to change, where that is known: what calls a scheduler too often, what makes one
-    that goes to nothing at once, or the only line that sets the rate by hand."""
-    by_hand = entry.set_by[0] if len(entry.set_by) == 1 else None
-    made = entry.made if entry.fallen else None
-    places = (entry.loaded, made, entry.scheduler, by_hand)
-    return facts.location(next((place for place in places if place is not None), None))
-
-
-def _rates(facts: Facts, entry: FallingRate) -> Iterable[str]:
-    """The numbers, and all lines that have to do with them."""
-    step = facts.location(entry.origin)
-    where = f", at {step}" if step else ""
-    yield (
-        f"0 in all {count(entry.steps, 'step')}{where}"
-        if not entry.highest
-        else f"{short(entry.highest)} at most, {short(entry.last)} at the end; less than a "
-        f"millionth of the highest in the last {entry.low:,} of {count(entry.steps, 'step')}{where}"
-    )
-    if entry.scheduler is None and entry.made is not None:
-        yield f"as {facts.expression(entry.made)} has made it; nothing has changed it since"
-    if entry.scheduler is not None:
-        called, made = facts.expression(entry.scheduler), facts.expression(entry.made)
-        yield f"set by {called}" + f", of the scheduler made by {made}" * bool(made)
-    if entry.loaded is not None:
-        yield f"next to nothing since {facts.expression(entry.loaded)} has loaded a state"
-    lines = [place for place in map(facts.location, entry.set_by) if place]
-    if len(lines) > 1:
-        yield f"set at {listed([str(line) for line in lines], 3)}"
 
 
 def held_at_limit(facts: Facts) -> Iterable[FindingDraft]:

@@ -37,7 +37,6 @@ OrderKind = Literal[
     "closure stale",
     "optimizer idle",
     "optimizer mistaken",
-    "clip early",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
@@ -48,8 +47,7 @@ or before all steps; a step with gradients that another optimizer has used; back
 loss of a loop, made at ``beside``, after so many others; an optimizer made at ``beside`` that never
 steps, though backward calls at ``origin`` bring gradients to what only it holds, or though a step
 of another one at ``origin`` comes after each of these (``fine``: they bring others one as well, and
-so many calls only those); clipping before a backward call at ``beside`` adds to what was
-clipped."""
+so many calls only those)."""
 
 
 class Disorder(SeenRecord, frozen=True):
@@ -83,52 +81,11 @@ class WastedCalls(SeenRecord, frozen=True):
     behind: bool = False
 
 
-class FallingRate(SeenRecord, frozen=True):
-    """The learning rate of steps at ``origin`` that ended at next to nothing: below a millionth of
-    the ``highest``, at ``last``, in the last ``low`` of all ``steps``; that of ``groups`` of the
-    optimizer's ``of`` groups.
-
-    ``scheduler`` is where a scheduler was called, and ``made`` where that was made.  Where there is
-    none, ``set_by`` are the lines that may have set the rate.  ``fallen``: the step before these
-    was made with the highest rate.  ``loaded`` is where a state was loaded, since which all were.
-    """
-
-    origin: int | None
-    scheduler: int | None
-    highest: Number
-    last: Number
-    steps: int
-    low: int
-    groups: int = 1
-    of: int = 1
-    made: int | None = None
-    set_by: tuple[int, ...] = ()
-    fallen: bool = False
-    loaded: int | None = None
-
-
 class ScheduleUse(SeenRecord, frozen=True):
-    """A scheduler that was made at ``origin`` for ``length`` calls (0 where it tells none), and was
-    called so often, at ``called`` last; ``mode`` is that of one that is given a number.
-
-    Since it was made its optimizer has made so many ``steps``, with so many ``backwards`` before
-    them, and a DataLoader was gone through, with steps, in so many ``epochs``.  ``between``: the
-    fewest and the most steps between two calls, ``each``: the calls between two steps
-    that no installed package makes.  ``shared``: others of the optimizer were called.
-    """
+    """A scheduler that was made at ``origin``, and ``called`` there last."""
 
     origin: int | None
-    called: int | None
-    kind: str
-    length: int = 0
-    mode: str = ""
-    calls: int = 0
-    steps: int = 0
-    backwards: int = 0
-    epochs: int = 0
-    between: tuple[int, int] = (0, 0)
-    each: tuple[int, int] = (0, 0)
-    shared: bool = False
+    called: int | None = None
 
 
 class SummedGradients(SeenRecord, frozen=True):
@@ -137,10 +94,7 @@ class SummedGradients(SeenRecord, frozen=True):
 
     ``clipped`` is where their sum was.  ``same_loop``: backward and step stand in one loop, so that
     each call is a part of a batch, rather than a task of its own.  ``means``: each of their losses
-    was the mean of what it was computed of.  ``lengths``: how many before each of the first steps;
-    ``clips``: whether their sum was clipped, where all were steps of one optimizer.  ``left`` calls
-    came after the last step.  ``guard`` is an ``if`` around the step that asks for a remainder, and
-    ``rest``: one that is not 0.
+    was the mean of what it was computed of.
     """
 
     origin: int | None
@@ -151,11 +105,6 @@ class SummedGradients(SeenRecord, frozen=True):
     clipped: int | None = None
     same_loop: bool = False
     means: bool = False
-    lengths: tuple[int, ...] = ()
-    clips: tuple[bool, ...] = ()
-    left: int = 0
-    guard: int | None = None
-    rest: bool = False
 
 
 class RemadeParameters(SeenRecord, frozen=True):

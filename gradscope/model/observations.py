@@ -12,7 +12,6 @@ from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
-    FallingRate,
     LimitedParameter,
     RemadeParameters,
     ReplacedModel,
@@ -485,8 +484,7 @@ OddityKind = (
     | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
     | Literal["target no log", "target log", "state not kept", "other numbers"]
     | Literal["none yet", "none left", "none since", "none brought"]
-    | Literal["listed twice", "decay swapped", "decay empty", "rate attribute"]
-    | Literal["rate of a copy"]
+    | Literal["listed twice"]
 )
 
 
@@ -506,10 +504,6 @@ class Oddity(SeenRecord, frozen=True):
     which was None; "left" where it had been zeroed at ``other``, "since" where no backward call had
     come there after that.  "listed twice": an optimizer is given so many parameters once more.
 
-    "decay swapped": an optimizer decays so many biases and weights of norms, and not so many
-    weights of layers; "decay empty": it decays so many of both, and its group without decay is
-    empty.  "rate attribute": its attribute ``name`` is set to what is no rate of its groups, "rate
-    of a copy": the copies in its ``state_dict()`` are, before the steps at ``other``.
     """
 
     kind: str
@@ -559,7 +553,6 @@ class Observations(SeenRecord, frozen=True):
     skipped_steps: SkippedSteps | None = None
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
-    falling_rates: tuple[FallingRate, ...] = ()
     schedules: tuple[ScheduleUse, ...] = ()
     replaced_models: tuple[ReplacedModel, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()

@@ -60,9 +60,6 @@ class _File:
     guarded: list[tuple[int, int, int, bool]] = field(default_factory=list)
     """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
     stands under its ``else``."""
-    counted: list[tuple[int, int, int, bool]] = field(default_factory=list)
-    """The line that asks for a remainder, for each ``if`` that does, the first and the last of its
-    body, and whether it asks for one that is not 0."""
     classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
     """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
@@ -204,17 +201,6 @@ class Sources:
         start, step, is_else = max(ifs, default=(0, 0, False))
         return ((step if is_else else start), is_else) if ifs else None
 
-    def counts(self, site: Site) -> tuple[int, bool] | None:
-        """The line of the innermost ``if`` around a place that asks for a remainder (``i % 4 ==
-        0``), and whether it asks for one that is not 0."""
-        span, file = self.span(site), self._file(site.code)
-        around = [
-            (line, is_rest)
-            for line, first, last, is_rest in file.counted
-            if span is not None and site.code.co_firstlineno <= line and first <= span[0] <= last
-        ]
-        return max(around, default=None)
-
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
         if site.lasti < 0:
@@ -303,38 +289,6 @@ def _steps(body: list[ast.stmt]) -> Iterator[int]:
                 yield node.lineno
 
 
-def _remainders(tree: ast.Module) -> Iterator[tuple[int, int, int, bool]]:
-    """Each ``if`` that asks for a remainder, as :attr:`_File.counted` has it, or for a name that
-    was given such a question: then with the line of that."""
-    named = {
-        target.id: node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and _has_remainder(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If):
-            test = named.get(getattr(node.test, "id", ""), node.test)
-            if _has_remainder(test):
-                line = node.lineno if test is node.test else test.lineno
-                last = node.body[-1].end_lineno or node.body[-1].lineno
-                yield line, node.body[0].lineno, last, _is_rest(test)
-
-
-def _has_remainder(test: ast.expr) -> bool:
-    return any(isinstance(one, ast.Mod) for one in ast.walk(test))
-
-
-def _is_rest(test: ast.expr) -> bool:
-    match test:
-        case ast.BinOp(op=ast.Mod()):
-            return True
-        case ast.Compare(ops=[ast.NotEq() | ast.Gt()], comparators=[ast.Constant(value=0)]):
-            return True
-    return False
-
-
 def _span(node: ast.expr | ast.stmt) -> TextSpan:
     return (
         node.lineno,
@@ -393,7 +347,6 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
                 file.iterated[_span(iterated)] = _span(node)
-    file.counted += _remainders(tree)
     return file
 
 

@@ -1376,13 +1376,6 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
-        "decay_every_batch",
-        "GS514",
-        "scheduler.step",
-        "the scheduler counts epochs, and is called at every batch",
-        "",
-    ),
-    Case(
         "scheduler_too_early",
         "GS511",
         "scheduler.step",
@@ -1652,27 +1645,11 @@ CASES: tuple[Case, ...] = (
         "https://github.com/hp-l33/AiM/issues/10",
     ),
     Case(
-        "animal_motion",
-        "GS514",
-        "scheduler.step",
-        "with the scheduler switched off a StepLR with gamma=0 is made: after its first period "
-        "the learning rate is 0",
-        "https://github.com/LINCellularNeuroscience/VAME/issues/26",
-    ),
-    Case(
         "averaged_forecaster",
         "GS000",
         "",
         "the averaged weights are copied in for the validation and never restored",
         "https://github.com/PKU-YuanGroup/Open-Sora-Plan/issues/186",
-    ),
-    Case(
-        "box_tracker",
-        "GS514",
-        "rate",
-        "the decay runs on every pair while the iteration number stands still, so the rate falls "
-        "once a pair",
-        "https://github.com/amoudgl/pygoturn/issues/16",
     ),
     Case(
         "brain_float_lm",
@@ -2017,13 +1994,6 @@ CASES: tuple[Case, ...] = (
         "log_alpha is replaced by a clone after its optimizer was built",
         "https://github.com/ray-project/ray/issues/11294",
         also=("GS310",),
-    ),
-    Case(
-        "spinal_segmentation",
-        "GS514",
-        "scheduler.step",
-        "scheduler.step() sits in the batch loop, its decay was meant per epoch",
-        "https://github.com/ivadomed/ivadomed/pull/55",
     ),
     Case(
         "step_in_backward",
@@ -2451,14 +2421,6 @@ CASES: tuple[Case, ...] = (
         "scaler.update() is skipped with the step when the gradient is large, so the next "
         "unscale_ raises",
         "https://github.com/Haian-Jin/LVSM/pull/19",
-    ),
-    Case(
-        "passage_finetune",
-        "GS514",
-        "learning",
-        "The restored scheduler/optimizer state is at the end of its schedule, so the second "
-        "run has lr 0",
-        "https://github.com/facebookresearch/DPR/issues/99",
     ),
     Case(
         "semantic_ids",
@@ -3060,11 +3022,6 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "batches_left_out",
         "gradients that are measured, asked for by an input, or too large, and dropped",
-    ),
-    Healthy(
-        "parts_at_rest",
-        "rates that end at zero: of a part, at the last step, before a restart",
-        information=("GS514",),
     ),
     Healthy(
         "backtracking_search",

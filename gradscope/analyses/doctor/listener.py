@@ -97,7 +97,6 @@ class DoctorListener(Listener):
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
-        self.learners.optimizers.settings.tell = found.tell
         told = (self.lost_terms.note_step, self.partial_cuts.note_step, *self.finders.note_step)
         self.learners.optimizers.on_step.extend(told)
         self.copies = Copies()
@@ -270,7 +269,7 @@ class DoctorListener(Listener):
         elif sort == "grad":
             self.reads.note(call)
             self.dropped.note_gradients(call.results)
-            self.learners.optimizers.order.look()
+            self.learners.optimizers.order.wasted.look()
             self.learners.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)

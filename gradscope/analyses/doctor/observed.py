@@ -86,7 +86,6 @@ def observations(
         ),
         schedules=tuple(observed_loop.schedules(listener, case.origins)),
         wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
-        falling_rates=tuple(observed_loop.falling_rates(listener, case.origins)),
         replaced_models=tuple(observed_loop.replaced_models(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
@@ -119,6 +118,8 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
         yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))
     for place, dropped in listener.dropped.known.items():
         yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name)
+    for place, amount in listener.learners.optimizers.members.twice.items():
+        yield Oddity("listed twice", origins.of_place(place), 1, (amount,))
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

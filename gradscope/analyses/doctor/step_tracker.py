@@ -163,7 +163,6 @@ class StepTracker:
         if made.call.accumulates:
             place = self._listener.recorder.places.number(made.call.frame)
             learners.optimizers.order.backward(ids_of(reached), place)
-            learners.optimizers.calls.schedules.backward()
         if made.call.accumulates:
             if full:
                 # It goes through all leaves that were ever used, which is too much for every call.

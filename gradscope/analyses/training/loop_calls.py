@@ -20,9 +20,7 @@ from torch.optim import Optimizer, lr_scheduler
 from torch.utils.data import DataLoader
 
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
-from gradscope.analyses.training.lost_settings import LostSettings
 from gradscope.analyses.training.numbers import Numbers
-from gradscope.analyses.training.rates import Rates
 from gradscope.analyses.training.scaled_steps import ScaledSteps
 from gradscope.analyses.training.schedules import Schedules
 from gradscope.autograd.isolation import mode_removed
@@ -41,8 +39,9 @@ class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
     ``zeroed_at`` is the last place that called ``zero_grad``, ``scaled_steps`` counts what
-    GradScalers left out, ``schedules`` how often schedulers are called; ``on_made`` is told of each
-    new optimizer, the place that made it, and the place that called the function it stands in.
+    GradScalers left out, ``schedules`` knows where schedulers are made and called; ``on_made`` is
+    told of each new optimizer, the place that made it, and the place that called the function it
+    stands in.
 
     ``on_clipped`` is told of a clipping to a norm: the function, its place, the norm that it found,
     and the bound.
@@ -52,8 +51,6 @@ class LoopCalls:
         self,
         recorder: Recorder,
         order: LoopOrder,
-        rates: Rates,
-        settings: LostSettings,
         numbers: Numbers,
         on_made: OnMade,
     ) -> None:
@@ -64,8 +61,6 @@ class LoopCalls:
         self._on_made = on_made
         self._recorder = recorder
         self._order = order
-        self._rates = rates
-        self._settings = settings
         self._numbers = numbers
         self._originals: list[tuple[Any, str, Any]] = []
 
@@ -86,10 +81,6 @@ class LoopCalls:
                 continue
             if "step" in vars(kind):
                 self._wrap(kind, "step", self._scheduling)
-            if "load_state_dict" in vars(kind):
-                self._wrap(kind, "load_state_dict", self._loading)
-        self._wrap(Optimizer, "load_state_dict", self._loading)
-        self._wrap(Optimizer, "state_dict", self._copying)
         # It does not call the constructor of the others.
         for kind in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
             self._wrap(kind, "__init__", self._planning)
@@ -157,39 +148,9 @@ class LoopCalls:
                 place = self._own_place(self._maker(scheduler, sys._getframe(1)))
             original(scheduler, *args, **kwargs)
             with self._recorder.aside():
-                optimizer = vars(scheduler).get("optimizer")
-                if optimizer is not None:
-                    number = self._numbers.of(optimizer)
-                    self._rates.note_made(scheduler, number, place)
-                    self.schedules.made(scheduler, number, place)
+                self.schedules.made(scheduler, place)
 
         return __init__
-
-    def _loading(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def load_state_dict(*args: Any, **kwargs: Any) -> Any:
-            if args and not self._is_from_torch():
-                place = self._place()
-                with self._recorder.aside():
-                    # A scheduler's, whose optimizer it is; else an optimizer's own.
-                    optimizer = vars(args[0]).get("optimizer", args[0])
-                    self._settings.loaded()
-                    self._rates.note_loaded(self._numbers.of(optimizer), place)
-            return original(*args, **kwargs)
-
-        return load_state_dict
-
-    def _copying(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def state_dict(*args: Any, **kwargs: Any) -> Any:
-            state = original(*args, **kwargs)
-            if args and not self._is_from_torch():
-                place = self._place()
-                with self._recorder.aside():
-                    self._settings.copied(self._numbers.of(args[0]), state, place)
-            return state
-
-        return state_dict
 
     def _zeroing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -325,9 +286,7 @@ class LoopCalls:
                     if optimizer is not None:
                         number = self._numbers.of(optimizer)
                         self._order.schedule(number, ids_of(parameters_of(optimizer)), place)
-                        self._rates.schedule(args[0], number, place)
-                        by_package = not self._recorder.places.is_own(sys._getframe(1).f_code)
-                        self.schedules.called(args[0], number, place, by_package)
+                        self.schedules.called(args[0], place)
             return original(*args, **kwargs)
 
         return step
