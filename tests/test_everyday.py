@@ -42,42 +42,6 @@ def beside(held: str, mark: str = "", before: str = "pass", after: str = "pass")
     return BESIDE.format(held=held, mark=mark and f"  # <- {mark}", before=before, after=after)
 
 
-RESUMED = """
-path, model = "state.pt", net()
-optimizer = trained = torch.optim.Adam(model.parameters())
-def state():
-    return {{"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3}}
-def train(optimizer, steps):
-    for _ in range(steps):
-        x, y = batch()
-        learn(optimizer, F.cross_entropy(model(x), y))
-train(optimizer, 2)
-{written}(state(), path)
-optimizer = torch.optim.Adam(model.parameters())
-saved = torch.load(path){mark}
-model.load_state_dict(saved["model"])
-{own}
-{load}
-train(optimizer, {steps})
-{after}
-"""
-
-
-def resumed(
-    load: str,
-    mark: str = "",
-    own: str = "pass",
-    after: str = "pass",
-    steps: int = 2,
-    written: str = "torch.serialization.save",
-) -> str:
-    """A training that goes on from a file: as if an earlier run had written it, for only
-    ``torch.save`` is watched."""
-    names = {"load": load or "pass", "own": own, "after": after, "steps": steps}
-    names["written"] = written
-    return RESUMED.format(mark=mark and f"  # <- {mark}", **names)
-
-
 CLOSURE = """
 model, data = nn.Linear(4, 3), batch()
 def loss_of():
@@ -215,22 +179,6 @@ PROGRAMS = {
         before="for p in list(a): p.__dict__['_parameters'] = "
         "{k: nn.Parameter(v.detach() + 0) for k, v in p._parameters.items()}",
     ),
-    "a state that stays in its file": resumed("", "GS522", own="start = saved['epoch'] + 1"),
-    "a state that is written again": resumed("", "GS522", after="torch.save(state(), path)"),
-    "a state that is written elsewhere": resumed("", after="torch.save(state(), 'other.pt')"),
-    "a state of this run": resumed("", own="start = saved['epoch'] + 1", written="torch.save"),
-    "a state that is loaded": resumed(
-        "optimizer.load_state_dict(saved['optimizer'])", own="start = saved['epoch'] + 1"
-    ),
-    "a model of somebody else": resumed("", own="print(saved['epoch'])"),
-    "a state of more parameters": resumed(
-        "optimizer = torch.optim.Adam(model[3].parameters())", after="torch.save(state(), path)"
-    ),
-    "a state of another kind": resumed(
-        "optimizer = torch.optim.SGD(model.parameters(), 0.1)", after="torch.save(state(), path)"
-    ),
-    "a model that is only looked at": resumed("", after="torch.save(state(), path)", steps=0),
-    "a model that goes back": resumed("optimizer = trained", own="start = saved['epoch'] + 1"),
     "a closure without backward": closure("optimizer.zero_grad(); return loss_of()", "GS525"),
     "a closure after backward": closure(
         "return loss_of()", "GS525", "optimizer.zero_grad(); loss_of().backward()"

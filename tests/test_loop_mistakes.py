@@ -1,5 +1,5 @@
-"""Optimizers that do not step, schedulers and windows that are miscounted, settings that are lost,
-terms that count twice; and loops that look like that.
+"""Optimizers that do not step, or step behind the loop of their backward calls, or hold the same
+twice; and loops that look like that.
 
 Two programs, each of many short trainings."""
 
@@ -11,8 +11,8 @@ from gradscope.model import storage
 from tests.looking import Session
 
 HEAD = """\
-import functools, torch, torch.nn as nn, torch.nn.functional as F
-from torch.optim import Adam, AdamW, SGD, lr_scheduler as S
+import torch, torch.nn as nn, torch.nn.functional as F
+from torch.optim import Adam, SGD
 from torch.utils.data import DataLoader
 torch.manual_seed(0)
 clip, data = nn.utils.clip_grad_norm_, DataLoader(torch.randn(24, 4), batch_size=3)
@@ -31,25 +31,6 @@ def learn(net, optimizer, loss=loss_of, steps=3):
         optimizer.zero_grad()
         loss(net).backward()
         optimizer.step()
-
-def warm(step, num_warmup_steps=0, num_training_steps=1):
-    return min(1.0, step / (num_warmup_steps + 1))
-
-def scheduled(make, each=0, epochs=3, n=1, after=0, value=None):
-    net = part()
-    optimizer = SGD(net.parameters(), lr=0.01)
-    scheduler = make(optimizer)
-    for _ in range(epochs):
-        for number, x in enumerate(data):
-            (net(x).pow(2).mean() / n).backward()
-            if (number + 1) % n == 0:
-                optimizer.step()
-                optimizer.zero_grad()
-                for _ in range(each):
-                    scheduler.step()
-        for _ in range(after):
-            scheduler.step()
-    return scheduler
 """
 
 SICK = """
@@ -78,113 +59,25 @@ twice = [*first.parameters(), *first.parameters()]
 both = SGD([*body.parameters(), *twice], lr=0.1)  # <- GS307
 learn(body, both, lambda m: (first(h := m(torch.randn(5, 4))) + second(h)).pow(2).mean())
 
-scheduled(lambda o: S.CosineAnnealingLR(o, T_max=len(data)), after=1)  # <- GS541
-lengths = {"all": 3 * len(data), "epochs": 3}
-scheduled(lambda o: S.LinearLR(o, total_iters=lengths["epochs"]))  # <- GS541
-counted = functools.partial(warm, num_training_steps=lengths["all"])
-scheduled(lambda o: S.LambdaLR(o, counted), each=1, n=2)  # <- GS541
-plateau = S.ReduceLROnPlateau(both, mode="min", patience=9)  # <- GS541
-values = {"val_acc": torch.tensor(0.5)}
-plateau.step(values["val_acc"].item())
-falling = S.ReduceLROnPlateau(both, "max")  # <- GS541
-falling.step(metrics=sum([0.5]) / len([loss for loss in (1, 2)]))
-
 net = part()
 optimizer = Adam(net.parameters())
-for number in range(16):
-    loss_of(net, 4).backward()
-    if number % 4 == 0 and optimizer:  # <- GS542
-        optimizer.step()
-        optimizer.zero_grad()
-optimizer.zero_grad()
 
 class Runner:
     def __init__(self):
         self.net = part()
         self.optimizer = Adam(self.net.parameters())
-    def update(self):
-        self.optimizer.step()
-        self.optimizer.zero_grad()
-    def turned(self):
-        for number in range(15):
-            loss_of(self.net, 4).backward()
-            if (number + 1) % 4 != 0:  # <- GS542
-                self.update()
-    def partly(self):
-        for number in range(15):
-            loss_of(self.net).backward()
-            if number % 3 == 0:
-                clip(self.net.parameters(), 1.0)  # <- GS542
-            self.update()
-    def early(self):
-        for number in range(8):
-            loss_of(self.net, 4).backward()
-            clip(self.net.parameters(), 1.0)  # <- GS542
-            if number % 4 == 3:
-                self.update()
     def behind(self):
         for number in range(8):
             self.optimizer.zero_grad()
             loss_of(self.net).backward()
         self.optimizer.step()  # <- GS505
-for way in ("turned", "partly", "early", "behind"):
-    runner = Runner()
-    getattr(runner, way)()
+Runner().behind()
 
 for epoch in range(4):
     for x in data:
         optimizer.zero_grad()
         net(x).pow(2).mean().backward()
     optimizer.step()  # <- GS505
-
-class Groups:
-    def __init__(self, net, decayed, free, rate=0.1):
-        named = list(net.named_parameters())
-        self.groups = [  # <- GS543
-            {"params": [p for n, p in named if decayed(n)], "weight_decay": rate},
-            {"params": [p for n, p in named if free(n)], "weight_decay": 0.0}]
-        self.optimizer = AdamW(self.groups, lr=0.01)
-normed = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 1))
-small = lambda name: "bias" in name or name.startswith("1.")
-learn(normed, Groups(normed, small, lambda name: not small(name)).optimizer)
-names = ["bias", "norm"]
-emptied = AdamW([  # <- GS543
-    {"params": [p for n, p in normed.named_parameters() if n not in names]},
-    {"params": [p for n, p in normed.named_parameters() if n in names], "weight_decay": 0.0}])
-learn(normed, emptied)
-
-def anneal(optimizer, epoch):
-    optimizer.learning_rate = 0.1 * 0.5 ** epoch  # <- GS544
-def decay(optimizer, epoch):
-    state = optimizer.state_dict()  # <- GS544
-    for group in state["param_groups"]:
-        group["lr"] *= 0.5 ** epoch
-for change in (anneal, decay):
-    net = part()
-    optimizer = SGD(net.parameters(), lr=0.1)
-    for epoch in range(1, 4):
-        change(optimizer, epoch)
-        learn(net, optimizer)
-
-class Penalty(nn.Module):
-    def __init__(self, scale):
-        super().__init__()
-        self.scale = scale
-    def value(self, net):
-        return sum(p.pow(2).sum() for p in net.parameters()) * self.scale
-    def forward(self, net):
-        return self.scale * self.value(net)  # <- GS545
-penalty = Penalty(0.05)
-learn(net, optimizer, lambda m: loss_of(m) + penalty(m))
-def balanced(m):
-    out = m(torch.randn(6, 4))
-    aux = out.abs().mean()
-    parts = {"aux": 0.1 * aux, "main": out.pow(2).mean()}
-    parts["loss"] = parts["main"] + parts["aux"]
-    total = parts["loss"] / 2
-    total += 0.1 * aux / 2  # <- GS545
-    return total
-learn(net, optimizer, balanced)
 """
 
 HEALTHY = """
@@ -211,27 +104,6 @@ for _ in range(8):
         for p in hand.parameters():
             p.sub_(0.1 * p.grad)
     hand.zero_grad()
-
-epochs, all_steps = 3, 3 * len(data)
-scheduled(lambda o: S.CosineAnnealingLR(o, T_max=epochs), after=1)
-scheduled(lambda o: S.CosineAnnealingLR(o, T_max=all_steps), each=1)
-longest = 3 * len(data)
-most_epochs = longest
-scheduled(lambda o: S.CosineAnnealingLR(o, T_max=most_epochs), after=1)  # it has ended early
-scheduled(lambda o: S.OneCycleLR(o, 0.1, total_steps=all_steps + 1), each=1)
-scheduled(lambda o: S.CosineAnnealingLR(o, all_steps // 2), each=1, n=2)
-scheduled(lambda o: S.PolynomialLR(o, all_steps * 2), each=2)
-scheduled(lambda o: S.MultiStepLR(o, [30, 60]), after=1)
-scheduled(lambda o: S.CosineAnnealingLR(o, T_max=100), after=1)
-scheduled(lambda o: S.CosineAnnealingLR(o, 8), after=1)  # a number, by chance that of the batches
-scheduled(lambda o: S.LinearLR(o, total_iters=epochs), each=1)  # a warm-up
-scheduled(lambda o: S.SequentialLR(o, [S.LinearLR(o), S.CosineAnnealingLR(o, 2)], [1]), after=1)
-scheduled(lambda o: S.StepLR(o, 30), epochs=2)
-for mode, value in (("max", -0.5), ("min", 0.5)):
-    val_loss = accuracy = value
-    S.ReduceLROnPlateau(by_step, mode).step(-val_loss if mode == "max" else 1 - accuracy)
-S.ReduceLROnPlateau(by_step, "max").step(accuracy)
-S.ReduceLROnPlateau(by_step, "min").step(accuracy_loss := val_loss)
 
 net = part()
 optimizer = Adam(net.parameters())
@@ -262,12 +134,6 @@ for _ in range(4):  # each clipped by itself, and taken away by hand
         p.grad = sum(each)
     optimizer.step()
     optimizer.zero_grad()
-outside = part(1, 1)
-for number in range(8):  # what no optimizer holds keeps what was clipped
-    outside(net(torch.randn(6, 4))).pow(2).mean().backward()
-    clip([*net.parameters(), *outside.parameters()], 1.0)
-    optimizer.step()
-    optimizer.zero_grad()
 for number in range(12):
     for task in range(1 + (number > 5)):
         loss_of(net).backward()
@@ -279,73 +145,6 @@ for epoch in range(4):  # what is zeroed in the inner loop is looked at
         net(x).pow(2).mean().backward()
         sum(p.grad.norm() for p in net.parameters())
     optimizer.step()
-
-class Groups:
-    def __init__(self, net, decayed, free, rate=0.1):
-        named = list(net.named_parameters())
-        self.groups = [
-            {"params": [p for n, p in named if decayed(n)], "weight_decay": rate},
-            {"params": [p for n, p in named if free(n)], "weight_decay": 0.0}]
-        self.optimizer = AdamW(self.groups, lr=0.01)
-normed = nn.Sequential(nn.Linear(4, 8), nn.LayerNorm(8), nn.Linear(8, 1))
-small = lambda name: "bias" in name or name.startswith("1.")
-learn(normed, Groups(normed, lambda name: not small(name), small).optimizer)
-last = Groups(normed, lambda name: name == "2.bias", lambda name: "weight" in name)
-learn(normed, last.optimizer)
-plain = nn.Linear(4, 3, bias=False)
-learn(plain, Groups(plain, lambda name: True, lambda name: False).optimizer)
-last = AdamW([{"params": normed[0].parameters(), "weight_decay": 0.0}, {"params": normed[2].bias}])
-learn(normed, last)
-
-class Own(SGD):
-    def __init__(self, parameters, lr):
-        super().__init__(parameters, lr=lr)
-        self.lr = lr
-    def step(self, closure=None):
-        for group in self.param_groups:
-            group["lr"] = self.lr * 0.5
-        return super().step(closure)
-own = Own(net.parameters(), 0.1)
-for epoch in range(3):
-    optimizer.lr = 0.01 * 0.5 ** epoch  # a note of what it is
-    for group in optimizer.param_groups:
-        group["lr"] = optimizer.lr
-    state = optimizer.state_dict()
-    state["param_groups"][0]["lr"] = 0.02
-    optimizer.load_state_dict(state)
-    optimizer.lr = 0.02
-    learn(net, optimizer)
-    learn(net, own)
-
-def shared(m):  # two sums have a term in common; another factor; a mix; one line; a temperature
-    out = m(torch.randn(6, 4))
-    a, b, c = out.abs().mean(), out.pow(2).mean(), out.exp().mean()
-    one, other = a + b, a + c
-    total = one + other
-    mixed = 0.3 * b
-    mixed = mixed + 0.7 * (b + c)
-    tau, beta, gamma = 2.0, 0.5, 0.5
-    soft = tau * c
-    soft = soft * tau
-    inner = beta * a
-    outer = gamma * inner
-    weight = 0.5
-    nested = weight * b
-    nested = weight * (nested + c)
-    return total + mixed + (b + c + b) + soft + outer + nested
-learn(net, optimizer, shared)
-class Config:
-    task = rest = 0.5
-def weighed(m):  # two weights of one object
-    total = Config.task * loss_of(m)
-    return Config.rest * total
-learn(net, optimizer, weighed)
-def deep(m):
-    total, same = 0.0, loss_of(m)
-    for _ in range(3):
-        total = total + loss_of(m) + same
-    return total
-learn(net, optimizer, deep)
 """
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
+from gradscope.diagnose import diagnose
 from gradscope.errors import ReportError
 from gradscope.model.plain import Struct, to_json
 from gradscope.model.report import Report
@@ -68,6 +69,18 @@ def change(path: str, value: object) -> bytes:
         place = place[step]
     place[last] = value
     return json.dumps(document).encode()
+
+
+def test_of_an_older_report_what_no_rule_asks_for_is_dropped() -> None:
+    seen = {
+        "watched": 3,
+        "forgotten": [{"origin": None}],
+        "disorders": [{"kind": "no longer looked for", "origin": None, "more": 1}],
+        "oddities": [{"kind": "no longer looked for", "origin": None}],
+    }
+    report = decode(json.dumps({**saved(), "observations": seen}).encode())
+    assert report.observations is not None and report.observations.watched == 3
+    assert diagnose(report) == ()
 
 
 @pytest.mark.parametrize(

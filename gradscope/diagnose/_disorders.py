@@ -12,14 +12,8 @@ from gradscope.words import count
 FEWEST = 2
 """Times that a thing is seen out of order, before it is called a mistake."""
 
-FEWEST_BACK = 3
-"""Times that parameters are put back, before that is called a mistake."""
-
 FEWEST_IDLE = 5
 """Backward calls for an optimizer that does not step, before that is called a mistake."""
-
-MOST_BETWEEN = 20
-"""Steps in between, beyond which it is a new start."""
 
 
 class _Said(NamedTuple):
@@ -50,7 +44,7 @@ _FIRST = _Said(
     "any step",
 )
 
-_WORDS: dict[OrderKind, _Said] = {
+_WORDS: dict[str, _Said] = {
     "clip unused": _Said(
         "{this} clips no gradient that a step will use.",
         "{times}, and each time the gradients were none, or had been used by {beside} before",
@@ -58,14 +52,6 @@ _WORDS: dict[OrderKind, _Said] = {
         "step it is of no use any more: the step itself is made with gradients of any size.",
         "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
-    ),
-    "clip early": _Said(
-        "{this} clips before all gradients of the step are there.",
-        "{times}; {beside} then adds to the gradients of {parameters} that were clipped",
-        "What comes first is clipped again and again with what is added to it, so that it counts "
-        "less than what comes last; and the sum may be clipped far below its own norm.",
-        "Clip once for each step, right before `optimizer.step()`.",
-        "backward",
     ),
     "clip scaled": _Said(
         "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
@@ -159,15 +145,6 @@ _WORDS: dict[OrderKind, _Said] = {
         "an optimizer",
         fewest=FEWEST_IDLE,
     ),
-    "put back": _Said(
-        "What the steps have learned is overwritten here, again and again.",
-        "{times}, with at most {between}{at} in between; by random numbers, or by the same as the "
-        "time before",
-        "The optimizer goes on from the same start each time, so nothing is left of its steps.",
-        "Initialise or load the model once, before the loop.",
-        fewest=FEWEST_BACK,
-        is_named=True,
-    ),
     "closure alone": _Said(
         "The function given to {this} brings no gradient: it does not call backward.",
         "{steps} of LBFGS, and .grad of its parameters was the same after each call as before",
@@ -210,8 +187,6 @@ def _counts(facts: Facts, entry: Disorder) -> bool:
         case "optimizer idle" | "optimizer mistaken":
             # Its turn may come later.
             return not entry.fine or facts.is_over
-        case "put back":
-            return not entry.fine and entry.parameters <= MOST_BETWEEN
     return True
 
 
@@ -227,7 +202,6 @@ def _finding(facts: Facts, entry: Disorder) -> FindingDraft:
         "each": count(entry.parameters, "time"),
         "parameters": count(entry.parameters, "parameter"),
         "graphs": count(entry.parameters, "graph"),
-        "between": count(entry.parameters, "step"),
     }
     return facts.warning(
         words.message.format(**named),

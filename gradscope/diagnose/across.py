@@ -12,7 +12,7 @@ import msgspec
 
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.model.observations import Finding, Location
-from gradscope.model.ranks import AcrossRanks, BufferAcrossRanks, OneRank, Ranks
+from gradscope.model.ranks import AcrossRanks, OneRank, Ranks
 from gradscope.words import count, joined, listed, ranked
 
 DRIFT = 1e-5
@@ -125,63 +125,6 @@ _AVERAGE = (
     "Call the DistributedDataParallel object itself, not its `.module`, and let the last batch "
     "before a step run outside of `no_sync`."
 )
-
-
-def buffers_differ(facts: Facts) -> Iterable[FindingDraft]:
-    """GS705: buffers that are not the same on ranks which train one model together."""
-    ranks = facts.report.ranks
-    if ranks is None or not _are_at_one_place(ranks) or _drifted(ranks):
-        return
-    # Where the ranks put no gradients together, each may have a model of its own.
-    if not any(one.reduced for one in ranks.told):
-        return
-    for is_sent in (True, False):
-        found = [one for one in ranks.buffers if one.sent == is_sent]
-        if not found:
-            continue
-        names = [one.name for one in found]
-        yield facts.finding(
-            "information",
-            f"{listed(names)} {'is' if len(names) == 1 else 'are'} not the same on all ranks.",
-            location=_use_of(facts, names[0]),
-            subject=names[0],
-            evidence=[_buffer_sizes(one) for one in found[:MOST]],
-            why=_SENT if is_sent else _NOT_SENT,
-            remedy=_REDUCE if is_sent else f"{_REDUCE} {_BEGIN_BUFFERS_ALIKE}",
-        )
-
-
-_SENT = (
-    "DistributedDataParallel sends the buffers of rank 0 to all ranks before each forward pass: "
-    "what the others have put into theirs is lost."
-)
-_NOT_SENT = (
-    "Nothing sends buffers from one rank to another here: each rank computes with its own, and a "
-    "checkpoint holds those of the rank that writes it."
-)
-_REDUCE = (
-    "Where a buffer is computed from the batch, put together what all ranks have seen: "
-    "`torch.distributed.all_reduce` before it is updated."
-)
-_BEGIN_BUFFERS_ALIKE = "Where it is drawn at random, draw it with the same seed on every rank."
-
-
-def _buffer_sizes(one: BufferAcrossRanks) -> str:
-    sizes = {short(size, 6) for _, size in one.sizes}
-    if len(sizes) == 1:
-        return f"{one.name}: ‖value‖ {sizes.pop()}, and other elements"
-    told = ", ".join(f"{short(size, 6)} on rank {rank}" for rank, size in one.sizes)
-    return f"{one.name}: ‖value‖ {told}"
-
-
-def _use_of(facts: Facts, buffer: str) -> Location | None:
-    """The line of the module that keeps a buffer, or of the backward call."""
-    path = buffer.rpartition(".")[0]
-    inside = (node for node in facts.graph.nodes if facts.graph.module_of(node) == path)
-    made = next((node.origin for node in inside if node.origin is not None), None)
-    if made is None and facts.backward is not None:
-        made = facts.backward.origin
-    return facts.location(made)
 
 
 def unequal_calls(facts: Facts) -> Iterable[FindingDraft]:

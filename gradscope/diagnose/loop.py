@@ -252,8 +252,8 @@ def _never_used(facts: Facts) -> Iterable[FindingDraft]:
         said, remedy = _no_step(facts)
         zeroed = list(_zeroed(facts, "zero_grad is called between them at {}"))
         # Who never asks the optimizer for anything may take the scheduler for one.
-        taken = (one.called for one in facts.seen.schedules if one.calls and not zeroed)
-        mistaken = next(taken, None)
+        taken = (one.called for one in facts.seen.schedules if one.called is not None)
+        mistaken = None if zeroed else next(taken, None)
         if mistaken is not None:
             said = f"{facts.expression(mistaken)} steps a scheduler, and no optimizer ever steps."
             remedy = "A scheduler sets the learning rate, and changes no parameter: call the "

@@ -221,20 +221,13 @@ def result_unused(facts: Facts) -> Iterable[FindingDraft]:
         paths, used = [path for path, _ in grouped(facts, learners)], learners[0].used
         node = facts.once(find_missing).inside.get(learners[0].name)
         inside = "" if node is None else f" {facts.way_inside(node)}"
-        lost = [one for one in facts.seen.oddities if one.kind == "value replaced"]
-        after = next((one for one in lost if same_line(facts, one.origin, used)), None)
-        ends = (
-            "."
-            if after is None
-            else f": `{after.name}` is given another value{facts.at(after.other)}."
-        )
         yield _idle(
             facts,
             (listed(paths, 3), learners),
             used,
             (
                 f"is used in {facts.expression(used) or 'forward'}, but the result never reaches "
-                f"the loss{ends}",
+                "the loss.",
                 "The result is computed and then dropped: overwritten, returned and not read, or "
                 "left out of the loss.",
                 f"Let the loss depend on it, or do not compute it.{inside}",

@@ -8,29 +8,12 @@ from collections.abc import Iterable
 from gradscope.diagnose._disorders import out_of_order, placed
 from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._left_out import twin_optimizers
-from gradscope.diagnose._oddities import looking_for
-from gradscope.model.loop_observations import OrderKind, SummedGradients
+from gradscope.model.loop_observations import SummedGradients
 from gradscope.model.observations import Severity
 from gradscope.words import count
 
 FEWEST_WINDOWS = 2
 """Steps after several backward calls each, before these are called an accumulation."""
-
-FEWEST_ANEW = 3
-"""Times that a thing with a state is made anew, before that is called a mistake."""
-
-FEW_USES = 10
-"""Steps of each of them, beyond which it is a new start: the next task, the next image."""
-
-FEW_CALLS = 2
-"""The same of a scheduler, which may be made for so many calls."""
-
-_ANEW: dict[OrderKind, tuple[str, int]] = {
-    "optimizer anew": ("optimizer", FEW_USES),
-    "scaler anew": ("GradScaler", FEW_USES),
-    "scheduler anew": ("scheduler", FEW_CALLS),
-}
-"""What it is about, and the uses of each one beyond which that is a new start."""
 
 
 def stale_graph(facts: Facts) -> Iterable[FindingDraft]:
@@ -83,26 +66,3 @@ def _accumulated(facts: Facts, entry: SummedGradients) -> FindingDraft:
         remedy="Divide the loss by the number of calls, `(loss / n).backward()`; nothing, if the "
         "sum is meant (several tasks).",
     )
-
-
-def state_lost(facts: Facts) -> Iterable[FindingDraft]:
-    """GS522: an optimizer, a scaler or a scheduler that is made anew again and again, or without
-    the state that it has in a file."""
-    yield from looking_for("state unread")(facts)
-    for entry in facts.seen.disorders:
-        name, most = _ANEW.get(entry.kind, ("", 0))
-        if not name or entry.times < FEWEST_ANEW or entry.parameters > most or entry.fine > 1:
-            continue
-        where = facts.at(entry.beside)
-        yield facts.warning(
-            f"The {name} is made anew after every {'few ' * (entry.parameters > 1)}"
-            f"use{'s' * (entry.parameters > 1)}, and what it has learned is lost.",
-            location=facts.location(entry.origin),
-            subject=facts.variable(entry.origin),
-            evidence=f"{count(entry.times, 'time')} for the same parameters; the one before had "
-            f"been used {count(entry.parameters, 'time')} at most{',' * bool(where)}{where}",
-            why="Momentum and the running means of Adam live in the optimizer, the scale in the "
-            "GradScaler, and the place in a schedule in the scheduler: each new one begins with "
-            "none.",
-            remedy=f"Make the {name} once, before the loop.",
-        )

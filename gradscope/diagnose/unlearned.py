@@ -1,20 +1,13 @@
 """Rules about parameters that are trained, and keep nothing of it: made anew, changed by less than
-their precision, frozen but for their statistics, or one object under two names."""
+their precision, or held beyond the limits of a clamp."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.diagnose._facts import Facts, FindingDraft, short
+from gradscope.diagnose._facts import Facts, FindingDraft
 from gradscope.diagnose._parameters import same_line
-from gradscope.model.loop_observations import (
-    FallingRate,
-    LimitedParameter,
-    MovingStatistics,
-    RemadeParameters,
-    SharedObject,
-)
-from gradscope.model.observations import Location
+from gradscope.model.loop_observations import LimitedParameter, RemadeParameters
 from gradscope.words import count, listed
 
 FEWEST_REMADE = 3
@@ -26,23 +19,8 @@ FEWEST_MODELS = 5
 FEWEST_LOOKS = 3
 """Steps that are compared before anything is said of them."""
 
-FEWEST_LOW = 5
-"""Steps with next to no learning rate at the end of a run, before anything is said of them."""
-
-LOW_SHARE = 0.2
-"""The share of all steps that these are at least: a schedule may well end at 0."""
-
 MOST = 4
 """Parameters clamped at one line that are listed."""
-
-FEWEST_MASKED = 2
-"""Steps that change masked elements, before anything is said of them."""
-
-FEWEST_OVERWRITES = 3
-"""Times that parameters are overwritten, before that is called a mistake."""
-
-RARELY = 20
-"""Steps for each of them, beyond which it is a new start."""
 
 STILL = 0.9
 """The share of elements that a step does not change though they have a gradient."""
@@ -114,180 +92,6 @@ def step_changes_nothing(facts: Facts) -> Iterable[FindingDraft]:
             else "Keep the parameters in float32 and compute under torch.autocast; or use an "
             "optimizer that keeps float32 copies, or a larger learning rate.",
         )
-
-
-def masked_elements_move(facts: Facts) -> Iterable[FindingDraft]:
-    """GS519: elements whose gradient the program masks, and that a step changes all the same."""
-    for entry in facts.seen.masked_moves:
-        if entry.steps < FEWEST_MASKED:
-            continue
-        where = facts.at(entry.stepped)
-        yield facts.warning(
-            "Elements whose gradient is set to zero here are changed by the step all the same.",
-            location=facts.location(entry.origin),
-            evidence=f"{entry.elements:,} of {count(entry.masked, 'element')} with a gradient of "
-            f"exactly 0 changed, in {count(entry.steps, 'step')}{where}",
-            why="A gradient of 0 does not keep a parameter where it is: weight decay shrinks it, "
-            "and a momentum, or Adam's running mean, from steps before goes on moving it.",
-            remedy="Put the masked elements back after the step, under torch.no_grad() "
-            "(`p.mul_(mask)`, or copy what they were); or keep what is to stay in a tensor of its "
-            "own, outside the optimizer. weight_decay=0 and no momentum are enough where the mask "
-            "is there from the first step.",
-        )
-
-
-def learner_overwritten(facts: Facts) -> Iterable[FindingDraft]:
-    """GS521: parameters of an optimizer that are drawn towards others which never change."""
-    for entry in facts.seen.overwrites:
-        if entry.times < FEWEST_OVERWRITES or entry.times * RARELY < entry.steps:
-            continue
-        yield facts.warning(
-            "What the optimizer learns is overwritten here, towards parameters that never change.",
-            location=facts.location(entry.origin),
-            subject=entry.drawn[0] if entry.drawn else "",
-            evidence=(
-                f"{listed(entry.drawn, 3) or 'parameters of the optimizer'} changed towards "
-                f"{listed(entry.towards, 3) or 'others'}, after {entry.times:,} of "
-                f"{count(entry.steps, 'step')}",
-                "the latter take part in forward, are in no optimizer, and were never changed",
-            ),
-            why="A copy or an average goes from the network that learns to the one that follows. "
-            "The other way round it takes back what a step has learned, and what should follow "
-            "stays where it began.",
-            remedy="Swap the two: `target.lerp_(online, 1 - tau)`, "
-            "`target.load_state_dict(online.state_dict())`.",
-        )
-
-
-def rate_vanishes(facts: Facts) -> Iterable[FindingDraft]:
-    """GS514: a learning rate that ends at next to nothing, while the steps go on."""
-    for entry in facts.seen.falling_rates:
-        if entry.low < max(FEWEST_LOW, LOW_SHARE * entry.steps):
-            continue
-        # A part of a model may be frozen so on purpose, as one that has learned.
-        some = f"{entry.groups} of {count(entry.of, 'group')}" * (entry.groups < entry.of)
-        yield facts.finding(
-            "information" if some else "warning",
-            f"The learning rate{' of ' * bool(some)}{some} is next to nothing from the beginning."
-            if entry.low == entry.steps
-            else f"The learning rate{' of ' * bool(some)}{some} ends at next to nothing, and the "
-            "steps go on.",
-            location=_setter(facts, entry) or facts.location(entry.origin),
-            evidence=_rates(facts, entry),
-            why="A step changes a parameter by about the rate; these are lost in its rounding.",
-            remedy="The state that is loaded is that of a schedule at its end: to train on, load "
-            "the model alone, or a scheduler made for more steps."
-            if entry.loaded is not None
-            else "Call the scheduler at every step, or make none."
-            if entry.low == entry.steps and entry.highest and entry.scheduler is None
-            else "Is it the result of a division of whole numbers (`//`)? Give the optimizer a "
-            "rate above 0."
-            if not entry.highest
-            else "Give the scheduler a factor between 0 and 1, or the smallest rate that it may "
-            "reach; where none is wanted, make none."
-            if entry.fallen and entry.made is not None
-            else "Is the schedule in units of epochs, and called at every batch, or made for "
-            "fewer steps? Give it the right number, or a smallest rate.",
-        )
-
-
-def _setter(facts: Facts, entry: FallingRate) -> Location | None:
-    """The line to change, where that is known: what calls a scheduler too often, what makes one
-    that goes to nothing at once, or the only line that sets the rate by hand."""
-    by_hand = entry.set_by[0] if len(entry.set_by) == 1 else None
-    made = entry.made if entry.fallen else None
-    places = (entry.loaded, made, entry.scheduler, by_hand)
-    return facts.location(next((place for place in places if place is not None), None))
-
-
-def _rates(facts: Facts, entry: FallingRate) -> Iterable[str]:
-    """The numbers, and all lines that have to do with them."""
-    step = facts.location(entry.origin)
-    where = f", at {step}" if step else ""
-    yield (
-        f"0 in all {count(entry.steps, 'step')}{where}"
-        if not entry.highest
-        else f"{short(entry.highest)} at most, {short(entry.last)} at the end; less than a "
-        f"millionth of the highest in the last {entry.low:,} of {count(entry.steps, 'step')}{where}"
-    )
-    if entry.scheduler is None and entry.made is not None:
-        yield f"as {facts.expression(entry.made)} has made it; nothing has changed it since"
-    if entry.scheduler is not None:
-        called, made = facts.expression(entry.scheduler), facts.expression(entry.made)
-        yield f"set by {called}" + f", of the scheduler made by {made}" * bool(made)
-    if entry.loaded is not None:
-        yield f"next to nothing since {facts.expression(entry.loaded)} has loaded a state"
-    lines = [place for place in map(facts.location, entry.set_by) if place]
-    if len(lines) > 1:
-        yield f"set at {listed([str(line) for line in lines], 3)}"
-
-
-def statistics_move(facts: Facts) -> Iterable[FindingDraft]:
-    """GS314: a frozen batch norm that still updates its running statistics."""
-    groups: dict[tuple[int | None, bool], list[MovingStatistics]] = {}
-    for entry in facts.seen.statistics:
-        groups.setdefault((entry.evaluated, entry.learns), []).append(entry)
-    for (evaluated, learns), entries in groups.items():
-        place = facts.location(evaluated)
-        names = [entry.name or "a batch norm" for entry in entries]
-        yield facts.finding(
-            "warning" if place else "information",
-            f"The running statistics of {listed(names, 3)} move, though the parameters are frozen."
-            if not learns
-            else f"Put in eval mode before, {listed(names, 3)} is trained in train mode.",
-            location=place or facts.location(entries[0].origin),
-            subject=names[0],
-            evidence=(
-                f"{count(len(names), 'batch norm')} in train mode"
-                + ", and no weight requires grad" * (not learns),
-                *(
-                    [f"put in eval mode at {place}, and in train mode again with the whole model"]
-                    if place
-                    else []
-                ),
-            ),
-            why="requires_grad=False freezes weights, not statistics: in train mode each batch is "
-            "normalised by its own, and moves those that eval mode uses."
-            if not learns
-            else "`train()` goes to all parts, whatever was said to one of them before.",
-            remedy="Call `.eval()` on the frozen part after each `model.train()`; nothing, if the "
-            "statistics are meant to follow the data.",
-        )
-
-
-def shared_object(facts: Facts) -> Iterable[FindingDraft]:
-    """GS315: what should be a copy is the same object."""
-    for entry in facts.seen.shared:
-        yield _state(facts, entry) if entry.is_state else _twins(facts, entry)
-
-
-def _twins(facts: Facts, entry: SharedObject) -> FindingDraft:
-    one, other = entry.names
-    where = facts.at(entry.origin)
-    return facts.warning(
-        f"{one} and {other} are the same object, so one is no copy of the other.",
-        location=facts.location(entry.given) or facts.location(entry.origin),
-        subject=one,
-        evidence=f"{facts.expression(entry.origin) or 'an edit'}{where} writes the parameters "
-        "into themselves",
-        why="An assignment gives a second name and copies nothing: every step of the one changes "
-        "the other, too.",
-        remedy="Make a copy, `copy.deepcopy(model)`, and keep it out of the optimizer.",
-    )
-
-
-def _state(facts: Facts, entry: SharedObject) -> FindingDraft:
-    name, state = entry.names
-    where = facts.at(entry.origin)
-    return facts.warning(
-        f"{state} is no copy of the state of {name}: what is loaded is what is there.",
-        location=facts.location(entry.given) or facts.location(entry.origin),
-        subject=state,
-        evidence=f"{facts.expression(entry.origin)}{where} copies tensors onto themselves",
-        why="state_dict() gives the parameters themselves, not copies: they have changed with "
-        "every step since.",
-        remedy="Keep a copy: `copy.deepcopy(model.state_dict())`.",
-    )
 
 
 def held_at_limit(facts: Facts) -> Iterable[FindingDraft]:

@@ -60,9 +60,6 @@ def _check_ranks(ranks: Ranks) -> None:
         numbers = [*one.missing, *(rank for rank, _ in one.weights)]
         numbers += [at.rank for at in (*one.local, *one.after)]
         in_range(numbers, ranks.size, place, "ranks.each")
-    for position, buffer in enumerate(ranks.buffers):
-        numbers = [rank for rank, _ in buffer.sizes]
-        in_range(numbers, ranks.size, f"ranks.buffers[{position}]", "ranks.each")
     for position, finding in enumerate(ranks.findings):
         in_range([*finding.ranks], ranks.size, f"ranks.findings[{position}]", "ranks.each")
 

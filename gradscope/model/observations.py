@@ -12,22 +12,17 @@ from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
-    FallingRate,
     LimitedParameter,
-    MaskedMove,
-    MovingStatistics,
-    Overwrite,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
-    SharedObject,
     SpoilingStep,
     StepEffect,
     SummedGradients,
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, Struct, TensorInfo
+from gradscope.model.plain import Number, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -92,23 +87,7 @@ class Finding(Struct, frozen=True):
         return self.rule, line, self.subject
 
 
-class TrackedBuffer(Struct, frozen=True, array_like=True):
-    """A buffer of one of the program's own modules at the end of the watch, where ranks compare.
-
-    ``size`` is its 2-norm; ``mark`` another sum of its elements, each times a number that belongs
-    to its place.  ``exact``: its elements are no floating point numbers.  ``sent``: torch sends
-    that of rank 0 to all ranks before each forward pass.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    size: Number
-    mark: Number
-    exact: bool = False
-    sent: bool = False
-
-
-class TrackedParameter(Struct, frozen=True):
+class TrackedParameter(SeenRecord, frozen=True):
     """A tensor that the program holds for learning: in a module or in an optimizer.
 
     ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
@@ -170,7 +149,7 @@ class TrackedParameter(Struct, frozen=True):
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
 
 
-class CutPart(Struct, frozen=True):
+class CutPart(SeenRecord, frozen=True):
     """A leaf that learns, but not all of it: ``zero`` of its ``rows`` got a gradient of nothing but
     zeros, because what they compute goes nowhere but into a cut."""
 
@@ -179,7 +158,7 @@ class CutPart(Struct, frozen=True):
     rows: int
 
 
-class Cut(Struct, frozen=True):
+class Cut(SeenRecord, frozen=True):
     """A call whose inputs carried gradient history and whose result does not.
 
     ``leaves`` are the names of the leaves behind its inputs, and ``itself`` tells that these were
@@ -233,7 +212,7 @@ class Cut(Struct, frozen=True):
     astray: bool = False
 
 
-class LossTerm(Struct, frozen=True):
+class LossTerm(SeenRecord, frozen=True):
     """One term of a loss, by what made it, and the names of the leaves to which it gives a
     gradient."""
 
@@ -241,7 +220,7 @@ class LossTerm(Struct, frozen=True):
     leaves: tuple[str, ...] = ()
 
 
-class LostTerm(Struct, frozen=True):
+class LostTerm(SeenRecord, frozen=True):
     """A term of a loss that gave no gradient to anything that the next step changed, though it was
     computed from such parameters (``leaves``), behind the cut with the number ``cut``.
 
@@ -257,7 +236,7 @@ class LostTerm(Struct, frozen=True):
     times: int = 1
 
 
-class Change(Struct, frozen=True):
+class Change(SeenRecord, frozen=True):
     """A tensor changed in place after ``node`` had saved it in ``slot``.
 
     ``silent``: through ``.data`` or ``detach()``, so that torch's version check does not notice.
@@ -270,7 +249,7 @@ class Change(Struct, frozen=True):
     silent: bool = False
 
 
-class Broadcast(Struct, frozen=True):
+class Broadcast(SeenRecord, frozen=True):
     """An operation between (n, 1) and (n,), or the like, whose result is larger than both
     operands.
 
@@ -285,7 +264,7 @@ class Broadcast(Struct, frozen=True):
     reduced: bool = False
 
 
-class Activity(Struct, frozen=True):
+class Activity(SeenRecord, frozen=True):
     """How much of an activation's output can still pass a gradient.
 
     ``dead`` is the share of units (last or channel dimension) that are inactive for every sample,
@@ -301,7 +280,7 @@ class Activity(Struct, frozen=True):
     scale: Number | None = None
 
 
-class Saved(Struct, frozen=True):
+class Saved(SeenRecord, frozen=True):
     """What a node had saved when its backward turned a finite gradient into a non-finite one."""
 
     node: int
@@ -314,7 +293,7 @@ class Saved(Struct, frozen=True):
     count: int
 
 
-class Birth(Struct, frozen=True):
+class Birth(SeenRecord, frozen=True):
     """The line inside of a custom Function (``node``), in its forward or ``in_backward``, that made
     the first NaN or infinity of finite numbers, and the function of torch that it called."""
 
@@ -324,7 +303,7 @@ class Birth(Struct, frozen=True):
     in_backward: bool = False
 
 
-class Rounding(Struct, frozen=True):
+class Rounding(SeenRecord, frozen=True):
     """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``."""
 
     node: int
@@ -332,7 +311,7 @@ class Rounding(Struct, frozen=True):
     dtype: str
 
 
-class Intake(Struct, frozen=True):
+class Intake(SeenRecord, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
     ``node`` made the result of the call that took it, ``name`` is a variable that holds it,
@@ -349,7 +328,7 @@ class Intake(Struct, frozen=True):
     first: int | None = None
 
 
-class Freed(Struct, frozen=True):
+class Freed(SeenRecord, frozen=True):
     """The first node (in backward order) whose saved tensors an earlier backward call, at
     ``origin``, had freed.  ``variable`` is what carries it over from that call's graph, ``stored``
     where it is given that, and ``taken`` where it goes into the graph of the later call."""
@@ -361,7 +340,7 @@ class Freed(Struct, frozen=True):
     taken: int | None = None
 
 
-class Carried(Struct, frozen=True):
+class Carried(SeenRecord, frozen=True):
     """A call that took its own result of the step before as an operand, history and all: in so many
     steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
     to the ``variable`` that carries it over."""
@@ -373,7 +352,7 @@ class Carried(Struct, frozen=True):
     stored: int | None = None
 
 
-class Alteration(Struct, frozen=True):
+class Alteration(SeenRecord, frozen=True):
     """Something of the program's that changed a gradient on its way, or in ``.grad``.
 
     ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
@@ -388,7 +367,7 @@ class Alteration(Struct, frozen=True):
     after: Number | None = None
 
 
-class Step(Struct, frozen=True):
+class Step(SeenRecord, frozen=True):
     """One watched backward call: its loss, the norm of all leaf gradients, the size of its graph.
 
     ``accumulates``: it was ``backward``, not ``torch.autograd.grad``.  ``stepped``: since the call
@@ -420,7 +399,7 @@ class Step(Struct, frozen=True):
     scale: Number | None = None
 
 
-class SkippedSteps(Struct, frozen=True):
+class SkippedSteps(SeenRecord, frozen=True):
     """Of ``steps`` through a GradScaler it left out ``skipped``, because their gradients were not
     finite.
 
@@ -436,7 +415,7 @@ class SkippedSteps(Struct, frozen=True):
     origin: int | None = None
 
 
-class EmptyStep(Struct, frozen=True):
+class EmptyStep(SeenRecord, frozen=True):
     """A place where an optimizer stepped although none of its parameters held a gradient, while
     backward had brought them one since the step before; how often.  ``zeroed`` is where it was
     dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it;
@@ -455,7 +434,7 @@ RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]
 operation of torch."""
 
 
-class Raiser(Struct, frozen=True):
+class Raiser(SeenRecord, frozen=True):
     """What was running inside a backward call when it raised.
 
     ``name`` is that of the Function, the hook or the operation.  ``node`` is where, if its graph is
@@ -472,7 +451,7 @@ class Raiser(Struct, frozen=True):
     raised: int | None = None
 
 
-class Failure(Struct, frozen=True):
+class Failure(SeenRecord, frozen=True):
     """The exception that ended the program, or that a backward call raised and the program caught.
 
     ``ended``: the program ended by it.  ``raiser``: who raised it, where a backward call was under
@@ -489,7 +468,7 @@ class Failure(Struct, frozen=True):
     got: str = ""
 
 
-class Stopped(Struct, frozen=True):
+class Stopped(SeenRecord, frozen=True):
     """Why the doctor ended a program that had not ended by itself: something serious was found, or
     as many backward calls had been watched, or for as many ``seconds``, as was asked; or because
     another ``rank`` wanted to stop.  ``ran_on``: the program was not ended, and went on unwatched.
@@ -501,93 +480,33 @@ class Stopped(Struct, frozen=True):
 
 
 OddityKind = (
-    Literal[
-        "view", "last sample", "softmax", "mean", "norm of a part", "weight learns", "own value"
-    ]
-    | Literal["padding taken", "padding row", "weight drawn", "zero factor"]
-    | Literal["index repeated", "mixed derivatives", "backward uncalled"]
-    | Literal["gradient dropped", "parameter dropped", "history dropped", "name rebound"]
-    | Literal["input no log", "target no log", "target log", "layer repeated", "fraction lost"]
-    | Literal["flag ignored", "fold", "eval undone", "eval kept"]
-    | Literal["dropout kept", "attention drops", "state unread"]
-    | Literal["state not kept", "other numbers"]
+    Literal["weight learns", "own value", "index repeated", "mixed derivatives"]
+    | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
+    | Literal["target no log", "target log", "state not kept", "other numbers"]
     | Literal["none yet", "none left", "none since", "none brought"]
-    | Literal["load matched nothing", "load own", "load drawn", "fills nothing"]
-    | Literal["eval missing", "dropout lost"]
-    | Literal["part left behind", "statistics left behind", "updates lost"]
-    | Literal["axes", "constant over samples", "along samples", "reduction", "batch squeezed"]
-    | Literal["own weights"]
-    | Literal["end ignored", "mask ignored", "row ignored"]
-    | Literal["target shifted", "target unshifted", "next seen"]
-    | Literal["no probability", "averaged first", "blank told"]
-    | Literal["value dropped", "value replaced", "value unread", "number unread"]
-    | Literal["listed twice", "decay swapped", "decay empty", "rate attribute", "rate of a copy"]
-    | Literal["term twice", "weight twice"]
+    | Literal["listed twice"]
 )
 
 
-class Oddity(Struct, frozen=True):
+class Oddity(SeenRecord, frozen=True):
     """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
 
-    "view", "fold", "softmax" and "mean" put samples together: with the shape before, -1 and the
-    shape after, or the number of samples.  "norm of a part" of a sample's gradient: so many norms
-    of so many elements.  "weight learns": the factor of a log-probability has so many leaves behind
-    it.  "own value": what is compared with its own source was cut off at ``other``.  "padding
-    taken" for so many of so many samples; "padding row" likewise, and the row.  "weight drawn" and
-    "zero factor": the module and the attribute ``name``, used at ``other``.  "index repeated": so
-    many sums were lost of so many written.  "mixed derivatives" of so many columns at once.
-    "backward uncalled" of a class of modules, ``name``.  "gradient dropped": a function, ``name``,
-    computes something of it, and nothing takes the result.  "input no log": an operand of `kl_div`
-    whose probabilities, or their exponentials, add up to 1 along a dimension.  "layer repeated" so
-    many times in a list, ``name``, with so many parameters once and each time.  "fraction lost": so
-    many hundredths of numbers that were cast to whole ones, and used at ``other``.  "flag ignored":
-    the attribute ``name`` of a module, of which so many parameters learn.  "eval undone": a module
-    is put in train mode, and runs so without history, since ``other`` had put it in eval mode.
-    "eval kept": so many steps at ``other`` have trained, in eval mode, what was trained in train
-    mode before ``origin``.  "dropout kept" and "attention drops" in the forward of a module of
-    class ``name`` that is in eval mode.  "state unread": of a file the model was loaded, and not
-    the state of the optimizer beside it, ``name``, that steps at ``other``.  "state not kept" and
-    "other numbers": a checkpoint, or the custom Function ``name``, calls its function again, which
-    drops at random at ``other``.  "none yet", "none left", "none since" and "none brought": the
-    program ended over the `.grad` of the leaf ``name``, which was None; "left" where it had been
-    zeroed at ``other``, "since" where no backward call had come there after that.
+    ``kind`` is an :data:`OddityKind`, or one that an older version has saved and no rule asks for.
 
-    "load matched nothing" of so many keys, such as those in ``name``; "load own": of so many
-    tensors each is the module's own.  "load drawn": so many of so many weights that were loaded at
-    ``other`` are initialised here.  "fills nothing": a function was applied to so many parts of a
-    module; the classes of those with weights.  "eval missing": a model is evaluated with so many
-    parts in train mode.  "dropout lost": a rate, ``name``, is 0 since an evaluation, put in eval
-    mode at ``other``.  "part left behind": of a network that is written to after so many steps so
-    many parameters are not, those in ``name``; "statistics left behind" of so many batch norms of
-    it; "updates lost": so many parameters that are written to are in no module.
+    "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
+    what is compared with its own source was cut off at ``other``.  "index repeated": so many sums
+    were lost of so many written.  "mixed derivatives" of so many columns at once.  "gradient
+    dropped": a function, ``name``, computes something of it, and nothing takes the result.  "input
+    no log": an operand of `kl_div` whose probabilities, or their exponentials, add up to 1 along a
+    dimension.  "state not kept" and "other numbers": a checkpoint, or the custom Function
+    ``name``, calls its function again, which drops at random at ``other``.  "none yet", "none
+    left", "none since" and "none brought": the program ended over the `.grad` of the leaf ``name``,
+    which was None; "left" where it had been zeroed at ``other``, "since" where no backward call had
+    come there after that.  "listed twice": an optimizer is given so many parameters once more.
 
-    "axes": of this length one is taken for another at ``other``, with the shapes as for "view".
-    "constant over samples": it varies along so many, and not along so many steps.  "along samples":
-    a network goes along so many, and takes so many of another axis for samples.  "reduction": the
-    axis that one at ``other`` had left meets that other one.  "batch squeezed": of this shape, with
-    one sample, a call has taken the axis that counts samples; the program ended at ``other``.
-    "own weights": so many in each sample of a point between two, where a gradient is asked for.
-
-    "value dropped": nothing takes what ``name`` gives, which has history; "replaced": it went to a
-    name that is given another value at ``other`` before anything reads it; "unread" that nothing
-    ever reads.  "end ignored": nothing reads the flag ``name`` that ends an episode; "mask
-    ignored": nor the mask ``name``, given to the function at ``other``; "row ignored": nor the
-    index ``name`` of padding, this one, which so many of so many are.  "target shifted" so many
-    tokens from the one that is to tell it, "unshifted" by none; "next seen" by nearly all of
-    so many tokens.  "no probability": what is multiplied with a mask for an overlap, divided at
-    ``other``; "averaged first": a loss of so many elements, before it weighs itself; "blank told":
-    so many of so many targets are the blank, which is numbered so.
-
-    "listed twice": an optimizer is given so many parameters once more.  "decay swapped": it decays
-    so many biases and weights of norms, and not so many weights of layers; "decay empty": it decays
-    so many of both, and its group without decay is empty.  "rate attribute": its attribute ``name``
-    is set to what is no rate of its groups, "rate of a copy": the copies in its ``state_dict()``
-    are, before the steps at ``other``.  "term twice": the term ``name`` is added to a loss that
-    holds it since ``other``, with the same factor; "weight twice": a term is multiplied by
-    ``name``, as it was at ``other``.
     """
 
-    kind: OddityKind
+    kind: str
     origin: int | None
     times: int = 1
     figures: tuple[int, ...] = ()
@@ -595,7 +514,7 @@ class Oddity(Struct, frozen=True):
     other: int | None = None
 
 
-class Observations(Struct, frozen=True):
+class Observations(SeenRecord, frozen=True):
     """What was seen besides the graph, where a diagnosis was asked for.
 
     ``optimizers`` are the places that made those that lived at the end; ``builders``, for each, the
@@ -609,10 +528,8 @@ class Observations(Struct, frozen=True):
     (``guards_else``) that step where it stands under the ``else``.  ``zeroed`` is where
     ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at
     for a fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
-    a wrapper of torch's puts the gradients of several ranks together.  ``buffers`` are those of the
-    program's modules, where other ranks have them as well.  ``stopped``: the
-    program did not end by itself.  ``masked_moves``, ``overwrites`` and ``oddities``
-    are one a place.
+    a wrapper of torch's puts the gradients of several ranks together.  ``stopped``: the
+    program did not end by itself.  ``oddities`` are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -636,7 +553,6 @@ class Observations(Struct, frozen=True):
     skipped_steps: SkippedSteps | None = None
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
-    falling_rates: tuple[FallingRate, ...] = ()
     schedules: tuple[ScheduleUse, ...] = ()
     replaced_models: tuple[ReplacedModel, ...] = ()
     accumulations: tuple[SummedGradients, ...] = ()
@@ -649,10 +565,6 @@ class Observations(Struct, frozen=True):
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
     oddities: tuple[Oddity, ...] = ()
-    overwrites: tuple[Overwrite, ...] = ()
-    masked_moves: tuple[MaskedMove, ...] = ()
-    statistics: tuple[MovingStatistics, ...] = ()
-    shared: tuple[SharedObject, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
     failure: Failure | None = None
@@ -661,7 +573,6 @@ class Observations(Struct, frozen=True):
     unseen: int = 0
     faults: tuple[str, ...] = ()
     averages: bool = False
-    buffers: tuple[TrackedBuffer, ...] = ()
     stopped: Stopped | None = None
 
     @property

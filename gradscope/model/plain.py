@@ -68,6 +68,11 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """
 
 
+class SeenRecord(Struct, frozen=True, forbid_unknown_fields=False):
+    """Base of what only rules ask for: of a file that an older version has saved it may hold more
+    than they ask today, which is dropped."""
+
+
 RAGGED = -1
 """The size of a dimension in which the parts of a nested tensor differ, or may."""
 

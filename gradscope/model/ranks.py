@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.model.gradients import BackwardPass, GradientInfo
-from gradscope.model.observations import Finding, TrackedBuffer
-from gradscope.model.plain import Number, Struct
+from gradscope.model.observations import Finding
+from gradscope.model.plain import Number, SeenRecord, Struct
 
 RankState = Literal["told", "not told", "not watched"]
 """Whether a rank's look arrived in time; or the program started that rank without gradscope."""
@@ -78,7 +78,6 @@ class RankLook(OneRank, frozen=True):
     graph: str = ""
     shapes: str = ""
     parameters: tuple[RankParameter, ...] = ()
-    buffers: tuple[TrackedBuffer, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
@@ -112,15 +111,6 @@ class AcrossRanks(Struct, frozen=True):
     missing: tuple[int, ...] = ()
 
 
-class BufferAcrossRanks(Struct, frozen=True, array_like=True):
-    """A buffer that is not the same on all ranks: its norm on some, by rank, and whether torch
-    sends that of rank 0 to all."""
-
-    name: str
-    sizes: tuple[tuple[int, Number], ...]
-    sent: bool = False
-
-
 class RankPasses(Struct, frozen=True):
     """The gradients of another rank on the shown rank's graph, of the calls that the report has.
 
@@ -133,14 +123,13 @@ class RankPasses(Struct, frozen=True):
     has_other_shapes: bool = False
 
 
-class Ranks(Struct, frozen=True):
+class Ranks(SeenRecord, frozen=True):
     """The looks of all ranks, beside the whole one of rank ``shown``.
 
     ``size`` is WORLD_SIZE.  ``other_calls`` are the ranks that told of another backward call, whose
     gradients are not compared; ``other_graphs`` those whose graph of this call is another one,
     ``findings`` those of the other ranks.  ``passes`` are the gradients of a few other ranks
     on the whole graph: of all where they are few, else the odd ones, the largest, the smallest.
-    ``buffers`` are those that differ.
     """
 
     shown: int
@@ -151,7 +140,6 @@ class Ranks(Struct, frozen=True):
     other_calls: tuple[int, ...] = ()
     findings: tuple[Finding, ...] = ()
     passes: tuple[RankPasses, ...] = ()
-    buffers: tuple[BufferAcrossRanks, ...] = ()
 
     @property
     def told(self) -> list[OneRank]:

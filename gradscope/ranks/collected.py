@@ -1,8 +1,7 @@
 """All that the ranks tell, put together as it comes in.
 
 Of each parameter a few gradients are kept only: what is held does not grow with the number of
-ranks.  The buffers that are not the same on all are found as looks come in.  Plain data on both
-sides.
+ranks.  Plain data on both sides.
 """
 
 from __future__ import annotations
@@ -13,13 +12,12 @@ from typing import TypeVar
 
 import msgspec
 
-from gradscope.model.observations import Finding, TrackedBuffer
+from gradscope.model.observations import Finding
 from gradscope.model.plain import Number, number
 from gradscope.model.ranks import (
     FEW,
     AcrossRanks,
     AtRank,
-    BufferAcrossRanks,
     OneRank,
     RankLook,
     RankParameter,
@@ -148,7 +146,6 @@ class Collected:
         self._other_calls: list[int] = []
         self._heard: list[int] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
-        self._buffers = KeptBuffers()
         self.passes = KeptPasses(shown, own, chosen)
         self.add(own)
 
@@ -169,7 +166,6 @@ class Collected:
         if look.graph != self._compared.graph:
             self._others.append(rank)
         self.passes.consider(look)
-        self._buffers.add(rank, look.buffers)
         known = set()
         for one in look.parameters:
             row = self._rows.get(one.name)
@@ -214,7 +210,6 @@ class Collected:
             other_calls=tuple(sorted(self._other_calls)),
             findings=tuple(self._findings.values()),
             passes=self.passes.kept(),
-            buffers=self._buffers.differing(),
         )
         notes = (*_notes(ranks, wait), *self._shown.notes)
         return msgspec.structs.replace(self._shown, ranks=ranks, notes=notes)
@@ -247,44 +242,3 @@ def _notes(ranks: Ranks, wait: float) -> Iterable[str]:
 
 def _ranks(numbers: Sequence[int]) -> str:
     return ranked(numbers) if len(numbers) == 1 else f"each of {ranked(numbers)}"
-
-
-SAME = 1e-5
-"""Part of its norm by which a buffer of floating point numbers may differ: ranks on other devices
-round otherwise."""
-
-SAME_EXACT = 1e-12
-"""The same for integers, which are only added up in another order."""
-
-
-class KeptBuffers:
-    """What is held does not grow with the number of ranks."""
-
-    def __init__(self) -> None:
-        self._first: dict[str, tuple[int, TrackedBuffer]] = {}
-        self._others: dict[str, dict[int, Number]] = {}
-
-    def add(self, rank: int, buffers: Iterable[TrackedBuffer]) -> None:
-        """Take in those of one rank."""
-        for one in buffers:
-            _, first = self._first.setdefault(one.name, (rank, one))
-            others = self._others.setdefault(one.name, {})
-            if one.shape == first.shape and not _is_same(one, first) and len(others) < FEW:
-                others[rank] = one.size
-
-    def differing(self) -> tuple[BufferAcrossRanks, ...]:
-        """Those that are not the same on all ranks."""
-        return tuple(
-            BufferAcrossRanks(name, ((rank, first.size), *self._others[name].items()), first.sent)
-            for name, (rank, first) in self._first.items()
-            if self._others[name]
-        )
-
-
-def _is_same(one: TrackedBuffer, other: TrackedBuffer) -> bool:
-    largest = max(float(one.size), float(other.size))
-    if not math.isfinite(largest):
-        return str(one.size) == str(other.size)
-    room = (SAME_EXACT if one.exact else SAME) * largest
-    pairs = ((one.size, other.size), (one.mark, other.mark))
-    return all(abs(float(a) - float(b)) <= room for a, b in pairs)

@@ -45,7 +45,6 @@ def look_of(
         reduced=_is_reduced(report),
         averaged=_averaged(report.graph),
         parameters=tuple(_parameters(report)),
-        buffers=seen.buffers if seen else (),
         findings=report.findings,
         fault=seen.faults[0] if seen and seen.faults else "",
         error=error or _failure(report),

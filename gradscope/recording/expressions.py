@@ -27,16 +27,6 @@ def summands(expression: str) -> list[str]:
     return found
 
 
-def leaves_out(expression: str, name: str, position: int) -> bool:
-    """Whether it is a call that is given no argument of this name, nor as many by position."""
-    match _parsed(expression):
-        case [ast.Expr(value=ast.Call(args=args, keywords=keywords))]:
-            given = {one.arg for one in keywords}  # None is `**`
-            is_starred = any(isinstance(one, ast.Starred) for one in args)
-            return len(args) < position and given.isdisjoint({name, None}) and not is_starred
-    return False
-
-
 def _parsed(expression: str) -> list[ast.stmt]:
     try:
         return ast.parse(expression.strip()).body

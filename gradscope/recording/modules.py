@@ -145,11 +145,6 @@ class ModuleTracker:
         return found
 
     @property
-    def calls(self) -> int:
-        """How many module calls there were so far."""
-        return self._first_call + len(self._call_places)
-
-    @property
     def is_running(self) -> bool:
         """Whether a module call is under way."""
         return bool(self._running)

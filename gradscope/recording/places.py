@@ -122,10 +122,6 @@ class Places:
         """The number of the place where a frame stands, if that was asked for before."""
         return self.numbers.get((id(frame.f_code), frame.f_lasti))
 
-    def has_any_in(self, code: CodeType) -> bool:
-        """Whether any place was asked about that stands in this code."""
-        return any(site.code is code for site in self._sites)
-
     def is_own(self, code: CodeType) -> bool:
         """Whether this is the program's own code, and not that of an installed package."""
         return not self.is_foreign(code) and not is_installed(code.co_filename)

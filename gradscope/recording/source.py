@@ -22,7 +22,6 @@ from gradscope.filesystem import here
 from gradscope.model.report import Origin
 from gradscope.recording.compiled import COMMAND, command_line, display_name, with_inner
 from gradscope.recording.expressions import is_path, names_in
-from gradscope.recording.rebound import lost_values, unread_values
 
 _BEGIN_LOOPS = [opcode.opmap[name] for name in ("GET_ITER", "FOR_ITER")]
 
@@ -61,19 +60,10 @@ class _File:
     guarded: list[tuple[int, int, int, bool]] = field(default_factory=list)
     """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
     stands under its ``else``."""
-    counted: list[tuple[int, int, int, bool]] = field(default_factory=list)
-    """The line that asks for a remainder, for each ``if`` that does, the first and the last of its
-    body, and whether it asks for one that is not 0."""
     classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
     """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
-    lost: dict[TextSpan, str] | None = None
-    """Values that are assigned to a name which nothing reads again, with the name; looked for when
-    they are first asked about."""
-    unread: dict[TextSpan, tuple[str, int]] | None = None
-    """Values that are assigned to a name which nothing reads, and the line where it is given
-    another value, or 0; the same."""
 
 
 class Sources:
@@ -119,28 +109,6 @@ class Sources:
         """Whether the shown text is a statement, which says itself what it assigns to."""
         span = self.span(site)
         return span is not None and span in self._file(site.code).statements
-
-    def lost_name(self, site: Site) -> str:
-        """The name that the site's value is assigned to, if nothing reads it again; else ""."""
-        span = self.span(site)
-        if span is None:
-            return ""
-        file = self._file(site.code)
-        if file.lost is None:
-            tree = _parsed(file.lines)
-            found = () if tree is None else lost_values(tree)
-            file.lost = {_span(value): name for value, name in found}
-        return file.lost.get(span, "")
-
-    def unread_name(self, site: Site) -> tuple[str, int] | None:
-        """The name that the site's value is assigned to, if nothing reads that value, and the line
-        where it is given another one before; 0 where nothing ever reads the name."""
-        span, file = self.span(site), self._file(site.code)
-        if file.unread is None:
-            tree = _parsed(file.lines)
-            found = () if tree is None else unread_values(tree)
-            file.unread = {_span(value): (name, again) for value, name, again in found}
-        return None if span is None else file.unread.get(span)
 
     def operands(self, site: Site) -> tuple[str, ...]:
         """The names in the site's expression, longest first: ``self.w`` before ``self``."""
@@ -219,16 +187,6 @@ class Sources:
         around = [one for one in self._file(code).blocks if first <= one[0] < line <= one[1]]
         return [(start, texts) for start, _, texts in sorted(around, reverse=True)]
 
-    def block(self, site: Site) -> str:
-        """What is written in the ``with`` that stands at this place, and the heads of the loops
-        around it; "" where none does."""
-        span, file = self.span(site), self._file(site.code)
-        line = 0 if span is None else span[0]
-        inside = [one for start, end, _ in file.blocks if start == line for one in (start, end)]
-        around = [start for start, end in file.loops if start < line <= end]
-        heads = [file.lines[start - 1] for start in around if inside]
-        return "".join([*file.lines[inside[0] - 1 : inside[1]], *heads]) if inside else ""
-
     def guard(self, site: Site) -> tuple[int, bool] | None:
         """The line of the innermost ``if`` in the function of this place that decides on a call of
         a method ``step``, and not on this place itself; of an ``else`` that of the call, and
@@ -242,17 +200,6 @@ class Sources:
         ]
         start, step, is_else = max(ifs, default=(0, 0, False))
         return ((step if is_else else start), is_else) if ifs else None
-
-    def counts(self, site: Site) -> tuple[int, bool] | None:
-        """The line of the innermost ``if`` around a place that asks for a remainder (``i % 4 ==
-        0``), and whether it asks for one that is not 0."""
-        span, file = self.span(site), self._file(site.code)
-        around = [
-            (line, is_rest)
-            for line, first, last, is_rest in file.counted
-            if span is not None and site.code.co_firstlineno <= line and first <= span[0] <= last
-        ]
-        return max(around, default=None)
 
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
@@ -342,38 +289,6 @@ def _steps(body: list[ast.stmt]) -> Iterator[int]:
                 yield node.lineno
 
 
-def _remainders(tree: ast.Module) -> Iterator[tuple[int, int, int, bool]]:
-    """Each ``if`` that asks for a remainder, as :attr:`_File.counted` has it, or for a name that
-    was given such a question: then with the line of that."""
-    named = {
-        target.id: node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and _has_remainder(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If):
-            test = named.get(getattr(node.test, "id", ""), node.test)
-            if _has_remainder(test):
-                line = node.lineno if test is node.test else test.lineno
-                last = node.body[-1].end_lineno or node.body[-1].lineno
-                yield line, node.body[0].lineno, last, _is_rest(test)
-
-
-def _has_remainder(test: ast.expr) -> bool:
-    return any(isinstance(one, ast.Mod) for one in ast.walk(test))
-
-
-def _is_rest(test: ast.expr) -> bool:
-    match test:
-        case ast.BinOp(op=ast.Mod()):
-            return True
-        case ast.Compare(ops=[ast.NotEq() | ast.Gt()], comparators=[ast.Constant(value=0)]):
-            return True
-    return False
-
-
 def _span(node: ast.expr | ast.stmt) -> TextSpan:
     return (
         node.lineno,
@@ -432,7 +347,6 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
                 file.iterated[_span(iterated)] = _span(node)
-    file.counted += _remainders(tree)
     return file
 
 

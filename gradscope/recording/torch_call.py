@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.autograd.elements import is_plain
 from gradscope.recording.places import Places
 
 
@@ -33,7 +32,6 @@ class TorchCall(msgspec.Struct):
     _user: FrameType | None = None
     _operands: list[torch.Tensor] | None = None
     _results: list[torch.Tensor] | None = None
-    _is_plain: bool | None = None
 
     @property
     def place(self) -> int:
@@ -70,13 +68,6 @@ class TorchCall(msgspec.Struct):
             # Nearly every call returns one tensor.
             self._results = [out] if isinstance(out, torch.Tensor) else flat_tensors(out)
         return self._results
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether all operands and results are dense and computed by torch itself."""
-        if self._is_plain is None:
-            self._is_plain = all(map(is_plain, self.operands)) and all(map(is_plain, self.results))
-        return self._is_plain
 
     @property
     def in_graph(self) -> bool:

@@ -739,27 +739,6 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
-        "eval_undone",
-        "GS314",
-        "body.1",
-        "the frozen backbone is put in eval mode once, and train() undoes it",
-        "",
-    ),
-    Case(
-        "target_is_online",
-        "GS315",
-        "target",
-        "the target network is the online network",
-        "",
-    ),
-    Case(
-        "best_state_not_copied",
-        "GS315",
-        "best",
-        "the best state is the state of the model itself",
-        "",
-    ),
-    Case(
         "sigmoid_before_logits",
         "GS512",
         "sigmoid",
@@ -1002,13 +981,6 @@ CASES: tuple[Case, ...] = (
         "GS316",
         "smooth_l1_loss",
         "the small net's hints are overwritten by those of the frozen net",
-        "",
-    ),
-    Case(
-        "reversal_written_as_module",
-        "GS411",
-        "backward",
-        "a gradient reversal is a Module with a method backward, which autograd never calls",
         "",
     ),
     Case(
@@ -1320,24 +1292,10 @@ CASES: tuple[Case, ...] = (
         "https://github.com/tedlasai/learn2refocus/issues/5",
     ),
     Case(
-        "momentum_forgotten",
-        "GS522",
-        "optimizer",
-        "an optimizer for each batch, so that Adam never gets beyond its first step",
-        "",
-    ),
-    Case(
         "last_batch_only",
         "GS523",
         "backward",
         "backward behind the loop of batches",
-        "",
-    ),
-    Case(
-        "drawn_again_each_epoch",
-        "GS524",
-        "random numbers",
-        "the initialisation stands in the function that trains an epoch",
         "",
     ),
     Case(
@@ -1415,13 +1373,6 @@ CASES: tuple[Case, ...] = (
         "GS505",
         "zero_grad",
         "zero_grad before every small batch, and a step after every fourth",
-        "",
-    ),
-    Case(
-        "decay_every_batch",
-        "GS514",
-        "scheduler.step",
-        "the scheduler counts epochs, and is called at every batch",
         "",
     ),
     Case(
@@ -1694,27 +1645,11 @@ CASES: tuple[Case, ...] = (
         "https://github.com/hp-l33/AiM/issues/10",
     ),
     Case(
-        "animal_motion",
-        "GS514",
-        "scheduler.step",
-        "with the scheduler switched off a StepLR with gamma=0 is made: after its first period "
-        "the learning rate is 0",
-        "https://github.com/LINCellularNeuroscience/VAME/issues/26",
-    ),
-    Case(
         "averaged_forecaster",
         "GS000",
         "",
         "the averaged weights are copied in for the validation and never restored",
         "https://github.com/PKU-YuanGroup/Open-Sora-Plan/issues/186",
-    ),
-    Case(
-        "box_tracker",
-        "GS514",
-        "rate",
-        "the decay runs on every pair while the iteration number stands still, so the rate falls "
-        "once a pair",
-        "https://github.com/amoudgl/pygoturn/issues/16",
     ),
     Case(
         "brain_float_lm",
@@ -2020,26 +1955,11 @@ CASES: tuple[Case, ...] = (
         "https://github.com/kumar-shridhar/PyTorch-BayesianCNN/issues/7",
     ),
     Case(
-        "prosody_adversary",
-        "GS000",
-        "",
-        "the reversal is a backward method of an nn.Module, which autograd never calls",
-        "https://github.com/hash2430/pitchtron/issues/3",
-        also=("GS411",),
-    ),
-    Case(
         "pursuit_team",
         "GS000",
         "",
         "the soft update is loaded into the online network instead of the target",
         "https://github.com/reinshift/MADDPG_Multi_UAV_Roundup/issues/10",
-    ),
-    Case(
-        "sensor_critic_penalty",
-        "GS532",
-        "",
-        "the norm is taken over the channels only, each time step's gradient is pulled to 1",
-        "https://github.com/Zeleni9/pytorch-wgan/issues/40",
     ),
     Case(
         "siamese_tracker",
@@ -2068,33 +1988,12 @@ CASES: tuple[Case, ...] = (
         "https://github.com/pytorch/pytorch/issues/31984",
     ),
     Case(
-        "slot_objects",
-        "GS331",
-        "",
-        "mean and scale of the slots are buffers and therefore never trained",
-        "https://github.com/imbue-ai/slot_attention/issues/8",
-    ),
-    Case(
         "soft_actor_pendulum",
         "GS307",
         "log_alpha",
         "log_alpha is replaced by a clone after its optimizer was built",
         "https://github.com/ray-project/ray/issues/11294",
         also=("GS310",),
-    ),
-    Case(
-        "speaker_free_tts",
-        "GS411",
-        "GradientReversalLayer",
-        "the reversal is an nn.Module with a method `backward`, which autograd never calls",
-        "https://github.com/hash2430/pitchtron/issues/3",
-    ),
-    Case(
-        "spinal_segmentation",
-        "GS514",
-        "scheduler.step",
-        "scheduler.step() sits in the batch loop, its decay was meant per epoch",
-        "https://github.com/ivadomed/ivadomed/pull/55",
     ),
     Case(
         "step_in_backward",
@@ -2354,13 +2253,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/X-GenGroup/Flow-Factory/pull/186",
     ),
     Case(
-        "dueling_rover",
-        "GS531",
-        "mean",
-        "advantage.mean() over batch and actions: every sample's Q depends on the others",
-        "https://github.com/PacktPublishing/Deep-Reinforcement-Learning-Hands-On/issues/6",
-    ),
-    Case(
         "dreamer_latent",
         "GS401",
         "value_opt.step",
@@ -2413,13 +2305,6 @@ CASES: tuple[Case, ...] = (
         "ReLU in a PINN: u_xx is 0 everywhere, the diffusion term and its coefficient get no "
         "gradient",
         "https://github.com/ComputationalDomain/PINNs/issues/1",
-    ),
-    Case(
-        "kg_completion",
-        "GS535",
-        "",
-        "padding_idx=0, but index 0 is a real relation: its row never gets a gradient",
-        "https://github.com/ibalazevic/TuckER/issues/17",
     ),
     Case(
         "radar_vae",
@@ -2498,20 +2383,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/timoschick/pet/pull/25",
     ),
     Case(
-        "concept_token",
-        "GS519",
-        "",
-        "AdamW's weight decay moves the embedding rows whose gradient is zeroed",
-        "https://github.com/huggingface/diffusers/issues/507",
-    ),
-    Case(
-        "dice_ranker",
-        "GS331",
-        "",
-        "Dice's alpha is a plain tensor, not a Parameter",
-        "https://github.com/shenweichen/DeepCTR-Torch/issues/93",
-    ),
-    Case(
         "grasp_temperature",
         "GS205",
         "target_entropy",
@@ -2552,42 +2423,11 @@ CASES: tuple[Case, ...] = (
         "https://github.com/Haian-Jin/LVSM/pull/19",
     ),
     Case(
-        "passage_finetune",
-        "GS514",
-        "learning",
-        "The restored scheduler/optimizer state is at the end of its schedule, so the second "
-        "run has lr 0",
-        "https://github.com/facebookresearch/DPR/issues/99",
-    ),
-    Case(
-        "pruned_perceptron",
-        "GS519",
-        "",
-        "Only the gradients of the pruned weights are masked, SGD's momentum buffer from the "
-        "dense phase still moves them",
-        "https://github.com/he-y/filter-pruning-geometric-median/issues/47",
-    ),
-    Case(
-        "question_types",
-        "GS535",
-        "",
-        "`states[:, -1]` after pad_packed_sequence is the zero padding for all but the "
-        "longest sentence",
-        "https://github.com/thtrieu/qclass_dl/issues/1",
-    ),
-    Case(
         "semantic_ids",
         "GS534",
         "",
         "The codebook loss is taken on the straight-through value, whose code part is detached",
         "https://github.com/EdoardoBotta/RQ-VAE-Recommender/pull/26",
-    ),
-    Case(
-        "sentence_latents",
-        "GS531",
-        "view",
-        "`view` of the (2, B, H) final states to (B, 2H) mixes sentences of the batch",
-        "https://github.com/timbmg/Sentence-VAE/issues/15",
     ),
     Case(
         "sparse_codes",
@@ -2605,26 +2445,11 @@ CASES: tuple[Case, ...] = (
         "https://github.com/openai/guided-diffusion/issues/167",
     ),
     Case(
-        "draft_heads",
-        "GS330",
-        "blocks",
-        "[ResBlock()] * n puts one block under all heads, and their gradients add up in it",
-        "https://github.com/linkedin/Liger-Kernel/pull/269",
-    ),
-    Case(
         "planar_vae",
         "GS530",
         "Sum",
         "the log-determinant of each sample is summed over the batch, and weighs 50 times as much",
         "https://github.com/wohlert/semi-supervised-pytorch/issues/21",
-    ),
-    Case(
-        "byol_signals",
-        "GS521",
-        "overwritten",
-        "EMA called with online and target swapped: the online net is pulled back to the "
-        "frozen start, the target never moves",
-        "https://github.com/saltoricristiano/cosmix-uda/issues/21",
     ),
     Case(
         "two_tower_rank",
@@ -2633,13 +2458,6 @@ CASES: tuple[Case, ...] = (
         "item vectors are computed once before the loop; retain_graph hides that the item "
         "tower's updates never enter the forward",
         "https://github.com/rentruewang/brief/issues/1",
-    ),
-    Case(
-        "proto_adapt",
-        "GS332",
-        "requires_grad",
-        "`requires_grad = False` is set on a layer, which is no tensor: it goes on learning",
-        "https://github.com/CSCYQJ/MICCAI23-ProtoContra-SFDA/issues/18",
     ),
     Case(
         "flat_store_finetune",
@@ -2668,20 +2486,6 @@ CASES: tuple[Case, ...] = (
         "inference_mode",
         "enable_grad inside of the inference mode of a trainer, whose test takes a Jacobian",
         "https://github.com/Lightning-AI/pytorch-lightning/issues/19910",
-    ),
-    Case(
-        "modality_fusion",
-        "GS537",
-        "train",
-        "model.train() in the loop over the validation batches",
-        "https://github.com/pliang279/MultiBench/issues/26",
-    ),
-    Case(
-        "protein_slices",
-        "GS531",
-        "view",
-        "view makes one row of the batch, and mse_loss broadcasts it to all targets",
-        "https://github.com/weka511/hpa-scc/issues/38",
     ),
     Case(
         "diffusion_1d",
@@ -2786,13 +2590,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/dogyoonlee/DP-NeRF/issues/2",
     ),
     Case(
-        "fcn_trainer",
-        "GS538",
-        "eval",
-        "validation in the middle of an epoch leaves the model in eval mode",
-        "https://github.com/wkentaro/pytorch-fcn/issues/57",
-    ),
-    Case(
         "pafpn_detector",
         "GS401",
         "downsample_convs",
@@ -2827,27 +2624,6 @@ CASES: tuple[Case, ...] = (
         "backward of a hand-written sigmoid leaves out the gradient that comes in",
         "https://github.com/apache/mxnet/issues/9872",
         also=("GS107",),
-    ),
-    Case(
-        "qmix_rendezvous",
-        "GS546",
-        "load_state_dict",
-        "the target mixer is given its own state again and again, not that of the learning one",
-        "https://github.com/thesouther/MARL/issues/8",
-    ),
-    Case(
-        "padded_topic_classifier",
-        "GS558",
-        "padding_idx",
-        "a hand-written embedding takes padding_idx and never reads it: the row of padding learns",
-        "https://github.com/google/torchax/pull/11",
-    ),
-    Case(
-        "text_encoder",
-        "GS332",
-        "trainable",
-        "trainable = False is set on a pretrained transformer, which goes on learning",
-        "https://github.com/ludwig-ai/ludwig/pull/2047",
     ),
 )
 
@@ -3246,11 +3022,6 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "batches_left_out",
         "gradients that are measured, asked for by an input, or too large, and dropped",
-    ),
-    Healthy(
-        "parts_at_rest",
-        "rates that end at zero: of a part, at the last step, before a restart",
-        information=("GS514",),
     ),
     Healthy(
         "backtracking_search",

@@ -11,7 +11,6 @@ from gradscope.model.observations import Finding
 from gradscope.model.ranks import (
     AcrossRanks,
     AtRank,
-    BufferAcrossRanks,
     OneRank,
     RankPasses,
     Ranks,
@@ -48,10 +47,9 @@ def with_ranks(
     *parameters: AcrossRanks,
     each: Sequence[OneRank] = (OneRank(0, calls=3), OneRank(1, calls=3)),
     findings: tuple[Finding, ...] = (),
-    buffers: tuple[BufferAcrossRanks, ...] = (),
 ) -> Report:
     """The report of rank 0, with what these ranks told."""
-    ranks = Ranks(0, len(each), tuple(each), parameters, findings=findings, buffers=buffers)
+    ranks = Ranks(0, len(each), tuple(each), parameters, findings=findings)
     return msgspec.structs.replace(report, ranks=ranks)
 
 

@@ -82,8 +82,6 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     if watch.failure is not None:
         alterations.extend(observed.module_hooks(listener, origins))
     met = [(module, modules.path(place)) for module, place in listener.recorder.modules.met()]
-    listener.uncalled.look(module for module, _ in met)
-    listener.repeats.look(modules, frames)
     members = listener.learners.optimizers.members
     graph = with_zeros(graph, passed, watch)
     return CapturedCall(

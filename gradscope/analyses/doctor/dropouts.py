@@ -1,10 +1,6 @@
-"""Functions that drop elements at random, called so that eval mode does not switch them off:
-without their argument `training`, which is then True, or with a rate that nobody makes 0.
-
-A Dropout module that the program itself keeps in train mode, or `training=True`, is meant.
-
-And those that a checkpoint calls again for its backward, without the random state of the first
-time: torch's own that is told not to keep it, or a custom Function whose code knows of none.
+"""Functions that drop elements at random, and that a checkpoint calls again for its backward,
+without the random state of the first time: torch's own that is told not to keep it, or a custom
+Function whose code knows of none.
 """
 
 from __future__ import annotations
@@ -14,22 +10,19 @@ import re
 from types import CodeType, FrameType
 from typing import Any
 
-from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from gradscope.analyses.doctor.oddity_finder import OddityFinder
 from gradscope.model.observations import OddityKind
-from gradscope.recording.expressions import leaves_out
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
-
-_TRAINING = frozenset(["dropout", "dropout1d", "dropout2d", "dropout3d"])
-"""Those that take `training` as their third argument, which is True where it is not given."""
 
 _ATTENTION = "scaled_dot_product_attention"
 """Drops at the rate that it is given."""
 
-_DROPPING = _TRAINING | {_ATTENTION, "alpha_dropout", "feature_alpha_dropout"}
+_DROPPING = frozenset(
+    ["dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"]
+) | {_ATTENTION}
 _CHECKPOINT = inspect.unwrap(checkpoint).__code__
 _OF_STATE = re.compile("rng|seed|random|state")
 """What the names in code that keeps a random state have in them."""
@@ -41,17 +34,6 @@ class Dropouts(OddityFinder):
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
         self.note_inside(call)
-        if call.function not in _TRAINING and call.function != _ATTENTION:
-            return
-        running = self._recorder.modules.running
-        if running is None or running[0].training or not _drops(call) or not _is_direct(call):
-            return
-        site = call.places.site(call.place)
-        is_attention = call.function == _ATTENTION
-        written = "" if site is None else self._recorder.sources.origin(site).expression
-        if is_attention or leaves_out(written, "training", 3):
-            kind: OddityKind = "attention drops" if is_attention else "dropout kept"
-            self._tell(kind, call.place, name=type(running[0]).__name__)
 
     def note_inside(self, call: TorchCall) -> None:
         """Look at one call, be it in a custom Function: is it made again, with other numbers?"""
@@ -85,11 +67,3 @@ def _drops(call: TorchCall) -> bool:
         rate = call.kwargs.get("dropout_p", call.args[4] if len(call.args) > 4 else 0)
         return isinstance(rate, (int, float)) and rate > 0
     return bool(call.kwargs.get("training")) and call.kwargs.get("p", 0) > 0
-
-
-def _is_direct(call: TorchCall) -> bool:
-    """Whether the program called the function itself, and no module of torch did."""
-    inner, frame = None, call.frame
-    while frame is not call.user and frame.f_back is not None:
-        inner, frame = frame, frame.f_back
-    return inner is None or inner.f_code.co_filename == functional.__file__

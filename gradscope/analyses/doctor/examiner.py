@@ -323,8 +323,6 @@ class Examiner:
         listener.finders.settle()
         listener.lost_terms.look(watch)
         listener.partial_cuts.look(watch)
-        for look in listener.finders.look:
-            look(watch)
         looks = self._log.seen <= ACTIVE_STEPS and not self._selector.is_final
         return Before(
             changed=listener.changes.in_graph(watch.walked),

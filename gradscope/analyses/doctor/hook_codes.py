@@ -38,10 +38,6 @@ class HookCodes:
         """How the hook that runs this code was registered last; None where that was not seen."""
         return self._known.get(code)
 
-    def mention(self, name: str, code: CodeType) -> bool:
-        """Whether any of them is this code, or names something so."""
-        return code in self._known or any(name in one.co_names for one in self._known)
-
 
 def _codes_of(hook: Any) -> Iterator[CodeType]:
     """The code of something that can be called, and of what it hands its call on to."""

@@ -20,15 +20,12 @@ from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
-from gradscope.analyses.doctor.evaluations import Evaluations
-from gradscope.analyses.doctor.followers import Followers
 from gradscope.analyses.doctor.glances import CLIPPING, glancing
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
-from gradscope.analyses.doctor.lost_fractions import LostFractions
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.oddities import Oddities
@@ -39,19 +36,12 @@ from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
-from gradscope.analyses.doctor.uncalled_backwards import UncalledBackwards
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.aliases import Aliases
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
-from gradscope.analyses.training.fillings import Fillings
-from gradscope.analyses.training.flagged_modules import FlaggedModules
+from gradscope.analyses.training.eval_modes import EvalModes
 from gradscope.analyses.training.left_behind import LeftBehind
 from gradscope.analyses.training.made_parameters import Parameters
-from gradscope.analyses.training.overwritten import Overwritten
-from gradscope.analyses.training.repeated_modules import Repeats
-from gradscope.analyses.training.resumed import Resumed
-from gradscope.analyses.training.statistics import FrozenStatistics
 from gradscope.analyses.training.tracked_parameters import TrackedParameters
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad
@@ -103,45 +93,23 @@ class DoctorListener(Listener):
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.logarithms = Logarithms()
         self.oddities = found = Oddities()
-        self.finders = OddityFinders(
-            FinderContext(found, recorder, lambda leaf: self.learners.place_of(leaf))
-        )
-        self.lost_fractions = LostFractions()
+        self.finders = OddityFinders(FinderContext(found, recorder))
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
-        self.learners.optimizers.settings.tell = found.tell
         told = (self.lost_terms.note_step, self.partial_cuts.note_step, *self.finders.note_step)
         self.learners.optimizers.on_step.extend(told)
         self.copies = Copies()
-        self.overwritten = Overwritten(recorder, self.learners, self.copies)
         self.reads = Reads(recorder)
-        self.statistics = FrozenStatistics(recorder, found.tell, lambda: self.switches.by_program)
-        self.learners.optimizers.on_changed.append(self.statistics.note_step)
-        self.resumed = Resumed(
-            recorder, lambda at, key, by: found.tell("state unread", at, name=key, other=by)
-        )
-        self.learners.on_copied = self.resumed.note_copied
-        self.learners.optimizers.on_begin = self.resumed.note_step
-        self.evaluations = Evaluations(recorder, self.learners)
-        self.followers = Followers(
-            recorder.modules, self.learners, self.overwritten, self.statistics.is_stepped
-        )
-        self.statistics.on_eval = self.evaluations.note_eval
-        self.switches.on_switch = self.evaluations.note
-        self.fillings = Fillings(recorder, self.learners, found.tell)
-        self.aliases = Aliases(recorder)
+        self.eval_modes = EvalModes(recorder)
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
-        self.dropped = DroppedResults(recorder.sources)
+        self.dropped = DroppedResults()
         self.parameters = Parameters(
             self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
         )
         self.alterations = Alterations()
         self.learners.optimizers.calls.on_clipped = self.alterations.note_clipping
-        self.uncalled = UncalledBackwards(recorder.places, self.alterations.codes)
-        self.repeats = Repeats(recorder.places, recorder.sources)
-        self.flagged = FlaggedModules(recorder, self.learners)
         self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
         self.limits = Limits(recorder)
         self.changes = Changes(recorder)
@@ -157,9 +125,7 @@ class DoctorListener(Listener):
     def start(self) -> None:
         """Install what else is needed."""
         self.learners.start()
-        self.statistics.start()
-        self.resumed.start()
-        self.fillings.start()
+        self.eval_modes.start()
         self.alterations.start(self.recorder.places)
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
@@ -171,9 +137,7 @@ class DoctorListener(Listener):
         self.parameters.stop()
         self.switches.stop()
         self.alterations.stop()
-        self.resumed.stop()
-        self.fillings.stop()
-        self.statistics.stop()
+        self.eval_modes.stop()
         self.learners.stop()
 
     def look_for_ranks(self, is_shared: bool) -> None:
@@ -287,7 +251,6 @@ class DoctorListener(Listener):
         is_function = call.function == "apply" and bool(self.recorder.functions)
         if is_function:
             call.function = self.recorder.functions[-1].__name__
-            self.uncalled.note_function(self.recorder.functions[-1])
             if not any(map(requires_grad, call.results)):
                 # torch makes its node before it knows that nobody needs it.
                 call.sequence_range = (call.sequence_range[1], call.sequence_range[1])
@@ -301,10 +264,7 @@ class DoctorListener(Listener):
             self.cuts.note_data_set(call)
             self.learners.optimizers.effects.note_cast(call.operands[0], call.place)
             self.gradient_graphs.note_edit(call)
-            self.aliases.note_edit(call)
             self.learners.note_edit(call)
-            self.fillings.note_written(call, ())
-            self.overwritten.note_change(call)
         elif sort == "put":
             self.learners.optimizers.drops.note_put(call)
         elif sort == "switch":
@@ -312,7 +272,7 @@ class DoctorListener(Listener):
         elif sort == "grad":
             self.reads.note(call)
             self.dropped.note_gradients(call.results)
-            self.learners.optimizers.order.look()
+            self.learners.optimizers.order.wasted.look()
             self.learners.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)
@@ -326,24 +286,17 @@ class DoctorListener(Listener):
         # By name however the program gave it: the function of torch hands it over so.
         if call.function == "batch_norm" and call.kwargs.get("training"):
             self.changes.note_statistics(call)
-            self.statistics.note(call)
         if in_place:
             sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
             self.learners.note_written(call, sources)
-            self.fillings.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
             if self.learners.optimizers.order.fresh:
-                self.learners.optimizers.masked.note(call)
                 self.learners.optimizers.drops.note_edit(call)
-            self.overwritten.note_change(call)
             self.gradient_graphs.note_edit(call)
-            self.aliases.note_edit(call)
             self.learners.note_edit(call)
         else:
-            self.dropped.note(call, briefly=self.light)
-            if not call.in_graph and not self.recorder.modules.is_running:
-                self.overwritten.note_result(call)
+            self.dropped.note(call)
         if call.function == "deepcopy" and call.results:
             self.copies.note(call.place, call.results[0], call.operands[0])
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
@@ -357,8 +310,6 @@ class DoctorListener(Listener):
                 note(call)
         self.broadcasts.note(call)
         self.logarithms.note(call)
-        if not in_place:
-            self.lost_fractions.note(call)
         self.cuts.note(call)
         if not is_function:
             self.constant_losses.note(call)

@@ -15,7 +15,6 @@ from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.compared import functions
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_buffers import buffers
 from gradscope.analyses.doctor.observed_cuts import (
     cuts,
     inner_uses,
@@ -43,7 +42,6 @@ from gradscope.model.observations import (
 from gradscope.model.plain import number
 from gradscope.model.report import BackwardPass, Graph
 from gradscope.recording.places import frames_from
-from gradscope.recording.source import Site
 
 
 def observations(
@@ -51,7 +49,7 @@ def observations(
 ) -> Observations:
     """Everything there is to say, as of now."""
     places, case.held_by = listener.learners.optimizers.members.table()
-    case.evaluated = listener.statistics.evaluated()
+    case.evaluated = listener.eval_modes.parameters()
 
     def name_of(leaf: torch.Tensor) -> str:
         return case.names.of(leaf) or used_name(listener, leaf)
@@ -88,7 +86,6 @@ def observations(
         ),
         schedules=tuple(observed_loop.schedules(listener, case.origins)),
         wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
-        falling_rates=tuple(observed_loop.falling_rates(listener, case.origins)),
         replaced_models=tuple(observed_loop.replaced_models(listener, case.origins)),
         accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
@@ -97,19 +94,11 @@ def observations(
         never_stepped=listener.never_stepped,
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),
-        oddities=(
-            *_oddities(listener, case.origins),
-            *observed_loop.left_behind(listener, case.origins, name_of),
-        ),
-        overwrites=tuple(observed_loop.overwrites(listener, case.origins, name_of)),
-        masked_moves=tuple(observed_loop.masked_moves(listener, case.origins)),
-        statistics=tuple(observed_loop.statistics(listener, case.origins, name_of)),
-        shared=tuple(observed_loop.shared(listener, case.origins)),
+        oddities=tuple(_oddities(listener, case.origins)),
         functions=tuple(functions(listener.derivatives, case)),
         zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
         failure=failure,
         averages=listener.averages,
-        buffers=tuple(buffers(listener)),
     )
 
 
@@ -128,34 +117,9 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
     for place, scale in listener.logarithms.known.items():
         yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))
     for place, dropped in listener.dropped.known.items():
-        again = origins.of_place(dropped.again)
-        yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name, other=again)
-    for place, cast in listener.lost_fractions.known.items():
-        if cast.used >= 0:
-            used, share = origins.of_place(cast.used), round(100 * cast.lost)
-            yield Oddity("fraction lost", origins.of_place(place), 1, (share,), other=used)
-    for held in listener.repeats.known.values():
-        sizes = (held.times, held.parameters, held.times * held.parameters)
-        yield Oddity("layer repeated", origins.of_site(held.site), 1, sizes, held.name)
-    for flag in listener.flagged.known.values():
-        origin = origins.of_site(flag.site)
-        yield Oddity("flag ignored", origin, 1, (flag.parameters,), flag.name)
-    for place, evaluation in listener.evaluations.known.items():
-        yield Oddity("eval missing", origins.of_place(place), 1, (evaluation.parts,))
-    for place, given in listener.fillings.own.items():
-        yield Oddity("load own", origins.of_place(place), 1, (given,))
-    for load in listener.fillings.loads:
-        if load.drawn:
-            drawn, loaded = origins.of_place(load.drawn_at), origins.of_place(load.place)
-            yield Oddity("load drawn", drawn, 1, (load.drawn, load.weights), other=loaded)
-    for place, parts, kinds in listener.fillings.idle.values():
-        yield Oddity("fills nothing", origins.of_place(place), 1, (parts,), kinds)
-    recorder = listener.recorder
-    for known in listener.uncalled.known():
-        line = recorder.sources.lines_of(known.code)[0]
-        # Not a place of its own: one in this code would say that it has run.
-        origin = origins.of_site(Site(known.code, -line))
-        yield Oddity("backward uncalled", origin, name=known.name)
+        yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name)
+    for place, amount in listener.learners.optimizers.members.twice.items():
+        yield Oddity("listed twice", origins.of_place(place), 1, (amount,))
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

@@ -12,17 +12,12 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
-    FallingRate,
     LimitedParameter,
-    MaskedMove,
-    MovingStatistics,
     OrderKind,
-    Overwrite,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
     Setting,
-    SharedObject,
     SpoilingStep,
     SpoiltParameter,
     StepEffect,
@@ -30,10 +25,8 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.observations import Cut, EmptyStep, Oddity, SkippedSteps
+from gradscope.model.observations import Cut, EmptyStep, SkippedSteps
 from gradscope.model.plain import number
-from gradscope.recording.source import Site
-from gradscope.words import listed
 
 NameOf = Callable[[torch.Tensor], str]
 """What the program calls a leaf, or ""."""
@@ -117,22 +110,9 @@ def idle(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
 
 
 def schedules(listener: DoctorListener, origins: Origins) -> Iterator[ScheduleUse]:
-    """Schedulers, and how often each was called."""
+    """Schedulers, and where each was called."""
     for place, one in listener.learners.optimizers.calls.schedules.known.items():
-        yield ScheduleUse(
-            origins.of_place(place),
-            origins.of_place(one.called),
-            one.kind,
-            one.length,
-            one.mode,
-            one.calls,
-            one.steps,
-            one.backwards,
-            one.epochs,
-            (one.between.fewest, one.between.most),
-            (one.each.fewest, one.each.most),
-            one.shared,
-        )
+        yield ScheduleUse(origins.of_place(place), origins.of_place(one.called))
 
 
 def wasted_calls(listener: DoctorListener, origins: Origins) -> Iterator[WastedCalls]:
@@ -148,31 +128,6 @@ def wasted_calls(listener: DoctorListener, origins: Origins) -> Iterator[WastedC
         yield WastedCalls(origin, stepped, known.dropped, known.used, window, bool(behind))
 
 
-def falling_rates(listener: DoctorListener, origins: Origins) -> Iterator[FallingRate]:
-    """Learning rates that have ended at next to nothing."""
-    for place, known in listener.learners.optimizers.rates.known.items():
-        low = [group for group in known.groups if group.low]
-        if low:
-            group = min(low, key=lambda one: one.low)
-            lines = map(origins.of_place, known.set_by or ())
-            # What nothing has set is as the optimizer was made.
-            made = known.optimizer if known.made < 0 and not known.set_by else known.made
-            yield FallingRate(
-                origins.of_place(place),
-                origins.of_place(known.scheduler),
-                group.highest,
-                group.last or 0.0,
-                known.steps,
-                group.low,
-                len(low),
-                len(known.groups),
-                origins.of_place(made),
-                tuple(line for line in lines if line is not None),
-                group.fallen,
-                origins.of_place(known.loaded),
-            )
-
-
 def replaced_models(listener: DoctorListener, origins: Origins) -> Iterator[ReplacedModel]:
     """Copies and new models that took the place of what an optimizer holds."""
     for place, known in listener.left_behind.known.items():
@@ -184,28 +139,20 @@ def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[Summed
     recorder = listener.recorder
     order = listener.learners.optimizers.order
     for (backward, step), window in order.windows.items():
-        if window.most < 2 and len(set(window.clips)) < 2:
-            continue
-        sites = listener.learners.optimizers.sites.get(step, ())
-        own = [site for site in sites if recorder.places.is_own(site.code)]
-        found = ((site, recorder.sources.counts(site)) for site in own)
-        site, guard = next(((one, at) for one, at in found if at), (None, None))
-        here, there = recorder.places.site(backward), recorder.places.site(step)
-        yield SummedGradients(
-            origins.of_place(backward),
-            origins.of_place(step),
-            window.fewest,
-            window.most,
-            window.steps,
-            origins.of_place(window.clipped),
-            here is not None and there is not None and recorder.sources.in_one_loop(here, there),
-            order.means.get(backward, False),
-            tuple(window.lengths),
-            tuple(window.clips),
-            order.left(backward),
-            origins.of_site(Site(site.code, -guard[0]) if site and guard else None),
-            bool(guard and guard[1]),
-        )
+        if window.most > 1:
+            here, there = recorder.places.site(backward), recorder.places.site(step)
+            yield SummedGradients(
+                origins.of_place(backward),
+                origins.of_place(step),
+                window.fewest,
+                window.most,
+                window.steps,
+                origins.of_place(window.clipped),
+                here is not None
+                and there is not None
+                and recorder.sources.in_one_loop(here, there),
+                order.means.get(backward, False),
+            )
 
 
 def alike_units(
@@ -293,63 +240,3 @@ def effects(listener: DoctorListener, origins: Origins) -> Iterator[StepEffect]:
             known.still,
             origins.of_place(known.cast),
         )
-
-
-def masked_moves(listener: DoctorListener, origins: Origins) -> Iterator[MaskedMove]:
-    """Elements of masked gradients that steps have changed."""
-    for place, known in listener.learners.optimizers.masked.known.items():
-        if known.moved:
-            step = origins.of_place(known.step)
-            yield MaskedMove(
-                origins.of_place(place), step, known.moved, known.elements, known.masked
-            )
-
-
-def overwrites(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Iterator[Overwrite]:
-    """Parameters that are drawn towards others, which stay as they were."""
-    steps = listener.learners.optimizers.order.steps
-    for place, known in listener.overwritten.still():
-        drawn, towards = (
-            tuple(filter(None, (name_of(one) for one, _ in table.living())))
-            for table in (known.drawn, known.towards)
-        )
-        yield Overwrite(origins.of_place(place), known.times, steps, drawn, towards)
-
-
-def statistics(
-    listener: DoctorListener, origins: Origins, name_of: NameOf
-) -> Iterator[MovingStatistics]:
-    """Running statistics that moved in frozen modules."""
-    for weight, known in listener.statistics.living():
-        learns = known.undone is not None
-        if learns or not listener.learners.is_reached(weight):
-            yield MovingStatistics(
-                name_of(weight).rpartition(".")[0],
-                origins.of_place(known.place),
-                known.times,
-                origins.of_place(known.evaluated_at),
-                learns,
-            )
-
-
-def left_behind(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Iterator[Oddity]:
-    """What should follow, and does not."""
-    listener.followers.look(at_end=True)
-    for place, one in listener.followers.known.items():
-        leaves = [leaf for ref in one.leaves if (leaf := ref()) is not None]
-        # What was written to since has followed.
-        if not any(leaf in listener.overwritten.changed for leaf in leaves):
-            names = listed([name for leaf in leaves if (name := name_of(leaf))], 3)
-            names = names or "a part of the network"
-            yield Oddity(one.kind, origins.of_place(place), one.steps, (one.amount,), names)
-
-
-def shared(listener: DoctorListener, origins: Origins) -> Iterator[SharedObject]:
-    """What should be a copy, and is the same object."""
-    # A state that is loaded before anything has changed is as good as a copy.
-    steps = listener.learners.optimizers.order.steps
-    for place, known in listener.aliases.known.items():
-        if (steps and place not in listener.fillings.own) or not known.is_state:
-            yield SharedObject(
-                known.names, origins.of_place(place), origins.of_site(known.site), known.is_state
-            )

@@ -32,7 +32,6 @@ class Oddities:
     def __init__(self) -> None:
         self._known: dict[_Key, _First] = {}
         self._times: dict[_Key, int] = {}
-        self._excused: set[_Key] = set()
 
     def tell(
         self,
@@ -45,15 +44,9 @@ class Oddities:
     ) -> None:
         """One more was met here; ``site`` is where to look, if that is another place."""
         key = kind, place
-        if place >= 0 and key not in self._excused and len(self._known) < MAX_PLACES:
+        if place >= 0 and len(self._known) < MAX_PLACES:
             self._known.setdefault(key, _First(figures, name, other, site))
             self._times[key] = self._times.get(key, 0) + 1
-
-    def excuse(self, kind: OddityKind, place: int) -> None:
-        """What was done here was meant."""
-        if len(self._excused) < MAX_PLACES:
-            self._excused.add((kind, place))
-        self._known.pop((kind, place), None)
 
     def told(self, origins: Origins) -> Iterator[Oddity]:
         """All of them, as plain data."""

@@ -6,12 +6,11 @@ counted.  A new one is a subclass, and a name in :mod:`gradscope.analyses.doctor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.graphing.watched_call import WatchedCall
 from gradscope.recording.recorder import Recorder
@@ -19,11 +18,10 @@ from gradscope.recording.torch_call import TorchCall
 
 
 class FinderContext(NamedTuple):
-    """Who is told, what is watched, and which place made a parameter (-1: none that is known)."""
+    """Who is told, and what is watched."""
 
     found: Oddities
     recorder: Recorder
-    made: Callable[[torch.Tensor], int]
 
 
 class OddityFinder:
@@ -32,9 +30,7 @@ class OddityFinder:
 
     def __init__(self, context: FinderContext) -> None:
         self._tell = context.found.tell
-        self._excuse = context.found.excuse
         self._recorder = context.recorder
-        self._made = context.made
 
     def note(self, call: TorchCall) -> None:
         """A call of torch has returned."""
@@ -42,20 +38,15 @@ class OddityFinder:
     def note_inside(self, call: TorchCall) -> None:
         """One that a custom Function made has returned."""
 
-    def look(self, watch: FullCapture) -> None:
-        """A backward call is about to be made that is looked at in full."""
-
     def note_backward(self, nodes: Collection[int]) -> None:
-        """Such a call has filled ``.grad``, and went through nodes of these numbers."""
+        """A call that is looked at in full has filled ``.grad``, and went through nodes of these
+        numbers."""
 
     def note_gradients(self, made: WatchedCall) -> None:
         """A call that returns gradients was made, however closely it was looked at."""
 
     def note_step(self, parameters: Sequence[torch.Tensor]) -> None:
         """An optimizer with these parameters makes a step."""
-
-    def note_failure(self, error: BaseException) -> None:
-        """The program has ended by this."""
 
     def settle(self) -> None:
         """What was counted on a device may be read now."""

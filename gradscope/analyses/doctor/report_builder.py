@@ -181,9 +181,6 @@ class ReportBuilder:
         """
         log = self._log
         failure = self._told_failure(case, error)
-        if error is not None:
-            for note in self._listener.finders.note_failure:
-                note(error)
         if isinstance(error, (AttributeError, TypeError)) and "NoneType" in message(error):
             self._note_none(case, error)
         if isinstance(error, ValueError) and _NO_LEAF in message(error):

@@ -163,16 +163,13 @@ class StepTracker:
         if made.call.accumulates:
             place = self._listener.recorder.places.number(made.call.frame)
             learners.optimizers.order.backward(ids_of(reached), place)
-            learners.optimizers.calls.schedules.backward()
         if made.call.accumulates:
             if full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 learners.note_filled()
-            self._listener.followers.look()
             if isinstance(made, FullCapture):
                 self._listener.alike.look(made)
                 self._listener.limits.look(made)
-                self._listener.flagged.look(made.call.frame)
                 for note in self._listener.finders.note_backward:
                     note(made.sequences)
             self._accumulating.after(self._kept(made))
@@ -212,7 +209,6 @@ class StepTracker:
         listener.births.known.clear()
         listener.rounded.known.clear()
         listener.cuts.start_step()
-        listener.dropped.start_step(now)
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
         accumulates = made.call.accumulates

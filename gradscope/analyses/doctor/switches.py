@@ -48,20 +48,15 @@ class Switch(NamedTuple):
 
 
 class Switches:
-    """Where history was switched off, as of now; ``by_program`` counts how often it was, but by
-    torch itself.
+    """Where history was switched off, as of now.
 
     Args:
         sources: tells a decorator's line.
         aside: goes around what is done in the middle of the program.
-
-    ``on_switch`` is told of each that is over.
     """
 
     def __init__(self, sources: Sources, aside: Callable[[], Aside]) -> None:
         self.current = Switch()
-        self.on_switch: Callable[[Switch], None] | None = None
-        self.by_program = 0
         self._outer: list[Switch] = []
         self._sources = sources
         self._aside = aside
@@ -112,29 +107,20 @@ class Switches:
         elif method == "__enter__":
             self._enter(_switched_by(call.frame, call.places, self._sources), is_off)
         elif is_off:
-            self._off(_switched_by(call.frame, call.places, self._sources))
+            self.current = _switched_by(call.frame, call.places, self._sources)
         else:
-            self._change(Switch())
+            self.current = Switch()
 
     def _enter(self, switch: Switch, is_off: bool) -> None:
         if len(self._outer) == MAX_DEPTH:
             del self._outer[0]
         self._outer.append(self.current)
         if is_off:
-            self._off(switch)
-
-    def _off(self, switch: Switch) -> None:
-        self._change(switch)
-        self.by_program += not switch.within
+            self.current = switch
 
     def _leave(self) -> None:
         # What is off again after the block was switched off before it.
-        self._change(self._outer.pop() if self._outer else Switch())
-
-    def _change(self, switch: Switch) -> None:
-        if self.on_switch is not None:
-            self.on_switch(self.current)
-        self.current = switch
+        self.current = self._outer.pop() if self._outer else Switch()
 
 
 def _telling(original: Any, told: Callable[[Any], None]) -> Any:

@@ -6,7 +6,7 @@ written through ``.data`` has no history.  Knows nothing of the Report.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -70,13 +70,6 @@ class Copies:
         known = self.known.setdefault(place, KnownCopy(place))
         known.originals[original] = True
         self._copies[copy] = known
-
-    def __len__(self) -> int:
-        return len(self._copies)
-
-    def leaves(self) -> Iterator[torch.Tensor]:
-        """All copies that live."""
-        return (copy for copy, _ in self._copies.living())
 
     def place_of(self, leaf: torch.Tensor) -> int:
         """The place that made a leaf as a copy; -1 where none did."""

@@ -20,10 +20,7 @@ from torch.optim import Optimizer, lr_scheduler
 from torch.utils.data import DataLoader
 
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
-from gradscope.analyses.training.lost_settings import LostSettings
 from gradscope.analyses.training.numbers import Numbers
-from gradscope.analyses.training.rates import Rates
-from gradscope.analyses.training.renewed import Renewed
 from gradscope.analyses.training.scaled_steps import ScaledSteps
 from gradscope.analyses.training.schedules import Schedules
 from gradscope.autograd.isolation import mode_removed
@@ -42,8 +39,9 @@ class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
     ``zeroed_at`` is the last place that called ``zero_grad``, ``scaled_steps`` counts what
-    GradScalers left out, ``schedules`` how often schedulers are called; ``on_made`` is told of each
-    new optimizer, the place that made it, and the place that called the function it stands in.
+    GradScalers left out, ``schedules`` knows where schedulers are made and called; ``on_made`` is
+    told of each new optimizer, the place that made it, and the place that called the function it
+    stands in.
 
     ``on_clipped`` is told of a clipping to a norm: the function, its place, the norm that it found,
     and the bound.
@@ -53,9 +51,6 @@ class LoopCalls:
         self,
         recorder: Recorder,
         order: LoopOrder,
-        rates: Rates,
-        renewed: Renewed,
-        settings: LostSettings,
         numbers: Numbers,
         on_made: OnMade,
     ) -> None:
@@ -66,9 +61,6 @@ class LoopCalls:
         self._on_made = on_made
         self._recorder = recorder
         self._order = order
-        self._rates = rates
-        self._renewed = renewed
-        self._settings = settings
         self._numbers = numbers
         self._originals: list[tuple[Any, str, Any]] = []
 
@@ -84,17 +76,11 @@ class LoopCalls:
         for name in ("unscale_", "step"):
             self._wrap(grad_scaler.GradScaler, name, self._scaling)
         self._wrap(grad_scaler.GradScaler, "update", self._updating)
-        self._wrap(grad_scaler.GradScaler, "__init__", self._scaling_anew)
-        self._wrap(grad_scaler.GradScaler, "load_state_dict", self._loading)
         for kind in vars(lr_scheduler).values():
             if not (isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler)):
                 continue
             if "step" in vars(kind):
                 self._wrap(kind, "step", self._scheduling)
-            if "load_state_dict" in vars(kind):
-                self._wrap(kind, "load_state_dict", self._loading)
-        self._wrap(Optimizer, "load_state_dict", self._loading)
-        self._wrap(Optimizer, "state_dict", self._copying)
         # It does not call the constructor of the others.
         for kind in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
             self._wrap(kind, "__init__", self._planning)
@@ -155,16 +141,6 @@ class LoopCalls:
             outer = outer.f_back
         return places.number(outer if places.is_own(outer.f_code) else frame)
 
-    def _scaling_anew(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def __init__(scaler: Any, *args: Any, **kwargs: Any) -> None:
-            original(scaler, *args, **kwargs)
-            with self._recorder.aside():
-                place = self._recorder.places.number(self._maker(scaler, sys._getframe(1)))
-                self._renewed.made("scaler anew", scaler, place, (), "")
-
-        return __init__
-
     def _planning(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def __init__(scheduler: Any, *args: Any, **kwargs: Any) -> None:
@@ -172,42 +148,9 @@ class LoopCalls:
                 place = self._own_place(self._maker(scheduler, sys._getframe(1)))
             original(scheduler, *args, **kwargs)
             with self._recorder.aside():
-                optimizer = vars(scheduler).get("optimizer")
-                if optimizer is not None:
-                    number = self._numbers.of(optimizer)
-                    self._rates.note_made(scheduler, number, place)
-                    self.schedules.made(scheduler, number, place)
-                tensors = parameters_of(optimizer)
-                self._renewed.made("scheduler anew", scheduler, place, tensors, "")
+                self.schedules.made(scheduler, place)
 
         return __init__
-
-    def _loading(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def load_state_dict(*args: Any, **kwargs: Any) -> Any:
-            if args and not self._is_from_torch():
-                place = self._place()
-                with self._recorder.aside():
-                    # A scheduler's, whose optimizer it is; else an optimizer's own.
-                    optimizer = vars(args[0]).get("optimizer", args[0])
-                    self._renewed.loaded(args[0])
-                    self._settings.loaded()
-                    self._rates.note_loaded(self._numbers.of(optimizer), place)
-            return original(*args, **kwargs)
-
-        return load_state_dict
-
-    def _copying(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def state_dict(*args: Any, **kwargs: Any) -> Any:
-            state = original(*args, **kwargs)
-            if args and not self._is_from_torch():
-                place = self._place()
-                with self._recorder.aside():
-                    self._settings.copied(self._numbers.of(args[0]), state, place)
-            return state
-
-        return state_dict
 
     def _zeroing(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
@@ -318,10 +261,8 @@ class LoopCalls:
         def update(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
             if args:
-                place = self._place()
                 with self._recorder.aside():
                     self.scaled_steps.note_update(args[0])
-                    self._renewed.used(args[0], place, args[0].is_enabled())
             return result
 
         return update
@@ -342,13 +283,10 @@ class LoopCalls:
                 place = self._place()
                 with self._recorder.aside():
                     optimizer = vars(args[0]).get("optimizer")
-                    self._renewed.used(args[0], place, keeps=True)
                     if optimizer is not None:
                         number = self._numbers.of(optimizer)
                         self._order.schedule(number, ids_of(parameters_of(optimizer)), place)
-                        self._rates.schedule(args[0], number, place)
-                        by_package = not self._recorder.places.is_own(sys._getframe(1).f_code)
-                        self.schedules.called(args[0], number, place, by_package)
+                        self.schedules.called(args[0], place)
             return original(*args, **kwargs)
 
         return step

@@ -36,9 +36,6 @@ MAX_FRESH = 1_000_000
 MAX_USED = 200
 """Gradients of which it is known that a step has used them."""
 
-MAX_WINDOWS = 64
-"""Steps of one place of which it is known how many backward calls came before each."""
-
 MAX_ASKED = 8
 """Gradients that are read to be sure that what should be gone is gone."""
 
@@ -59,16 +56,12 @@ class KnownDisorder:
 @dataclass
 class Window:
     """The backward calls of one place before each step of another: fewest, most, and in how many
-    steps; where the sum was clipped.  ``lengths``: how many before each of the first steps, and
-    ``clips``: whether the sum of each was clipped, where all were of one ``optimizer``."""
+    steps; where the sum was clipped."""
 
     fewest: int
     most: int
-    optimizer: int
     steps: int = 0
     clipped: int = -1
-    lengths: list[int] = field(default_factory=list)
-    clips: list[bool] = field(default_factory=list)
 
 
 class _Use(NamedTuple):
@@ -139,7 +132,6 @@ class LoopOrder:
     _since: dict[int, int] = field(default_factory=dict)
     _used: TensorTable[_Use] = field(default_factory=lambda: TensorTable(MAX_USED))
     _last_clip: tuple[int, int] = (-1, -1)
-    _is_taken: bool = False
     _empty: _EmptyStep | None = None
     _shared: set[int] = field(default_factory=set)
     _meanwhile: set[int] = field(default_factory=set)
@@ -164,14 +156,8 @@ class LoopOrder:
         self.ever |= leaves
         for one in leaves & self._zeroed.keys():
             del self._zeroed[one]
-        if clipped := leaves & self._clipped.keys():
-            # The gradients of another loss may be clipped by themselves, and added to others; and
-            # what no optimizer holds is neither used by the step in between nor zeroed.
-            is_next = place == self._brought and self._last_clip[1] == self._events - 1
-            if is_next and not self._is_taken:
-                self.note("clip early", self._clipped[min(clipped)], place, len(clipped))
-            for one in clipped:
-                del self._clipped[one]
+        for one in leaves & self._clipped.keys():
+            del self._clipped[one]
         self._brought = place
         if len(self._since) < MAX_PLACES:
             self._since[place] = self._since.get(place, 0) + 1
@@ -230,18 +216,13 @@ class LoopOrder:
         waiting = ids & self.fresh
         # Some programs clip parameter by parameter: that is one clipping.
         again = self._last_clip == (place, self._events)
-        self._last_clip, self._is_taken = (place, self._events), False
+        self._last_clip = (place, self._events)
         if waiting:
             self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
             self.fine("clip unused", place)
         elif not again and all(map(self._is_used, parameters[:MAX_ASKED])):
             self.note("clip unused", place, self.latest, len(ids))
-
-    def look(self) -> None:
-        """The program reads a gradient, and may take what was clipped for itself."""
-        self._is_taken = True
-        self.wasted.look()
 
     def clipped_of(self, ids: Ids) -> int:
         """The place that clipped the gradients of these, which wait for a step; -1 for none."""
@@ -283,7 +264,7 @@ class LoopOrder:
         self._note_replaced(optimizer, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
             self.note("step alone", place, -1, len(ids))
-        self._note_window(optimizer, ids, place)
+        self._note_window(ids, place)
         self._note_again(optimizer, parameters, ids, place)
         self._note_shared(optimizer, parameters, ids, place)
         if optimizer in self._scheduled:
@@ -340,27 +321,17 @@ class LoopOrder:
             if owner != optimizer and replaced and not zeroed.left.isdisjoint(ids):
                 self.note("part dropped", place, zeroed.place, len(replaced))
 
-    def _note_window(self, optimizer: int, ids: Ids, place: int) -> None:
+    def _note_window(self, ids: Ids, place: int) -> None:
         if not ids & self.fresh or not self._since or len(self.windows) >= MAX_PLACES:
             return
         # Of several that were made as often the last.
         backward, times = max(
             self._since.items(), key=lambda item: (item[1], item[0] == self._brought)
         )
-        window = self.windows.setdefault((backward, place), Window(times, times, optimizer))
+        window = self.windows.setdefault((backward, place), Window(times, times))
         window.fewest, window.most = min(window.fewest, times), max(window.most, times)
         window.steps += 1
-        clipped = self.clipped_of(ids)
-        window.clipped = max(window.clipped, clipped)
-        if len(window.lengths) < MAX_WINDOWS:
-            window.lengths.append(times)
-            window.clips.append(clipped >= 0)
-        if optimizer != window.optimizer:
-            window.clips.clear()
-
-    def left(self, backward: int) -> int:
-        """How many calls of this place no step and no ``zero_grad`` has come after."""
-        return self._since.get(backward, 0)
+        window.clipped = max(window.clipped, self.clipped_of(ids))
 
     def _note_again(
         self, optimizer: int, parameters: Sequence[torch.Tensor], ids: Ids, place: int

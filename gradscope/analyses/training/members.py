@@ -20,23 +20,27 @@ class Members:
     every epoch is one.
 
     ``made`` counts them.  They may be gone when the report is written, with the function that knew
-    them; those count that lived when backward was called last, or live still.
+    them; those count that lived when backward was called last, or live still.  ``twice`` tells of
+    each place how many tensors its optimizer is given once more.
     """
 
     def __init__(self) -> None:
         self.made = 0
+        self.twice: dict[int, int] = {}
         self._living: MutableMapping[Any, int] = WeakIdKeyDictionary()
         self._callers: dict[int, int] = {}
         self._last: set[int] = set()
         self._held: TensorTable[set[int]] = TensorTable(MAX_KNOWN)
 
     def note_made(
-        self, optimizer: Any, place: int, caller: int, tensors: Iterable[torch.Tensor]
+        self, optimizer: Any, place: int, caller: int, tensors: Sequence[torch.Tensor]
     ) -> None:
         """The program has made an optimizer, in a function that was called at ``caller``."""
         self.made += 1
         self._living[optimizer] = place
         self._callers[place] = caller
+        if place >= 0 and (more := len(tensors) - len(set(map(id, tensors)))):
+            self.twice.setdefault(place, more)
         self.note_held(optimizer, tensors)
 
     def note_held(self, optimizer: Any, tensors: Iterable[torch.Tensor]) -> None:

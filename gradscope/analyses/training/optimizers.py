@@ -10,7 +10,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, FrameType, FunctionType, MethodType
+from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -23,28 +23,17 @@ from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.hand_drops import HandDrops
 from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
-from gradscope.analyses.training.lost_settings import LostSettings
-from gradscope.analyses.training.masked_gradients import MaskedGradients, MaskedSample
 from gradscope.analyses.training.members import Members
 from gradscope.analyses.training.numbers import Numbers
-from gradscope.analyses.training.rates import Rates
-from gradscope.analyses.training.renewed import Renewed, keeps_state
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.training.step_effect import Sample, StepEffects
-from gradscope.analyses.training.stores import setting
 from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
 from gradscope.recording.names import locals_of
-from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.source import Site
 
 MAX_MEMBERS = 1_000_000
 """Tensors in optimizers that are remembered."""
-
-
-MAX_OUTWARD = 4
-"""Functions around a step that are searched for what decides on it."""
 
 
 # Known by identity: to compare two of them would compare tensors.
@@ -53,7 +42,7 @@ class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
     that were above the recorder, which is off meanwhile; or it runs a function of the program
     (``calls``), and the recorder is on.  ``changed`` are the ids of what it has changed so
-    far, ``samples``, ``masked`` and ``numbers`` some of its numbers as they were before;
+    far, ``samples`` and ``numbers`` some of its numbers as they were before;
     ``evaluations`` are those of LBFGS."""
 
     optimizer: Optimizer
@@ -64,7 +53,6 @@ class _Step:
     changed: set[int] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
     numbers: list[DataSample] = field(default_factory=list)
-    masked: list[MaskedSample] = field(default_factory=list)
     evaluations: ClosureCalls | None = None
 
 
@@ -82,11 +70,8 @@ class Optimizers:
             that their optimizer holds.
         on_step: told of the tensors of each step.
 
-    ``on_begin`` is told of each optimizer that is about to step, with its tensors and the place.
     ``on_changed`` are told of the tensors that a step has changed, and of its place; ``on_idle`` of
-    the place of a step that finds no gradient it has not used, while others wait.  ``codes`` are
-    the functions that step, and those that call them; ``sites`` of each place that steps, and where
-    the first of these stood.
+    the place of a step that finds no gradient it has not used, while others wait.
     """
 
     def __init__(
@@ -97,28 +82,21 @@ class Optimizers:
         on_step: Callable[[Iterable[torch.Tensor]], None],
     ) -> None:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)
-        self._data_writers, self.masked = DataWriters(), MaskedGradients()
+        self._data_writers = DataWriters()
         self.compares = True
         self.order = LoopOrder()
-        self.rates = Rates()
         self.on_step = [on_step]
         self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
-        self.on_begin: Callable[[Any, Sequence[torch.Tensor], int], None] | None = None
         self.on_idle: Callable[[int], None] | None = None
         self.members, self._numbers = Members(), Numbers()
-        self.renewed, self.drops = Renewed(self.order), HandDrops(self.order)
-        self.codes: set[CodeType] = set()
-        self.sites: dict[int, Sequence[Site]] = {}
-        self.settings = LostSettings(recorder)
-        told = self.order, self.rates, self.renewed, self.settings
-        self.calls = LoopCalls(recorder, *told, self._numbers, self._note_made)
+        self.drops = HandDrops(self.order)
+        self.calls = LoopCalls(recorder, self.order, self._numbers, self._note_made)
         self._on_made = on_made
         self._on_given = on_given
         self._recorder = recorder
         self._members: TensorTable[int] = TensorTable(MAX_MEMBERS)
         self._sizes: dict[int, int] = {}
         self._stepped: set[int] = set()
-        self._places: set[int] = set()
         self._running: list[_Step] = []
         self._handles: list[Any] = []
 
@@ -147,18 +125,9 @@ class Optimizers:
         self.order.idle.made(self._numbers.of(optimizer), optimizer, place)
         tensors = parameters_of(optimizer)
         self.members.note_made(optimizer, place, caller, tensors)
-        self.settings.made(optimizer, place, self._recorder.places.user_frame(sys._getframe(1)))
-        rates = [group.get("lr") for group in optimizer.param_groups]
-        rates = [rate for rate in rates if type(rate) in (int, float)]
-        self.renewed.made("optimizer anew", optimizer, place, tensors, rates)
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer)
         self._on_made()
-
-    @property
-    def starts(self) -> int:
-        """How often the program has made an optimizer, or loaded the state of one."""
-        return self.members.made + self.renewed.loads
 
     @property
     def in_closure(self) -> bool:
@@ -215,14 +184,9 @@ class Optimizers:
             self._stepped.add(number)
         tensors = self._meet(optimizer)
         self._note_given(tensors)
-        made, setters = self.members.place_of(optimizer), functools.partial(self._setters, frame)
-        self.rates.step(optimizer, number, self._place(frame), made, setters)
-        self.settings.step(number, optimizer, self._place(frame), frame)
-        self.calls.schedules.stepped(number, self._place(frame))
+        self.calls.schedules.stepped(self._place(frame))
         for told in self.on_step:
             told(tensors)
-        if self.on_begin is not None:
-            self.on_begin(optimizer, tensors, self._place(frame))
         # A closure brings the gradients during the step.
         if not given:
             if self.on_idle is not None and self.order.is_idle(tensors):
@@ -236,7 +200,6 @@ class Optimizers:
         numbers = self._data_writers.begin(optimizer, tensors)
         above = take_out(self._recorder)
         step = _Step(optimizer, frame, above, versions, samples=samples, numbers=numbers)
-        step.masked = self.masked.begin(tensors)
         if isinstance(optimizer, LBFGS):
             step.evaluations = ClosureCalls(self.order, tensors)
         self._running.append(step)
@@ -301,14 +264,7 @@ class Optimizers:
                 step.evaluations.finish(place)
             if self.order.idle.waits:
                 self.order.idle.stepped(number, ids_of(tensors), self._chosen_at(step))
-            self.renewed.used(step.optimizer, place, keeps_state(step.optimizer))
-            if place not in self._places:
-                self._places.add(place)
-                frames = list(frames_from(step.frame, self._recorder.places))
-                self.codes.update(frame.f_code for frame in frames)
-                self.sites[place] = [Site(one.f_code, one.f_lasti) for one in frames[:MAX_OUTWARD]]
             self.effects.end(step.samples, place, self.members.place_of(step.optimizer))
-            self.masked.end(step.masked, place)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, self.members.place_of(step.optimizer), place)
         return step.optimizer
@@ -337,12 +293,6 @@ class Optimizers:
                 break
             frame = self._recorder.places.user_frame(frame.f_back)
         return self._place(step.frame if frame is None else frame)
-
-    def _setters(self, frame: FrameType) -> Sequence[int]:
-        """The lines in sight that set learning rates by hand."""
-        places = self._recorder.places
-        lines = setting("lr", frames_from(frame, places), self._recorder.sources, places)
-        return [places.number_of_line(code, line) for code, line in lines]
 
     def end_steps(self) -> None:
         """The program calls backward: steps still under way have failed, or call it themselves."""

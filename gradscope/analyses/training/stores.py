@@ -1,17 +1,15 @@
 """Which line stores something under a name: an assignment, or a call that fills a container.
 
-Read from the source of the functions on the stack, and of the methods of the objects in them; or
-also of all functions that stand in their modules.
+Read from the source of the functions on the stack, and of the methods of the objects in them.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from types import CodeType, FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType
 
 from gradscope.recording.names import locals_of
-from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
 
 _COMPUTED = re.compile(r"^(?!None\b)(?!torch\.(zeros|ones|empty|tensor)\b).*[A-Za-z_]", re.DOTALL)
@@ -42,24 +40,6 @@ def _codes(members: Iterable[object]) -> Iterator[CodeType]:
         function = member.__func__ if kind in (staticmethod, classmethod) else member  # type: ignore[attr-defined]
         if type(function) is FunctionType:
             yield function.__code__
-
-
-def in_sight(frames: Iterable[FrameType]) -> set[CodeType]:
-    """The code of the frames, and of all functions and methods in their modules, and in those that
-    these have imported."""
-    frames = list(frames)
-    found = set(codes_of(frames))
-    outer = list({id(frame.f_globals): frame.f_globals for frame in frames}.values())
-    inner = [vars(value) for scope in outer for value in list(scope.values()) if _is_module(value)]
-    for scope in [*outer, *inner]:
-        for value in list(scope.values()):
-            is_class = issubclass(type(value), type)
-            found.update(methods(value) if is_class else _codes([value]))
-    return found
-
-
-def _is_module(value: object) -> bool:
-    return type(value) is ModuleType
 
 
 def sites_of(codes: Iterable[CodeType]) -> Iterator[Site]:
@@ -95,28 +75,6 @@ def assigning(name: str, frames: list[FrameType], sources: Sources) -> Iterator[
             is_own = target == name and (site.code in own or bool(last))
             if is_own or (last and re.fullmatch(rf"\w+\.{re.escape(last)}", target)):
                 yield site
-
-
-def setting(
-    key: str,
-    frames: Iterable[FrameType],
-    sources: Sources,
-    places: Places,
-    target: str = r"\['{}'\]",
-) -> Iterator[tuple[CodeType, int]]:
-    """The lines that give this key of an optimizer's groups a value, each once; or a ``target`` of
-    another form, such as an attribute."""
-    word = "param_groups" if target.startswith(r"\[") else key
-    known = [code for code in in_sight(frames) if word in code.co_names]
-    codes = [code for code in known if places.is_own(code)]
-    form = re.compile(rf".*{target.format(key)}")
-    lines: set[tuple[CodeType, int]] = set()
-    for site in sites_of(codes):
-        origin = sources.origin(site)
-        line = (site.code, origin.line)
-        if line not in lines and any(map(form.fullmatch, targets(origin.variable))):
-            lines.add(line)
-            yield line
 
 
 def targets(variable: str) -> list[str]:

@@ -48,8 +48,6 @@ OFTEN = 2
 class TrackedParameters:
     """Which leaves there are, where they came from, who used them and who holds them.
 
-    ``on_copied`` is told of each that is given other numbers, and of the tensor that holds those.
-
     Args:
         recorder: is asked for places.
         made: tells the place where the program itself made a Parameter; -1 where it did not.
@@ -57,7 +55,6 @@ class TrackedParameters:
 
     def __init__(self, recorder: Recorder, made: Callable[[torch.Tensor], int]) -> None:
         self.optimizers = Optimizers(recorder, self._note_frozen, self._note_given, self._note_step)
-        self.on_copied: Callable[[torch.Tensor, torch.Tensor], None] | None = None
         self.births = LeafBirths(self.optimizers.members)
         self.remade = Remade()
         self._made = made
@@ -113,8 +110,6 @@ class TrackedParameters:
             if is_leaf_tensor(leaf) and leaf in self._born:
                 if loads:
                     self._loaded[leaf] = True
-                    if self.on_copied is not None and len(call.operands) > 1:
-                        self.on_copied(leaf, call.operands[1])
                 if leaf not in self._used:
                     self._written[leaf] = call.place
 
@@ -188,19 +183,9 @@ class TrackedParameters:
         """Whether a call that took a leaf has recorded history."""
         return tensor in self._recorded
 
-    @property
-    def uses(self) -> int:
-        """How many leaves are known that a call has taken."""
-        return len(self._used)
-
     def used_leaves(self) -> Iterator[torch.Tensor]:
         """All living leaves that a call has taken."""
         return (tensor for tensor, _ in self._used.living())
-
-    def leaves(self) -> Iterator[torch.Tensor]:
-        """All living leaves that a module has registered, or a call has taken."""
-        tables = (self._born, self._used)
-        return (tensor for table in tables for tensor, _ in table.living())
 
     def optimized(self) -> dict[int, tuple[torch.Tensor, bool]]:
         """The tensors in optimizers, and whether one of theirs has stepped."""
