@@ -42,6 +42,7 @@ OrderKind = Literal[
     "optimizer idle",
     "optimizer mistaken",
     "clip early",
+    "clip empty",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
@@ -55,7 +56,8 @@ parameters put back to what they were, or to random numbers, after at most so ma
 an optimizer made at ``beside`` that never steps, though backward calls at ``origin`` bring
 gradients to what only it holds, or though a step of another one at ``origin`` comes after each of
 these (``fine``: they bring others one as well, and so many calls only those); clipping before a
-backward call at ``beside`` adds to what was clipped."""
+backward call at ``beside`` adds to what was clipped; clipping of what a generator gives that has
+been gone through before."""
 
 
 class Disorder(Struct, frozen=True):

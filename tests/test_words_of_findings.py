@@ -1,0 +1,93 @@
+"""What a finding says was seen, in that call: each sentence of it, and none for which no number was.
+
+Programs in which the cause is another than that of most programs with the same finding."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from gradscope.model.observations import Finding
+from tests.looking import Session
+
+
+class Case(NamedTuple):
+    """A program, the line and the rule of its finding ("" for none), what that says, and what it
+    does not."""
+
+    program: str
+    rule: str
+    line: int
+    says: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+
+def words(finding: Finding) -> str:
+    """All sentences of a finding."""
+    return " ".join((finding.message, *finding.evidence, finding.why, finding.remedy))
+
+
+def check(session: Session, case: Case) -> None:
+    report = session.look(case.program, command="doctor")
+    found = [one for one in report.findings if one.rule == case.rule]
+    assert len(found) == bool(case.line), [(one.rule, words(one)) for one in report.findings]
+    for one in found:
+        assert one.location is not None
+        assert one.location.line == case.line, one.location
+        for text in case.says:
+            assert text in words(one), words(one)
+        for text in case.never:
+            assert text not in words(one), words(one)
+
+
+CLIPPED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+given = {given}
+optimizer = torch.optim.SGD({held}, lr=0.1)
+for _ in range(8):
+    optimizer.zero_grad()
+    {before}
+    net(torch.randn(6, 3)).square().mean().backward()
+    nn.utils.clip_grad_norm_({clipped}, 0.5)
+    optimizer.step()
+"""
+
+
+def clipped(given: str, held: str, taken: str = "given", before: str = "") -> str:
+    return CLIPPED.format(given=given, held=held, clipped=taken, before=before)
+
+
+ORDER = ("between `loss.backward()`", "each time the gradients were none")
+EMPTY = ("gets no parameters", "gone through before", "list(model.parameters())")
+CLIPS = {
+    "given to the optimizer first": Case(
+        clipped("net.parameters()", "given"), "GS506", 11, ("8 times", *EMPTY), ORDER
+    ),
+    "used up by the first step": Case(
+        clipped("net.parameters()", "net.parameters()"), "GS506", 11, ("7 times", *EMPTY), ORDER
+    ),
+    "used up behind a filter": Case(
+        clipped("filter(lambda p: p.requires_grad, net.parameters())", "net.parameters()"),
+        *("GS506", 11, ("7 times", *EMPTY), ORDER),
+    ),
+    "a list is not": Case(
+        clipped("list(net.parameters())", "given"), "GS506", 0
+    ),
+    "what gives nothing by itself is not": Case(
+        clipped("()", "net.parameters()", "(p for p in net.parameters() if p.grad is None)"),
+        *("GS506", 0),
+    ),
+    "before backward": Case(
+        clipped("list(net.parameters())", "given", before="nn.utils.clip_grad_norm_(given, 1.0)"),
+        *("GS506", 9, ("Clip between `loss.backward()`",), EMPTY),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_what_clipping_was_given(session: Session, name: str) -> None:
+    check(session, CLIPS[name])
