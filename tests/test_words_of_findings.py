@@ -91,3 +91,54 @@ CLIPS = {
 @pytest.mark.parametrize("name", CLIPS)
 def test_what_clipping_was_given(session: Session, name: str) -> None:
     check(session, CLIPS[name])
+
+
+FUNCTION = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Gain(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, gain{taken}):
+        ctx.save_for_backward(x)
+        ctx.gain = gain
+        return x * gain.factor
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.gain.factor.detach(), None{given}
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(torch.ones(3))
+    def forward(self, x):
+        return Gain.apply(x, self{argument})
+net = nn.Sequential({layers})
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.randn(4, 3)).square().mean().backward()
+    optimizer.step()
+"""
+UNSEEN = ("no history for its result", "its inputs depend on", "its result depends on nothing")
+ARGUMENTS = {
+    "its result has a history": Case(
+        FUNCTION.format(taken="", given="", argument="", layers="nn.Linear(3, 3), Layer()"),
+        "GS303", 18, ("1.factor", "no argument of it", "to `apply` as an argument"), UNSEEN,
+    ),
+    "its result has none": Case(
+        FUNCTION.format(taken="", given="", argument="", layers="Layer(), nn.Linear(3, 3)"),
+        "GS303", 18, ("0.factor", "no argument of it", "to `apply` as an argument"), UNSEEN,
+    ),
+    "it is an argument": Case(
+        FUNCTION.format(
+            taken=", factor", given=", (grad * ctx.saved_tensors[0]).sum(0)",
+            argument=", self.factor", layers="nn.Linear(3, 3), Layer()",
+        ),
+        "GS303", 0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_a_function_was_not_given(session: Session, name: str) -> None:
+    check(session, ARGUMENTS[name])

@@ -195,7 +195,8 @@ class Cut(Struct, frozen=True):
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``joined``: its result, whole numbers, was
     joined with floating-point ones (``torch.cat``).  ``parts``: see there.  ``inside``: a custom
-    Function whose result does have history, and that used these leaves without being given them.
+    Function whose result does have history, and that used these leaves without being given them;
+    ``ungiven``: so did this one, and its result has none.
     ``terms`` made the terms that its result went into, of a loss that has several.  ``ways``:
     leaves behind it that the next step changed, and that learn by other ways, where its result went
     into a layer; ``astray``: one with parameters that get a gradient, and that step changes none of
@@ -231,6 +232,7 @@ class Cut(Struct, frozen=True):
     sources: tuple[int, ...] = ()
     ways: tuple[str, ...] = ()
     astray: bool = False
+    ungiven: bool = False
 
 
 class LossTerm(Struct, frozen=True):
