@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from gradscope.model.observations import Finding
+from gradscope.words import added_up, misfit
 from tests.looking import Session
 
 
@@ -142,3 +143,42 @@ ARGUMENTS = {
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_what_a_function_was_not_given(session: Session, name: str) -> None:
     check(session, ARGUMENTS[name])
+
+
+REFUSED = """\
+import torch
+x = torch.ones(2, requires_grad=True)
+loss = (x * 3).sum()
+{call}
+"""
+RESHAPED = ("reshape",)
+REFUSALS = {
+    "several numbers for one": Case(
+        REFUSED.format(call="loss.backward(torch.ones(2))"), "GS404", 4,
+        (added_up(2, 1)[1:], misfit("[2]", "[]"), "of shape []"), RESHAPED,
+    ),
+    "other numbers of elements": Case(
+        REFUSED.format(call="(x * 3).backward(torch.ones(3))"), "GS404", 4,
+        (misfit("[3]", "[2]"), "of shape [2]"), (*RESHAPED, "early versions"),
+    ),
+    "as many elements": Case(
+        REFUSED.format(call="(x * 3).backward(torch.ones(2, 1))"), "GS404", 4,
+        (misfit("[2, 1]", "[2]"), *RESHAPED), ("early versions",),
+    ),
+    "what takes no tensor": Case(REFUSED.format(call="torch.stack([])"), "GS412", 0),
+    "what takes one": Case(
+        REFUSED.format(call="x.view(3)"), "GS412", 4, ("Compare the shapes above", "got [2]")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_torch_refused(session: Session, name: str) -> None:
+    check(session, REFUSALS[name])
+
+
+def test_a_misfit_is_told_in_the_same_words_by_every_command(session: Session) -> None:
+    text = REFUSALS["several numbers for one"].program
+    (note,) = session.look(text).notes
+    assert misfit("[2]", "[]") in note
+    assert added_up(2, 1) in note

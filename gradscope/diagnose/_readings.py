@@ -56,8 +56,11 @@ SHAPES = ErrorReading(
     "Mismatch in shape: grad_output",
     "The gradient handed to backward has another shape than the tensor it is for.",
     "There must be one number for each element of that tensor.",
-    "Give it the shape of the tensor: `gradient.reshape(output.shape)`, or expand it.",
+    "Give it the shape of the tensor.",
 )
+RESHAPED = "Give it the shape of the tensor: `gradient.reshape(output.shape)`."
+"""What to do with one of as many elements."""
+
 LEAVES = (
     ErrorReading(
         "a leaf Variable that requires grad",

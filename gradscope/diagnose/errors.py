@@ -10,13 +10,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._facts import Facts, FindingDraft, elements
 from gradscope.diagnose._parameters import failed_without_history
 from gradscope.diagnose._readings import (
     FUNCTIONS,
     HOOKS,
     LEAVES,
     NONSCALAR,
+    RESHAPED,
     SCALER,
     SHAPES,
     TWICE,
@@ -25,7 +26,7 @@ from gradscope.diagnose._readings import (
     read,
 )
 from gradscope.model.observations import Change, Failure, Freed, Raiser
-from gradscope.words import count, listed
+from gradscope.words import added_up, count, listed, misfit
 
 _FREED = "backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
@@ -150,7 +151,21 @@ def nonscalar_root(facts: Facts) -> Iterable[FindingDraft]:
 
 def gradient_shape(facts: Facts) -> Iterable[FindingDraft]:
     """GS404: a gradient that does not fit its tensor."""
-    return (finding for _, finding in read(facts, (SHAPES,)))
+    for failure, finding in read(facts, (SHAPES,)):
+        sizes = re.findall(r"torch\.Size\(\[([\d, ]*)\]\)", failure.message)
+        if len(sizes) != 2:
+            yield finding
+            continue
+        given, root = (list(map(int, re.findall(r"\d+", size))) for size in sizes)
+        more = added_up(elements(given), elements(root))
+        yield msgspec.structs.replace(
+            finding,
+            evidence=(*finding.evidence, misfit(str(given), str(root))),
+            why=f"{finding.why} {more[:1].upper()}{more[1:]}{'.' * bool(more)}".strip(),
+            remedy=RESHAPED
+            if elements(given) == elements(root)
+            else f"Give one of shape {root}, such as `torch.ones({root})`.",
+        )
 
 
 def inplace_on_leaf_or_view(facts: Facts) -> Iterable[FindingDraft]:
