@@ -182,3 +182,93 @@ def test_a_misfit_is_told_in_the_same_words_by_every_command(session: Session) -
     (note,) = session.look(text).notes
     assert misfit("[2]", "[]") in note
     assert added_up(2, 1) in note
+
+
+VIEWS = """\
+import torch
+from torch import nn
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+layer = nn.Linear(4, 4)
+{hook}
+x = layer(torch.ones(2, 4))
+{view}
+y.add_(1)
+"""
+HOOK = "layer.register_full_backward_hook(lambda *given: None)"
+TOGETHER = ("came out together", "split and chunk")
+CHANGED_VIEWS = {
+    "a hook's": Case(
+        VIEWS.format(hook=HOOK, view="y = x"), "GS405", 14, ("a module's backward hook",), TOGETHER
+    ),
+    "a Function's": Case(
+        VIEWS.format(hook="", view="y = Same.apply(x)"),
+        *("GS405", 14, ("a custom Function returns", "clone the result of the Function"), TOGETHER),
+    ),
+    "one of two": Case(
+        VIEWS.format(hook="", view="y, z = x.chunk(2)"), "GS405", 14, TOGETHER, ("hook",)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED_VIEWS)
+def test_where_a_view_came_from(session: Session, name: str) -> None:
+    check(session, CHANGED_VIEWS[name])
+
+
+SAVED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+part = {part}
+table = {table}
+out = {out}
+(out.sum() + table.sum()).backward()
+"""
+OWN_CHANGES = {
+    "the weight of an embedding": Case(
+        SAVED.format(
+            part="nn.Embedding(6, 3, max_norm=0.5)", table="part.weight.square()",
+            out="part(torch.tensor([1, 4]))",
+        ),
+        "GS401", 6, ("changes its weight in place (max_norm)", "changed by embedding"),
+    ),
+    "that of bags": Case(
+        SAVED.format(
+            part="nn.EmbeddingBag(6, 3, max_norm=0.5)", table="part.weight.square()",
+            out="part(torch.tensor([[1, 4]]))",
+        ),
+        "GS401", 6, ("changes its weight in place (max_norm)", "changed by embedding_bag"),
+    ),
+    "running statistics": Case(
+        SAVED.format(
+            part="nn.InstanceNorm1d(3, track_running_stats=True)",
+            table="nn.Parameter(torch.ones(3)) * part.running_mean",
+            out="part(torch.randn(2, 3, 4))",
+        ),
+        "GS401", 6, ("changes its running statistics in place", "changed by instance_norm"),
+    ),
+    "nobody saw by what": Case(
+        SAVED.format(
+            part="torch.ones(3, requires_grad=True) * 2", table="part * part",
+            out="torch._C._autograd._unsafe_set_version_counter((part,), (7,)) or part",
+        ),
+        "GS401", 5, ("is changed in place", "a call that was not seen"), (" changes a tensor",),
+    ),
+    "seen": Case(
+        SAVED.format(
+            part="torch.ones(3, requires_grad=True) * 2", table="part * part", out="part.mul_(2)"
+        ),
+        "GS401", 6, ("`part.mul_(2)` changes a tensor in place that `part * part`",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN_CHANGES)
+def test_what_changed_a_saved_tensor(session: Session, name: str) -> None:
+    check(session, OWN_CHANGES[name])

@@ -78,6 +78,20 @@ LEAVES = (
         "afterwards.",
     ),
     ErrorReading(
+        r"BackwardHookFunction\w* is a view and",
+        "A view that a module's backward hook has made is changed in place.",
+        "With a full backward hook a module takes and gives views, by which the hook sees the "
+        "gradients; torch refuses to change one of them in place.",
+        "Use the out-of-place operation (`inplace=False`, `a = a * b`), or leave the hook out.",
+    ),
+    ErrorReading(
+        "view was created inside a custom Function",
+        "A view that a custom Function returns is changed in place.",
+        "The change would put its own backward in the place of that of the Function; torch refuses "
+        "it.",
+        "Use the out-of-place operation (`a = a * b`), or clone the result of the Function first.",
+    ),
+    ErrorReading(
         "is a view and is being modified inplace",
         "A view that came out together with others is changed in place.",
         "unbind, split and chunk return several views of one tensor, and torch cannot tell the "

@@ -64,17 +64,22 @@ def saved_tensor_changed(facts: Facts) -> Iterable[FindingDraft]:
 
 def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> FindingDraft:
     first = changes[0]
-    what = facts.expression(origin) or first.function
+    name, _, own = first.function.partition(": ")
+    what, saver = facts.expression(origin) or name, facts.words(first.node)
     places = [facts.location(facts.graph.nodes[change.node].origin) for change in changes]
     saved = listed(str(place) for place in places if place is not None)
     return facts.finding(
         "error",
-        f"{what} changes a tensor in place that {facts.words(first.node)} had saved for backward.",
+        f"{what} changes {own}, which {saver} had saved for backward."
+        if own
+        else f"{what} changes a tensor in place that {saver} had saved for backward."
+        if what
+        else f"A tensor that {saver} had saved for backward is changed in place.",
         first.node,
         location=facts.location(origin),
         evidence=(
             f"{facts.op(first.node)} saved it as {first.slot}" + (f" at {saved}" if saved else ""),
-            f"changed by {first.function}",
+            f"changed by {name or 'a call that was not seen'}",
         ),
         fails=True,
         why="Backward of that operation needs the tensor as it was, and torch refuses to go on "
