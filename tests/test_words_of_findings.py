@@ -1,4 +1,4 @@
-"""What a finding says was seen, in that call: each sentence of it, and none for which no number was.
+"""What a finding says was seen, in that call: each sentence of it rests on a number.
 
 Programs in which the cause is another than that of most programs with the same finding."""
 
@@ -272,3 +272,84 @@ OWN_CHANGES = {
 @pytest.mark.parametrize("name", OWN_CHANGES)
 def test_what_changed_a_saved_tensor(session: Session, name: str) -> None:
     check(session, OWN_CHANGES[name])
+
+
+SCALED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for step in range(8):
+    optimizer.zero_grad()
+    (net(torch.ones(4, 3)).square().mean() * {factor}).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), {limit})
+    optimizer.step()
+"""
+LIMIT = "The limit, not the loss, decides"
+CLIPPED_AWAY = {
+    "all of them": Case(
+        SCALED.format(factor="5", limit="1e-3"), "GS504", 9, (LIMIT, "Raise the limit"), ("Look",)
+    ),
+    "one of them": Case(
+        SCALED.format(factor="1e9 ** (step == 5)", limit="1.0"),
+        *("GS504", 9, ("so much larger than others",), (LIMIT, "Raise")),
+    ),
+    "ever larger ones": Case(
+        SCALED.format(factor="30 ** step", limit="1e-3"),
+        *("GS504", 9, (LIMIT, "so much larger than others"), ("Raise",)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLIPPED_AWAY)
+def test_what_a_limit_decides(session: Session, name: str) -> None:
+    check(session, CLIPPED_AWAY[name])
+
+
+def test_numbers_of_a_clipping_are_those_of_its_step(session: Session) -> None:
+    report = session.look(CLIPPED_AWAY["one of them"].program, command="doctor")
+    (found,) = (one for one in report.findings if one.rule == "GS504")
+    norms = {step.number: step.norm for step in report.observations.steps}  # type: ignore[union-attr]
+    assert found.step == 6
+    assert f"‖g‖ {float(norms[6] or 0):.3g} before" in words(found)
+
+
+HOOKED = """\
+import torch
+class Halved(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x / 2
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.div_(2)
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+h = x * 3
+other = h * 5
+{line}
+"""
+SQUARED = "other.square().sum().backward()"
+WRITTEN = {
+    "turned round": Case(
+        HOOKED.format(line=f"h.register_hook(lambda grad: -grad); {SQUARED}"),
+        *("GS504", 12, ("A hook (`h.register_hook", "other numbers"), ("not seen",)),
+    ),
+    "by next to nothing": Case(
+        HOOKED.format(line=f"h.register_hook(lambda grad: grad * 1.00001); {SQUARED}"),
+        *("GS504", 12, ("A hook (`h.register_hook", "before", "after"), ("other numbers",)),
+    ),
+    "a copy": Case(HOOKED.format(line=f"h.register_hook(torch.clone); {SQUARED}"), "GS504", 0),
+    "looked at": Case(
+        HOOKED.format(line=f"h.register_hook(lambda grad: None); {SQUARED}"), "GS504", 0
+    ),
+    "by a backward": Case(
+        HOOKED.format(line="(other + Halved.apply(h)).square().sum().backward()"),
+        *("GS504", 11, ("Something that was not seen", "‖g‖ "), ("A hook", "remove the hook")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_who_changed_a_gradient(session: Session, name: str) -> None:
+    check(session, WRITTEN[name])

@@ -379,8 +379,9 @@ class Alteration(Struct, frozen=True):
     """Something of the program's that changed a gradient on its way, or in ``.grad``.
 
     ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
-    called; ``before`` and ``after`` are norms; ``node`` receives the gradient, where it is in the
-    graph.
+    called, None where that was not seen; ``before`` and ``after`` are norms, of clipping those of
+    its strongest, after the backward call with the number ``call``, and ``least`` is the smallest
+    norm before it; ``node`` receives the gradient, where it is in the graph.
     """
 
     origin: int | None
@@ -388,6 +389,8 @@ class Alteration(Struct, frozen=True):
     node: int | None = None
     before: Number | None = None
     after: Number | None = None
+    call: int = 0
+    least: Number | None = None
 
 
 class Step(Struct, frozen=True):

@@ -190,8 +190,8 @@ def changes_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 def own_change(
     args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Iterable[torch.Tensor], str] | None:
-    """The operands that an operation changes itself, and what they are to it; torch's functions hand
-    over by name the arguments that ask for it."""
+    """The operands that an operation changes itself, and what they are to it; torch's functions
+    hand over by name the arguments that ask for it."""
     if kwargs.get("max_norm") is not None:
         return tensors_in(args[1:2]), "its weight in place (max_norm)"
     if kwargs.get("use_input_stats") is True:

@@ -127,7 +127,7 @@ class Cuts:
     def add(
         self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor], ungiven: bool = False
     ) -> None:
-        """A call has cut what these tensors, or leaves, had behind them; operands, or ``ungiven``."""
+        """A call has cut what these tensors, or leaves, had behind them, operands or not."""
         is_off = reason in ("no_grad", "inference_mode")
         switch = self._switches.current if is_off else Switch()
         key: _Key = (call.place, call.function, reason, switch.place)

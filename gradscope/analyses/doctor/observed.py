@@ -174,7 +174,15 @@ def _clips(listener: DoctorListener, origins: Origins) -> Iterator[Alteration]:
     for place, clip in listener.alterations.clips.items():
         before = None if clip.before is None else number(clip.before)
         after = None if clip.after is None else number(clip.after)
-        yield Alteration(origins.of_place(place), clip.function, None, before, after)
+        least = listener.alterations.least.get(place)
+        yield Alteration(
+            origins.of_place(place),
+            clip.function,
+            before=before,
+            after=after,
+            call=clip.call,
+            least=None if least is None else number(least),
+        )
 
 
 # ---------------------------------------------------------------- of one graph

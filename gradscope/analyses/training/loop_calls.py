@@ -381,7 +381,7 @@ def _is_infinite(bound: Any) -> bool:
 
 
 def _is_used_up(given: Iterable[Any]) -> bool:
-    """Whether a generator, or what takes its items from one, as a filter does, has been gone through
-    to its end."""
+    """Whether a generator, or what takes its items from one, as a filter does, has been gone
+    through to its end."""
     ways = (given, *gc.get_referents(given))
     return any(isinstance(one, GeneratorType) and one.gi_frame is None for one in ways)
