@@ -353,3 +353,60 @@ WRITTEN = {
 @pytest.mark.parametrize("name", WRITTEN)
 def test_who_changed_a_gradient(session: Session, name: str) -> None:
     check(session, WRITTEN[name])
+
+
+BEYOND = """\
+import torch
+x = torch.tensor([{x}, 2.0], requires_grad=True)
+y = torch.tensor([{y}, 3.0], requires_grad=True)
+for _ in range({steps}):
+    z = {made}
+    x.grad = y.grad = None
+    (z * {factor}).sum().backward()
+"""
+POLES = (
+    "is not finite for these inputs",
+    "divisor is 0",
+    "at 0 is infinite",
+    "0 times an infinite",
+)
+NONE_SAVED = ("in the evidence", "keep the operand away")
+LARGEST = "largest number of its dtype, 3.4e+38"
+
+
+def beyond(made: str, x: str, y: str = "1.0", factor: str = "1.0", steps: int = 1) -> str:
+    return BEYOND.format(made=made, x=x, y=y, factor=factor, steps=steps)
+
+
+OVERFLOWS = {
+    "a product": Case(
+        beyond("x * y", "1e20", "1e-30", "1e25"),
+        *("GS102", 5, ("1e+25 times 1e+20", LARGEST), POLES),
+    ),
+    "a quotient": Case(
+        beyond("x / y", "1e-9", "1e-30", "1e15"),
+        *("GS102", 5, ("1e+15 times 1e+30", LARGEST), POLES),
+    ),
+    "a quotient in a long training": Case(
+        beyond("x / (y * 10.0 ** -max(_ - 25, 0))", "1e-9", "1e-15", "1e15", steps=60),
+        *("GS102", 5, (" times ", LARGEST), POLES),
+    ),
+    "a divisor of 0": Case(
+        beyond("torch.where(y > 0, x / y, y)", "1e-9", "0.0"),
+        *("GS102", 5, POLES[1:2], (LARGEST,)),
+    ),
+    "a root of next to nothing": Case(
+        beyond("x.sqrt()", "1e-30", factor="1e30"),
+        *("GS102", 5, ("is not finite, or",), POLES),
+    ),
+    "what had saved nothing": Case(
+        beyond("torch.add(x, y * 1e-10, alpha=1e24)", "1.0", factor="1e15"),
+        *("GS102", 5, ("is not finite, or",), (*POLES, *NONE_SAVED)),
+    ),
+    "a root of 0": Case(beyond("x.sqrt()", "0.0"), "GS102", 5, POLES[2:3], ("dtype",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERFLOWS)
+def test_why_a_gradient_is_not_finite(session: Session, name: str) -> None:
+    check(session, OVERFLOWS[name])

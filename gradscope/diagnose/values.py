@@ -10,12 +10,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradscope.diagnose._advice import (
+    AT_ENDS,
     BACKWARD,
     BACKWARD_ELSE,
     EMPTY,
     FORWARD,
     OVERFLOWING,
     TAKEN,
+    TOO_LARGE,
     UNDEFINED,
     WRITTEN,
     Advice,
@@ -198,8 +200,8 @@ def _left_out_finding(
 def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int]) -> FindingDraft:
     node = nodes[0]
     known = blame(facts, node, in_backward=True)
-    advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE) if known is None else known.advice
-    guard = _guard(facts, node)
+    advice = _backward_advice(facts, node) if known is None else known.advice
+    guard = _guard(facts, node) if advice.remedy != TOO_LARGE.remedy else None
     why, remedy = advice
     if guard is not None:
         why = (
@@ -229,6 +231,24 @@ def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int])
         remedy=remedy,
         nodes=nodes,
     )
+
+
+def _backward_advice(facts: Facts, node: int) -> Advice:
+    """Why a gradient stopped being finite there, as far as what the node had saved tells."""
+    op, saved = facts.op(node), [one for one in facts.seen.saved if one.node == node]
+    # Of a quotient the divisor alone has a pole, of a length the length.
+    ends = [one for one in saved if one.slot.startswith("other" if op == "Div" else "result")]
+    odd = any(one.nan or one.inf or (op in BACKWARD and one.zeros) for one in ends or saved)
+    if odd or op in AT_ENDS or (not saved and op in BACKWARD):
+        return BACKWARD.get(op, BACKWARD_ELSE)
+    if not saved:
+        return Advice(TOO_LARGE.why, "")
+    overflow = next((one.overflow for one in saved if one.overflow is not None), None)
+    if overflow is None:
+        return TOO_LARGE
+    upstream, derivative, largest = map(short, overflow)
+    why = f"What arrives times the local derivative, {upstream} times {derivative}, is beyond the "
+    return Advice(f"{why}largest number of its dtype, {largest}.", TOO_LARGE.remedy)
 
 
 def _unseen_finding(facts: Facts, spoilt: list[str]) -> FindingDraft:

@@ -82,7 +82,7 @@ class DoctorEdgeGradients(EdgeGradients):
         if self._sources < MAX_SOURCES and self._is_source(place):
             self._sources += 1
             node = self.walked.nodes[place.number]
-            self.saved.extend(summaries(place.number, node))
+            self.saved.extend(summaries(place.number, node, received))
             self.on_source(node)
             birth = birthplace(node, received, self._lines)
             if birth is not None:
