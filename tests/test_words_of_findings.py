@@ -410,3 +410,53 @@ OVERFLOWS = {
 @pytest.mark.parametrize("name", OVERFLOWS)
 def test_why_a_gradient_is_not_finite(session: Session, name: str) -> None:
     check(session, OVERFLOWS[name])
+
+
+MASKED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+att, keys = nn.MultiheadAttention(4, 2, batch_first=True), nn.Linear(4, 4)
+x = torch.randn(3, 5, 4)
+padded, later = torch.zeros(3, 5, dtype=torch.bool), torch.ones(5, 5, dtype=torch.bool).triu(1)
+{masks}
+out = {out}
+out.sum().backward()
+"""
+UNSEEN_PLACE = ("was not seen", "what goes into it is finite.")
+GIVEN = "att(x, x, x, key_padding_mask=padded, attn_mask=later)[0]"
+NAN = "makes the first NaN; what goes into it is finite but for a mask of infinities"
+MASKS = {
+    "all of a sample": Case(
+        MASKED.format(masks="padded[2] = True", out="att(x, x, x, key_padding_mask=padded)[0]"),
+        "GS101", 8, (NAN, "Softmax in it: row [2] of the mask is -inf from end to end"),
+        UNSEEN_PLACE,
+    ),
+    "all that a position may see": Case(
+        MASKED.format(masks="later.fill_diagonal_(True)", out="att(x, x, x, attn_mask=later)[0]"),
+        "GS101", 8, (NAN, "Softmax in it: row [0] of the mask"), UNSEEN_PLACE,
+    ),
+    "two masks together": Case(
+        MASKED.format(masks="padded[1, :2] = True", out=GIVEN),
+        "GS101", 8, (NAN, "Softmax in it: row [1, 0] of the mask"), UNSEEN_PLACE,
+    ),
+    "nothing from end to end": Case(
+        MASKED.format(masks="padded[1, 3:] = True", out=GIVEN), "GS101", 0
+    ),
+    "scores that overflow beside a mask": Case(
+        MASKED.format(masks="padded[1, 3:] = True; x[0] *= 1e30", out=GIVEN),
+        "GS101", 8, (NAN,), (*UNSEEN_PLACE, "every element of it is masked", "from end to end"),
+    ),
+    "by hand": Case(
+        MASKED.format(
+            masks="padded[2] = True",
+            out="(keys(x) @ x.mT).masked_fill(padded[:, None], -torch.inf).softmax(-1)",
+        ),
+        "GS101", 8, (NAN, "every element of it is masked"), UNSEEN_PLACE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_what_a_softmax_was_given(session: Session, name: str) -> None:
+    check(session, MASKS[name])

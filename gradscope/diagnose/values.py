@@ -60,14 +60,17 @@ def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) ->
     node = forward.guilty(nodes[0])
     known = blame(facts, node, in_backward=False)
     advice = _advice(facts, forward, node, nodes[0]) if known is None else known.advice
+    is_masked = forward.masks(nodes[0]) or forward.sources(nodes[0])
+    masked = " but for a mask of infinities" if is_masked else ""
     return facts.finding(
         "error",
         f"{known.words if known else facts.words(node)} makes the first {what}; what goes into it "
-        "is finite.",
+        f"is finite{masked}.",
         node,
         location=known.location if known else None,
         evidence=(
             *(known.lines if known else ()),
+            *_masked_rows(facts, forward, node, nodes[0]),
             *counts(facts, nodes),
             aftermath(facts, forward),
             *way_lines(facts, forward, nodes[0]),
@@ -78,10 +81,20 @@ def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) ->
     )
 
 
+def _masked_rows(facts: Facts, forward: ForwardSources, node: int, result: int) -> Iterable[str]:
+    """The row that a softmax inside of a call was given, where all of it is masked."""
+    rows = [one.row for one in forward.masks(result) if one.row is not None]
+    for row in rows[:1]:
+        yield f"{facts.op(node)} in it: row {list(row)} of the mask is -inf from end to end"
+
+
 def _advice(facts: Facts, forward: ForwardSources, node: int, result: int) -> Advice:
     """What there is to say of a node that made NaN or infinity, which showed in ``result``."""
     if forward.nan[result] and any(not facts.has_elements(below) for below in facts.below(node)):
         return EMPTY
+    masks = forward.masks(result)
+    if masks and all(one.row is None for one in masks):
+        return UNDEFINED
     return FORWARD.get(facts.op(node), UNDEFINED if forward.nan[result] else OVERFLOWING)
 
 
@@ -187,6 +200,7 @@ def _left_out_finding(
         f"{facts.words(node)} makes NaN that the loss leaves out, not backward.",
         node,
         evidence=(
+            *_masked_rows(facts, forward, node, nodes[0]),
             *counts(facts, nodes),
             f"backward of {facts.words(taker)} multiplies it by its gradient",
             *_flow_lines(facts, taker),

@@ -344,7 +344,9 @@ class Intake(Struct, frozen=True):
 
     ``node`` made the result of the call that took it, ``name`` is a variable that holds it,
     ``made`` where it was made.  ``first`` is the node that the same call made first: all from
-    ``node`` to it are of that call, which took the operand as a whole.
+    ``node`` to it are of that call, which took the operand as a whole.  ``row``: of the operands
+    without history that hold infinity and no NaN, together if there are two, the first row (all but
+    the last index) of which every element is -inf.
     """
 
     node: int
@@ -354,6 +356,7 @@ class Intake(Struct, frozen=True):
     count: int = 0
     made: int | None = None
     first: int | None = None
+    row: tuple[int, ...] | None = None
 
 
 class Freed(Struct, frozen=True):

@@ -207,7 +207,8 @@ def intakes(
         nan, inf = taken.counts
         # Of the nodes of a call this graph need not hold all.
         oldest = made_in_order[bisect_left(made_in_order, taken.first)]
-        yield Intake(position, name, nan, inf, taken.size, made, sequences[oldest])
+        first = sequences[oldest]
+        yield Intake(position, name, nan, inf, taken.size, made, first, taken.row)
 
 
 def births(listener: DoctorListener, watch: FullCapture, origins: Origins) -> Iterator[Birth]:
