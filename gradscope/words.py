@@ -141,3 +141,19 @@ def one_line(text: str) -> str:
     # that grows with the square of the blanks.
     lines = (line.strip() for line in text.strip().split("\n"))
     return " ".join(line for line in lines if line)
+
+
+def misfit(gradient: str, root: str) -> str:
+    """What is wrong with a gradient, by the shapes of both."""
+    return f"the gradient has shape {gradient}, but the root has shape {root}"
+
+
+def added_up(numbers: int, elements: int) -> str:
+    """What answers from the time of early torch make of several numbers for a root of one; else
+    ""."""
+    if elements != 1 or numbers < 2:
+        return ""
+    return (
+        f"the root is one number, so torch takes one and refuses {numbers}; early versions added "
+        "them up, which is why old answers show other results"
+    )

@@ -139,6 +139,11 @@ _DIVISION_AT_ZERO = Advice(
     "Keep the divisor away from 0 before it goes in: `x / y.clamp(min=eps)`.",
 )
 
+_ENDS = ("Acos", "Asin", "Atanh", "Acosh", "Erfinv")
+_VECTORS = ("LinalgEigh", "LinalgSvd", "LinalgEig", "LinalgQr")
+AT_ENDS = (*_ENDS, *_VECTORS)
+"""Whose derivative is infinite elsewhere than at 0."""
+
 BACKWARD: dict[str, Advice] = {
     "Sqrt": _at_zero("a root at 0", "`torch.sqrt(x + eps)`"),
     "Pow": _at_zero(
@@ -153,7 +158,7 @@ BACKWARD: dict[str, Advice] = {
     **dict.fromkeys(("Log", "Log2", "Log10", "Log1P", "Xlogy"), _LOG_AT_ZERO),
     **dict.fromkeys(("Div", "Reciprocal", "Rsqrt"), _DIVISION_AT_ZERO),
     **dict.fromkeys(
-        ("Acos", "Asin", "Atanh", "Acosh", "Erfinv"),
+        _ENDS,
         Advice(
             "The derivative is infinite at the ends of the interval (±1).",
             "Clamp to the inside of the interval, `x.clamp(-1 + 1e-6, 1 - 1e-6)`; for angles "
@@ -161,7 +166,7 @@ BACKWARD: dict[str, Advice] = {
         ),
     ),
     **dict.fromkeys(
-        ("LinalgEigh", "LinalgSvd", "LinalgEig", "LinalgQr"),
+        _VECTORS,
         Advice(
             "The derivative of eigenvectors and singular vectors divides by the differences of "
             "their values, which are 0 where two values are equal.",
@@ -181,3 +186,9 @@ BACKWARD_ELSE = Advice(
     "Its local derivative is not finite for these inputs.",
     "Look at the saved tensors in the evidence, and keep the operand away from such values.",
 )
+TOO_LARGE = Advice(
+    "Its local derivative for these inputs is not finite, or that times what arrives is beyond the "
+    "largest number of its dtype.",
+    "Keep both nearer to 1 (normalise, scale the loss), or compute in a wider dtype.",
+)
+"""Of what had saved nothing but ordinary numbers."""

@@ -98,6 +98,11 @@ _ANY_OTHER = (
     "Write that part with operations that have a derivative; a custom torch.autograd.Function has "
     "to be given what is to learn as an argument.",
 )
+_NO_ARGUMENT = (
+    "Backward of a custom Function returns one gradient for each argument of `apply`; what forward "
+    "uses besides these gets none.",
+    "Give it to `apply` as an argument, and return its gradient from backward.",
+)
 
 
 _SWITCHED_OFF = (
@@ -145,6 +150,8 @@ def why_and_remedy(cut: Cut) -> tuple[str, str]:
         return _CAN_MOVE if cut.twin else _CANNOT_MOVE
     if cut.reason != "function":
         return _WITHOUT_HISTORY if cut.within else _SWITCHED_OFF
+    if cut.inside or cut.ungiven:
+        return _NO_ARGUMENT
     return _BY_FUNCTION.get(cut.then or cut.function, _ANY_OTHER)
 
 

@@ -53,6 +53,14 @@ _WORDS: dict[str, _Said] = {
         "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
     ),
+    "clip empty": _Said(
+        "{this} clips nothing: it gets no parameters.",
+        "{times} it was given a generator that had been gone through before, which is empty then",
+        "Whoever goes through a generator, such as `model.parameters()`, uses it up: an optimizer "
+        "made of it, or the clipping of the step before. All gradients stay as large as they are.",
+        "Make a list of it, `parameters = list(model.parameters())`, or call `model.parameters()` "
+        "at each place.",
+    ),
     "clip scaled": _Said(
         "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
         "{times}; they are divided only at {beside}",

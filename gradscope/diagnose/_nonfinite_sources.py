@@ -33,8 +33,8 @@ class ForwardSources:
         self.intakes: dict[int, list[Intake]] = {}
         for intake in facts.seen.intakes:
             self.intakes.setdefault(intake.node, []).append(intake)
-        # What happened inside a call that took such an operand was not seen.
-        spans = {(one.node, _first(one)) for one in facts.seen.intakes}
+        # What happened inside a call that took such an operand was not seen; a mask makes no NaN.
+        spans = {(one.node, _first(one)) for one in facts.seen.intakes if not self._masks(one)}
         self._inside = {node for start, end in spans for node in range(start + 1, end + 1)}
         self._look_through()
         self.meant = self._meant()
@@ -146,6 +146,11 @@ class ForwardSources:
             for one in self.facts.seen.intakes
             if one.node <= node <= _first(one) and not self._masks(one)
         ]
+
+    def masks(self, node: int) -> list[Intake]:
+        """The masks without history that the call took which made a node."""
+        taken = self.facts.seen.intakes
+        return [one for one in taken if one.node <= node <= _first(one) and self._masks(one)]
 
     def _masks(self, intake: Intake) -> bool:
         """Whether an operand may be a mask of infinities, by what the call did that took it."""

@@ -56,8 +56,11 @@ SHAPES = ErrorReading(
     "Mismatch in shape: grad_output",
     "The gradient handed to backward has another shape than the tensor it is for.",
     "There must be one number for each element of that tensor.",
-    "Give it the shape of the tensor: `gradient.reshape(output.shape)`, or expand it.",
+    "Give it the shape of the tensor.",
 )
+RESHAPED = "Give it the shape of the tensor: `gradient.reshape(output.shape)`."
+"""What to do with one of as many elements."""
+
 LEAVES = (
     ErrorReading(
         "a leaf Variable that requires grad",
@@ -73,6 +76,20 @@ LEAVES = (
         "Its old value is where backward ends; an assignment by index changes it too.",
         "Assign under `with torch.no_grad():`, or build the tensor first and make it a parameter "
         "afterwards.",
+    ),
+    ErrorReading(
+        r"BackwardHookFunction\w* is a view and",
+        "A view that a module's backward hook has made is changed in place.",
+        "With a full backward hook a module takes and gives views, by which the hook sees the "
+        "gradients; torch refuses to change one of them in place.",
+        "Use the out-of-place operation (`inplace=False`, `a = a * b`), or leave the hook out.",
+    ),
+    ErrorReading(
+        "view was created inside a custom Function",
+        "A view that a custom Function returns is changed in place.",
+        "The change would put its own backward in the place of that of the Function; torch refuses "
+        "it.",
+        "Use the out-of-place operation (`a = a * b`), or clone the result of the Function first.",
     ),
     ErrorReading(
         "is a view and is being modified inplace",

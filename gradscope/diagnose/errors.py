@@ -10,13 +10,14 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.diagnose._facts import Facts, FindingDraft
+from gradscope.diagnose._facts import Facts, FindingDraft, elements
 from gradscope.diagnose._parameters import failed_without_history
 from gradscope.diagnose._readings import (
     FUNCTIONS,
     HOOKS,
     LEAVES,
     NONSCALAR,
+    RESHAPED,
     SCALER,
     SHAPES,
     TWICE,
@@ -25,7 +26,7 @@ from gradscope.diagnose._readings import (
     read,
 )
 from gradscope.model.observations import Change, Failure, Freed, Raiser
-from gradscope.words import count, listed
+from gradscope.words import added_up, count, listed, misfit
 
 _FREED = "backward through the graph a second time"
 _CHANGED = "modified by an inplace operation"
@@ -63,17 +64,22 @@ def saved_tensor_changed(facts: Facts) -> Iterable[FindingDraft]:
 
 def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> FindingDraft:
     first = changes[0]
-    what = facts.expression(origin) or first.function
+    name, _, own = first.function.partition(": ")
+    what, saver = facts.expression(origin) or name, facts.words(first.node)
     places = [facts.location(facts.graph.nodes[change.node].origin) for change in changes]
     saved = listed(str(place) for place in places if place is not None)
     return facts.finding(
         "error",
-        f"{what} changes a tensor in place that {facts.words(first.node)} had saved for backward.",
+        f"{what} changes {own}, which {saver} had saved for backward."
+        if own
+        else f"{what} changes a tensor in place that {saver} had saved for backward."
+        if what
+        else f"A tensor that {saver} had saved for backward is changed in place.",
         first.node,
         location=facts.location(origin),
         evidence=(
             f"{facts.op(first.node)} saved it as {first.slot}" + (f" at {saved}" if saved else ""),
-            f"changed by {first.function}",
+            f"changed by {name or 'a call that was not seen'}",
         ),
         fails=True,
         why="Backward of that operation needs the tensor as it was, and torch refuses to go on "
@@ -150,7 +156,21 @@ def nonscalar_root(facts: Facts) -> Iterable[FindingDraft]:
 
 def gradient_shape(facts: Facts) -> Iterable[FindingDraft]:
     """GS404: a gradient that does not fit its tensor."""
-    return (finding for _, finding in read(facts, (SHAPES,)))
+    for failure, finding in read(facts, (SHAPES,)):
+        sizes = re.findall(r"torch\.Size\(\[([\d, ]*)\]\)", failure.message)
+        if len(sizes) != 2:
+            yield finding
+            continue
+        given, root = (list(map(int, re.findall(r"\d+", size))) for size in sizes)
+        more = added_up(elements(given), elements(root))
+        yield msgspec.structs.replace(
+            finding,
+            evidence=(*finding.evidence, misfit(str(given), str(root))),
+            why=f"{finding.why} {more[:1].upper()}{more[1:]}{'.' * bool(more)}".strip(),
+            remedy=RESHAPED
+            if elements(given) == elements(root)
+            else f"Give one of shape {root}, such as `torch.ones({root})`.",
+        )
 
 
 def inplace_on_leaf_or_view(facts: Facts) -> Iterable[FindingDraft]:

@@ -88,11 +88,11 @@ def gradient_altered(facts: Facts) -> Iterable[FindingDraft]:
     for node in altered[:1] if not told else ():
         yield facts.finding(
             "information",
-            f"A hook changes the gradient of {facts.words(node)}.",
+            f"Something that was not seen changes the gradient of {facts.words(node)}.",
             node,
-            evidence=f"{count(len(altered), 'node')} whose gradient a hook replaced",
+            evidence=f"{count(len(altered), 'node')} whose gradient is not what was sent there",
             why="What arrives there is not the sum of what was sent.",
-            remedy="Nothing, if it is meant.",
+            remedy=_UNSEEN,
         )
 
 
@@ -121,33 +121,54 @@ def _change(facts: Facts, entry: Alteration) -> str:
     backward = facts.backward
     ways = [] if entry.node is None else facts.incoming[entry.node]
     if entry.before is not None or len(ways) < 2 or backward is None:
-        return f"‖g‖ {short(entry.before)} before, {short(entry.after)} after"
+        shown = [(short(entry.before, n), short(entry.after, n)) for n in (3, 8)]
+        before, after = next((two for two in shown if two[0] != two[1]), shown[0])
+        is_same = before == after and entry.before is not None
+        return f"‖g‖ {before} before, {after} after{', of other numbers' * is_same}"
     norms = [float(norm) for way in ways if (norm := backward.on_edge(way).norm) is not None]
     largest = f", the largest ‖g‖ {short(max(norms))}" if norms else ""
     return f"{count(len(ways), 'gradient')} had arrived{largest}; ‖g‖ {short(entry.after)} after"
 
 
 def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
-    clipped = entry.function.startswith("clip")
+    clipped, is_seen = entry.function.startswith("clip"), entry.origin is not None
     place = facts.expression(entry.origin) or entry.function
+    who = f"A hook ({place})" if is_seen else "Something that was not seen"
     silenced = _silenced(facts, entry)
+    why, remedy = _of_clipping(entry) if clipped else (_BELOW, _UNHOOK if is_seen else _UNSEEN)
     return facts.finding(
         "warning" if silenced else "information",
-        f"A hook ({place}) makes the gradient zero."
+        f"{who} makes the gradient zero."
         if silenced
         else f"{place} leaves next to nothing of the gradient."
         if clipped
-        else f"A hook ({place}) changes a gradient on its way.",
+        else f"{who} changes a gradient on its way.",
         entry.node,
         location=facts.location(entry.origin),
         evidence=(
-            f"{entry.function}: {_change(facts, entry)}",
+            f"{entry.function}: {_change(facts, entry)}" if is_seen else _change(facts, entry),
             *([f"nothing but zeros for {listed(silenced)}"] if silenced else []),
         ),
-        why="The limit, not the loss, decides how large every step is."
-        if clipped
-        else "Everything below gets the changed gradient.",
-        remedy="Raise the limit to the size that gradients usually have."
-        if clipped
-        else "Nothing, if it is meant (gradient reversal, scaling); else remove the hook.",
+        why=why,
+        remedy=remedy,
+        step=entry.call,
     )
+
+
+def _of_clipping(entry: Alteration) -> tuple[str, str]:
+    """What the limit decides, and what to do, by the smallest norm that came there as well."""
+    before, after, least = (float(one or 0) for one in (entry.before, entry.after, entry.least))
+    why = _LIMIT if after < CLIPPED * least else ""
+    if why and least > CLIPPED * before:
+        return why, "Raise the limit to the size that gradients usually have."
+    others = f", whose ‖g‖ was down to {short(least)} here" if least else ""
+    return why, f"Look for what makes this gradient so much larger than others{others}."
+
+
+_LIMIT = "The limit, not the loss, decides how large every step is."
+_BELOW = "Everything below gets the changed gradient."
+_UNHOOK = "Nothing, if it is meant (gradient reversal, scaling); else remove the hook."
+_UNSEEN = (
+    "Nothing, if it is meant; else look for a hook, or for a backward that writes into what it is "
+    "given."
+)

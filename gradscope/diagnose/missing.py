@@ -133,7 +133,7 @@ def _finding(facts: Facts, index: int, learners: list[TrackedParameter]) -> Find
         subject=_subject(facts, learners, names),
         evidence=(
             f"used inside of it, and no argument: {listed(names)}"
-            if cut.inside
+            if cut.inside or cut.ungiven
             else f"its inputs depend on {listed(names)}; its result depends on nothing",
             *(["no watched backward call reached them"] if not failed else []),
             *_terms(facts, cut),
@@ -167,6 +167,9 @@ def _loss_at(cut: Cut, number: int) -> str:
     if cut.inside and cut.reason == "checkpoint":
         again = f"get{'s' * (number == 1)} no gradient when backward runs it again"
         return f"{many} used in a reentrant checkpoint {again}."
+    if (cut.inside or cut.ungiven) and cut.reason == "function":
+        get = f"get{'s' * (number == 1)} no gradient"
+        return f"{many} used inside of {name_of(cut)}, and no argument of it, {get}."
     if cut.reason in ("no_grad", "inference_mode") and not cut.within:
         what = f"gradients are switched off ({cut.reason})"
     else:

@@ -167,7 +167,7 @@ _ALL = (
     Rule("GS503", "loss-broadcasts", meant.loss_broadcasts),
     Rule("GS504", "gradient-altered", meant.gradient_altered),
     Rule("GS505", "gradients-unused", loop.gradients_unused),
-    Rule("GS506", "clip-unused", out_of_order("clip unused")),
+    Rule("GS506", "clip-unused", out_of_order("clip unused", "clip empty")),
     Rule("GS507", "clip-before-unscale", out_of_order("clip scaled")),
     Rule("GS508", "stale-graph", order.stale_graph),
     Rule("GS509", "step-without-backward", order.step_without_backward),

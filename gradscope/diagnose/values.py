@@ -10,12 +10,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradscope.diagnose._advice import (
+    AT_ENDS,
     BACKWARD,
     BACKWARD_ELSE,
     EMPTY,
     FORWARD,
     OVERFLOWING,
     TAKEN,
+    TOO_LARGE,
     UNDEFINED,
     WRITTEN,
     Advice,
@@ -58,14 +60,17 @@ def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) ->
     node = forward.guilty(nodes[0])
     known = blame(facts, node, in_backward=False)
     advice = _advice(facts, forward, node, nodes[0]) if known is None else known.advice
+    is_masked = forward.masks(nodes[0]) or forward.sources(nodes[0])
+    masked = " but for a mask of infinities" if is_masked else ""
     return facts.finding(
         "error",
         f"{known.words if known else facts.words(node)} makes the first {what}; what goes into it "
-        "is finite.",
+        f"is finite{masked}.",
         node,
         location=known.location if known else None,
         evidence=(
             *(known.lines if known else ()),
+            *_masked_rows(facts, forward, node, nodes[0]),
             *counts(facts, nodes),
             aftermath(facts, forward),
             *way_lines(facts, forward, nodes[0]),
@@ -76,10 +81,20 @@ def _forward_finding(facts: Facts, forward: ForwardSources, nodes: list[int]) ->
     )
 
 
+def _masked_rows(facts: Facts, forward: ForwardSources, node: int, result: int) -> Iterable[str]:
+    """The row that a softmax inside of a call was given, where all of it is masked."""
+    rows = [one.row for one in forward.masks(result) if one.row is not None]
+    for row in rows[:1]:
+        yield f"{facts.op(node)} in it: row {list(row)} of the mask is -inf from end to end"
+
+
 def _advice(facts: Facts, forward: ForwardSources, node: int, result: int) -> Advice:
     """What there is to say of a node that made NaN or infinity, which showed in ``result``."""
     if forward.nan[result] and any(not facts.has_elements(below) for below in facts.below(node)):
         return EMPTY
+    masks = forward.masks(result)
+    if masks and all(one.row is None for one in masks):
+        return UNDEFINED
     return FORWARD.get(facts.op(node), UNDEFINED if forward.nan[result] else OVERFLOWING)
 
 
@@ -185,6 +200,7 @@ def _left_out_finding(
         f"{facts.words(node)} makes NaN that the loss leaves out, not backward.",
         node,
         evidence=(
+            *_masked_rows(facts, forward, node, nodes[0]),
             *counts(facts, nodes),
             f"backward of {facts.words(taker)} multiplies it by its gradient",
             *_flow_lines(facts, taker),
@@ -198,8 +214,8 @@ def _left_out_finding(
 def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int]) -> FindingDraft:
     node = nodes[0]
     known = blame(facts, node, in_backward=True)
-    advice = BACKWARD.get(facts.op(node), BACKWARD_ELSE) if known is None else known.advice
-    guard = _guard(facts, node)
+    advice = _backward_advice(facts, node) if known is None else known.advice
+    guard = _guard(facts, node) if advice.remedy != TOO_LARGE.remedy else None
     why, remedy = advice
     if guard is not None:
         why = (
@@ -229,6 +245,24 @@ def _backward_finding(facts: Facts, backward: BackwardSources, nodes: list[int])
         remedy=remedy,
         nodes=nodes,
     )
+
+
+def _backward_advice(facts: Facts, node: int) -> Advice:
+    """Why a gradient stopped being finite there, as far as what the node had saved tells."""
+    op, saved = facts.op(node), [one for one in facts.seen.saved if one.node == node]
+    # Of a quotient the divisor alone has a pole, of a length the length.
+    ends = [one for one in saved if one.slot.startswith("other" if op == "Div" else "result")]
+    odd = any(one.nan or one.inf or (op in BACKWARD and one.zeros) for one in ends or saved)
+    if odd or op in AT_ENDS or (not saved and op in BACKWARD):
+        return BACKWARD.get(op, BACKWARD_ELSE)
+    if not saved:
+        return Advice(TOO_LARGE.why, "")
+    overflow = next((one.overflow for one in saved if one.overflow is not None), None)
+    if overflow is None:
+        return TOO_LARGE
+    upstream, derivative, largest = map(short, overflow)
+    why = f"What arrives times the local derivative, {upstream} times {derivative}, is beyond the "
+    return Advice(f"{why}largest number of its dtype, {largest}.", TOO_LARGE.remedy)
 
 
 def _unseen_finding(facts: Facts, spoilt: list[str]) -> FindingDraft:

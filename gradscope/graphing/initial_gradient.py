@@ -18,7 +18,7 @@ import torch
 from gradscope.autograd.summary import name_of, shown_shape
 from gradscope.errors import RootError, described
 from gradscope.graphing.literal import clip, evaluate, to_tensor
-from gradscope.words import either, option
+from gradscope.words import added_up, either, misfit, option
 
 
 def parse_gradient(text: str, root: torch.Tensor, namespace: Mapping[str, Any]) -> torch.Tensor:
@@ -103,10 +103,9 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
     one = gradient.dim() == 0 and root.numel() == 1
     if gradient.shape != root.shape and not one:
         raise RootError(
-            f"the gradient has shape {shown_shape(gradient)}, "
-            f"but the root has shape {shown_shape(root)}",
+            misfit(shown_shape(gradient), shown_shape(root)),
             _suggestion(gradient, root),
-            _added_up(gradient, root),
+            added_up(gradient.numel(), root.numel()),
         )
     if gradient.is_complex() and not root.is_complex():
         raise RootError(
@@ -185,16 +184,6 @@ def _suggestion(gradient: torch.Tensor, root: torch.Tensor) -> str:
         reshaped = gradient.reshape(root.shape)
         return f'it has the right number of elements: --gradient "{_text(reshaped.tolist())}"'
     return f"one that fits: {_fitting(root.shape)}"
-
-
-def _added_up(gradient: torch.Tensor, root: torch.Tensor) -> str:
-    """What answers from the time of early torch make of several numbers for a root of one."""
-    if root.numel() != 1 or gradient.numel() < 2:
-        return ""
-    return (
-        f"the root is one number, so torch takes one and refuses {gradient.numel()}; early "
-        "versions added them up, which is why old answers show other results"
-    )
 
 
 def _fitting(shape: torch.Size) -> str:

@@ -37,6 +37,7 @@ OrderKind = Literal[
     "closure stale",
     "optimizer idle",
     "optimizer mistaken",
+    "clip empty",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
@@ -47,7 +48,8 @@ or before all steps; a step with gradients that another optimizer has used; back
 loss of a loop, made at ``beside``, after so many others; an optimizer made at ``beside`` that never
 steps, though backward calls at ``origin`` bring gradients to what only it holds, or though a step
 of another one at ``origin`` comes after each of these (``fine``: they bring others one as well, and
-so many calls only those)."""
+so many calls only those); clipping of what a generator gives that
+has been gone through before."""
 
 
 class Disorder(SeenRecord, frozen=True):

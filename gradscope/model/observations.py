@@ -174,7 +174,8 @@ class Cut(SeenRecord, frozen=True):
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``joined``: its result, whole numbers, was
     joined with floating-point ones (``torch.cat``).  ``parts``: see there.  ``inside``: a custom
-    Function whose result does have history, and that used these leaves without being given them.
+    Function whose result does have history, and that used these leaves without being given them;
+    ``ungiven``: so did this one, and its result has none.
     ``terms`` made the terms that its result went into, of a loss that has several.  ``ways``:
     leaves behind it that the next step changed, and that learn by other ways, where its result went
     into a layer; ``astray``: one with parameters that get a gradient, and that step changes none of
@@ -210,6 +211,7 @@ class Cut(SeenRecord, frozen=True):
     sources: tuple[int, ...] = ()
     ways: tuple[str, ...] = ()
     astray: bool = False
+    ungiven: bool = False
 
 
 class LossTerm(SeenRecord, frozen=True):
@@ -281,7 +283,11 @@ class Activity(SeenRecord, frozen=True):
 
 
 class Saved(SeenRecord, frozen=True):
-    """What a node had saved when its backward turned a finite gradient into a non-finite one."""
+    """What a node had saved when its backward turned a finite gradient into a non-finite one.
+
+    ``overflow``: of an element of what a product or a quotient received, and the local derivative
+    there, whose product is beyond the largest number of its dtype, the third of these.
+    """
 
     node: int
     slot: str
@@ -291,6 +297,7 @@ class Saved(SeenRecord, frozen=True):
     nan: int
     inf: int
     count: int
+    overflow: tuple[Number, Number, Number] | None = None
 
 
 class Birth(SeenRecord, frozen=True):
@@ -316,7 +323,9 @@ class Intake(SeenRecord, frozen=True):
 
     ``node`` made the result of the call that took it, ``name`` is a variable that holds it,
     ``made`` where it was made.  ``first`` is the node that the same call made first: all from
-    ``node`` to it are of that call, which took the operand as a whole.
+    ``node`` to it are of that call, which took the operand as a whole.  ``row``: of the operands
+    without history that hold infinity and no NaN, together if there are two, the first row (all but
+    the last index) of which every element is -inf.
     """
 
     node: int
@@ -326,6 +335,7 @@ class Intake(SeenRecord, frozen=True):
     count: int = 0
     made: int | None = None
     first: int | None = None
+    row: tuple[int, ...] | None = None
 
 
 class Freed(SeenRecord, frozen=True):
@@ -356,8 +366,9 @@ class Alteration(SeenRecord, frozen=True):
     """Something of the program's that changed a gradient on its way, or in ``.grad``.
 
     ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
-    called; ``before`` and ``after`` are norms; ``node`` receives the gradient, where it is in the
-    graph.
+    called, None where that was not seen; ``before`` and ``after`` are norms, of clipping those of
+    its strongest, after the backward call with the number ``call``, and ``least`` is the smallest
+    norm before it; ``node`` receives the gradient, where it is in the graph.
     """
 
     origin: int | None
@@ -365,6 +376,8 @@ class Alteration(SeenRecord, frozen=True):
     node: int | None = None
     before: Number | None = None
     after: Number | None = None
+    call: int = 0
+    least: Number | None = None
 
 
 class Step(SeenRecord, frozen=True):

@@ -14,7 +14,7 @@ import torch
 from torch.autograd import profiler
 
 from gradscope.autograd.isolation import dispatch_modes, function_modes
-from gradscope.recording.events import MAKES_LEAF, changes_first
+from gradscope.recording.events import MAKES_LEAF, changes_first, own_change
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.spans import MAX_LATEST
 
@@ -47,7 +47,7 @@ def remembering(recording: Recording) -> Remember:
         if function_modes():
             return False
         is_change = changes(func, kwargs)
-        if is_change and not changes_first(args, kwargs):
+        if (is_change and not changes_first(args, kwargs)) or (kwargs and own_change(args, kwargs)):
             return False
         if first == end:
             if is_change:

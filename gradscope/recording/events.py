@@ -38,7 +38,8 @@ MAKES_LEAF = {
 
 class InPlace(msgspec.Struct, frozen=True, gc=False):
     """A tensor changed in place: its storage, when (sequence number), by what and where, and its
-    version since then, -1 where torch counts none."""
+    version since then, -1 where torch counts none.  A ``function`` that changes what is its own
+    says so: ``embedding: its weight in place (max_norm)``."""
 
     storage: int
     sequence: int
@@ -184,6 +185,19 @@ def changes_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a call that changes a tensor changes its first argument, and that is of torch's own
     class, so that it can be asked anywhere."""
     return bool(args) and type(args[0]) is torch.Tensor and kwargs.get("out") is None
+
+
+def own_change(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Iterable[torch.Tensor], str] | None:
+    """The operands that an operation changes itself, and what they are to it; torch's functions
+    hand over by name the arguments that ask for it."""
+    if kwargs.get("max_norm") is not None:
+        return tensors_in(args[1:2]), "its weight in place (max_norm)"
+    if kwargs.get("use_input_stats") is True:
+        statistics = (kwargs.get("running_mean"), kwargs.get("running_var"))
+        return tensors_in(statistics), "its running statistics in place"
+    return None
 
 
 def _is_in_place(name: str) -> bool:

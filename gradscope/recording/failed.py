@@ -79,7 +79,9 @@ class FailedCall:
 
 
 def _in_words(call: TorchCall, modules: ModuleTracker) -> str:
-    """``fc Linear(100→10) got [2,676], weight [10,100]``."""
+    """``fc Linear(100→10) got [2,676], weight [10,100]``; "" where no tensor came."""
+    if not call.operands:
+        return ""
     running = modules.running
     path = running[1].path if running else ""
     given: list[str] = []

@@ -23,7 +23,7 @@ from gradscope.autograd.tensors import TensorRef
 from gradscope.autograd.walk import NO_SEQUENCE, make_release_safe, walk
 from gradscope.errors import Fault
 from gradscope.recording.elsewhere import Elsewhere
-from gradscope.recording.events import Events
+from gradscope.recording.events import Events, own_change
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.freed import FreedGraphs
 from gradscope.recording.modules import ModuleTracker
@@ -32,7 +32,7 @@ from gradscope.recording.remembered import LeafNames, RememberedValues
 from gradscope.recording.scaling import ScaledLosses
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.spans import SequenceSpan, Spans
-from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.torch_call import TorchCall, name_of_call
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
@@ -152,6 +152,10 @@ class Recording:
         if in_place:
             site = self.places.site_of(call.frame)
             events.note_change(call.func, call.args, call.kwargs, site)
+        own = own_change(call.args, call.kwargs)
+        if own is not None:
+            name = f"{name_of_call(call.func)}: {own[1]}"
+            events.note_changed(own[0], name, self.places.site_of(call.frame))
 
     def _made(self, call: TorchCall) -> None:
         (first, end), place, user = call.sequence_range, call.place, call.user

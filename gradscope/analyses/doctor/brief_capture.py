@@ -154,7 +154,7 @@ class BriefCapture(WatchedCall):
         if bad.isdisjoint(leaving) or not bad.isdisjoint(arriving):
             return
         if len({node for node, _ in self._saved}) < MAX_SOURCES:
-            self._saved += [(node, saved) for saved in summaries(0, node)]
+            self._saved += [(node, saved) for saved in summaries(0, node, received)]
             self._values.note_saved(node)
             birth = birthplace(node, received, self.recorder.places)
             if birth is not None:

@@ -124,14 +124,16 @@ class Cuts:
             if gives_values(call) and not _is_sent(call):
                 self.add(call, reason_now(), behind)
 
-    def add(self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]) -> None:
-        """A call has cut what these tensors, or leaves, had behind them."""
+    def add(
+        self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor], ungiven: bool = False
+    ) -> None:
+        """A call has cut what these tensors, or leaves, had behind them, operands or not."""
         is_off = reason in ("no_grad", "inference_mode")
         switch = self._switches.current if is_off else Switch()
         key: _Key = (call.place, call.function, reason, switch.place)
         cut = self._know(key, call.results, behind, call.out)
         if cut is not None:
-            cut.within, cut.twin = switch.within, switch.twin
+            cut.within, cut.twin, cut.ungiven = switch.within, switch.twin, ungiven
 
     def add_constant(self, call: TorchCall) -> KnownCut | None:
         """A loss function was given nothing that has history."""

@@ -14,6 +14,7 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.analyses.doctor.births import KnownBirth, birthplace
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.autograd.calls import BackwardCall, edge_of
+from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.graphing.assemble import Assembler
@@ -46,22 +47,42 @@ class DoctorEdgeGradients(EdgeGradients):
         self.births: list[tuple[int, KnownBirth]] = []
         self.replaced: set[int] = set()
         self.has_hooks = False
+        self._kept: dict[int, torch.Tensor] = {}
         self.on_source: Callable[[LiveNode], None] = _nothing
         self._sources = 0
 
     def _received(self, place: NodeEdges, output: int, gradient: torch.Tensor | None) -> int:
         if self.has_hooks and gradient is not None and len(place.arriving[output]) == 1:
-            # Told by identity: what a hook has put in its place may have the same norm.
-            sent = self._sent[place.arriving[output][0]]
-            if sent is not None and sent.tensor() is not gradient:
+            # Told by the numbers: what a hook has put in its place may have the same norm, or be a
+            # copy.
+            sent = self._kept.pop(place.arriving[output][0], None)
+            if sent is not None and sent is not gradient and not _are_equal(sent, gradient):
                 self.replaced.add(place.number)
         return super()._received(place, output, gradient)
+
+    def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
+        super()._note_sent(place, sent)
+        # Until it has arrived: a leaf lets go of it before it takes it for its own.
+        for slot, edge in place.leaving if self.has_hooks else ():
+            gradient = sent[slot] if slot < len(sent) else None
+            if gradient is not None:
+                self._kept[edge] = gradient
+
+    def end(self) -> None:
+        """The pass went through, and nothing arrives any more."""
+        super().end()
+        self._kept.clear()
+
+    def fail(self) -> set[int]:
+        """The pass failed, and nothing arrives any more."""
+        self._kept.clear()
+        return super().fail()
 
     def _ran(self, place: NodeEdges, received: Gradients) -> None:
         if self._sources < MAX_SOURCES and self._is_source(place):
             self._sources += 1
             node = self.walked.nodes[place.number]
-            self.saved.extend(summaries(place.number, node))
+            self.saved.extend(summaries(place.number, node, received))
             self.on_source(node)
             birth = birthplace(node, received, self._lines)
             if birth is not None:
@@ -72,6 +93,12 @@ class DoctorEdgeGradients(EdgeGradients):
         if not bad or all(self.edges[edge] not in bad for _, edge in place.leaving):
             return False
         return all(entry not in bad for entry in place.upstream)
+
+
+def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two gradients can be read and hold the same numbers."""
+    alike = one.shape == other.shape and one.dtype is other.dtype
+    return alike and readable(one) and readable(other) and torch.equal(one, other)
 
 
 def _nothing(_: LiveNode) -> None:

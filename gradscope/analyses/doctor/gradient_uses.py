@@ -45,18 +45,24 @@ CLIPPERS = ("clip_grad_norm_", "_clip_grads_with_norm_", "clip_grad_value_")
 
 @dataclass
 class KnownClip:
-    """A place that made gradients smaller: the norm before and the bound, at its strongest."""
+    """A place that made gradients smaller: the norm before and the bound, at its strongest, and the
+    number of the backward call before that."""
 
     function: str
     before: float | None
     after: float | None
+    call: int = 0
 
 
 class Alterations:
     """Hooks by the node (or leaf) whose gradient they get, and clipping by place."""
 
     def __init__(self) -> None:
+        self.call = 0
+        """The number of the last backward call."""
         self.clips: dict[int, KnownClip] = {}
+        self.least: dict[int, float] = {}
+        """The smallest norm that came to a place that clips."""
         self.module_hooks: dict[int, str] = {}
         self.codes = HookCodes()
         self._originals: dict[str, Any] = {}
@@ -128,12 +134,14 @@ class Alterations:
         # tell where it comes from.
         if before is not None and not math.isfinite(before):
             return
+        if before is not None:
+            self.least[place] = min(before, self.least.get(place, before))
         # Torch multiplies by 1 where nothing is too large.
         if before is not None and after is not None and before <= after:
             return
-        known = self.clips.setdefault(place, KnownClip(function, before, after))
+        known = self.clips.setdefault(place, KnownClip(function, before, after, self.call))
         if before is not None and before > (known.before or 0.0):
-            known.before, known.after = before, after
+            known.before, known.after, known.call = before, after, self.call
 
     def start_step(self, oldest: int) -> None:
         """Forget hooks on nodes that were made before this sequence number."""

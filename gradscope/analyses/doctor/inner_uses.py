@@ -69,7 +69,7 @@ class InnerUses:
         if call.in_graph:
             self._remember(call, inside.values())
         elif not all(map(requires_grad, call.results)):
-            self._cuts.add(call, reason_of(call.function), list(inside.values()))
+            self._cuts.add(call, reason_of(call.function), list(inside.values()), ungiven=True)
 
     def mark(self, sequences: Iterable[int]) -> None:
         """Nodes with these sequence numbers are in a graph that backward goes through."""

@@ -138,7 +138,15 @@ def _clips(listener: DoctorListener, origins: Origins) -> Iterator[Alteration]:
     for place, clip in listener.alterations.clips.items():
         before = None if clip.before is None else number(clip.before)
         after = None if clip.after is None else number(clip.after)
-        yield Alteration(origins.of_place(place), clip.function, None, before, after)
+        least = listener.alterations.least.get(place)
+        yield Alteration(
+            origins.of_place(place),
+            clip.function,
+            before=before,
+            after=after,
+            call=clip.call,
+            least=None if least is None else number(least),
+        )
 
 
 # ---------------------------------------------------------------- of one graph
@@ -163,7 +171,8 @@ def intakes(
         nan, inf = taken.counts
         # Of the nodes of a call this graph need not hold all.
         oldest = made_in_order[bisect_left(made_in_order, taken.first)]
-        yield Intake(position, name, nan, inf, taken.size, made, sequences[oldest])
+        first = sequences[oldest]
+        yield Intake(position, name, nan, inf, taken.size, made, first, taken.row)
 
 
 def births(listener: DoctorListener, watch: FullCapture, origins: Origins) -> Iterator[Birth]:

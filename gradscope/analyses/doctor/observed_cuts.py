@@ -37,6 +37,7 @@ def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
             parts=tuple(_parts(listener, case, cut)),
             ways=_names(listener, case, living(cut.ways.values())),
             astray=bool(cut.astray),
+            ungiven=cut.ungiven,
             terms=tuple(
                 origin
                 for place in cut.terms

@@ -90,6 +90,7 @@ class StepTracker:
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
         listener.lost_terms.begin(call.accumulates)
+        listener.alterations.call = log.calls
         if isinstance(loss, str) or listener.values_seen.counts:
             listener.learners.optimizers.spoiling.look(made.leaves)
         listener.learners.optimizers.members.note_call()

@@ -95,7 +95,8 @@ class NonFiniteOperand:
     """An operand without history that held NaN or infinity when a call in the graph took it.
 
     ``first`` is the sequence number of the first node of that call, ``sequence`` that of its
-    result; ``base`` is the tensor of which the operand is a view, or the operand.
+    result; ``base`` is the tensor of which the operand is a view, or the operand; ``row`` is one of
+    what the call took that is masked from end to end.
     """
 
     sequence: int
@@ -105,6 +106,7 @@ class NonFiniteOperand:
     made: int
     counts: Counts
     size: int
+    row: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -256,14 +258,27 @@ class NonFiniteValues:
             self._waiting.append((sequence, out.output_nr, total))
 
     def _note_operands(self, call: TorchCall, sequence: int) -> None:
-        for tensor in _taken_by(call):
-            counts = count(tensor) if tensor.is_floating_point() else None
-            if counts is not None and grad_fn_of(tensor) is None:
-                self._take(tensor, counts, sequence, call.sequence_range[0])
-            elif counts is not None:
+        found = [
+            (tensor, counts)
+            for tensor in _taken_by(call)
+            if tensor.is_floating_point() and (counts := count(tensor)) is not None
+        ]
+        plain = [(tensor, counts) for tensor, counts in found if grad_fn_of(tensor) is None]
+        row = _masked_row([tensor for tensor, counts in plain if not counts[0]])
+        for tensor, counts in plain:
+            self._take(tensor, counts, sequence, call.sequence_range[0], row)
+        for tensor, counts in found:
+            if grad_fn_of(tensor) is not None:
                 self._look_behind(tensor, counts)
 
-    def _take(self, tensor: torch.Tensor, counts: Counts, sequence: int, first: int) -> None:
+    def _take(
+        self,
+        tensor: torch.Tensor,
+        counts: Counts,
+        sequence: int,
+        first: int,
+        row: tuple[int, ...] | None = None,
+    ) -> None:
         if len(self.taken) >= MAX_KEPT:
             return
         source = self._source(tensor)
@@ -277,6 +292,7 @@ class NonFiniteValues:
                 made=-1 if source is None else source,
                 counts=counts,
                 size=tensor.numel(),
+                row=row,
             )
         )
 
@@ -362,6 +378,21 @@ def _coprime(most: int, columns: int) -> int:
     row is passed over, and without a divisor in common with their number, so that as many elements
     as there are columns lie in as many of them."""
     return next(step for step in range(most, 0, -1) if math.gcd(step, columns) == 1)
+
+
+def _masked_row(masks: list[torch.Tensor]) -> tuple[int, ...] | None:
+    """The first row that is -inf from end to end, of one of these, or of the two that an attention
+    adds up: that of the keys of each sample, and that of each position."""
+    with torch.no_grad():
+        if len(masks) == 2 and masks[0].dim() == masks[1].dim() == 2:
+            pair = masks[0].unsqueeze(1), masks[1]
+            masks = [*masks, *([pair[0] + pair[1]] if masks[0].size(1) == masks[1].size(1) else [])]
+        for mask in masks:
+            if mask.dim() > 1 and readable(mask):
+                full = mask.isneginf().all(-1).nonzero()
+                if len(full):
+                    return tuple(full[0].tolist())
+    return None
 
 
 def _taken_by(call: TorchCall) -> list[torch.Tensor]:

@@ -7,6 +7,7 @@ the protocol of the loop hears of it first.
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from types import FrameType, GeneratorType
@@ -201,13 +202,13 @@ class LoopCalls:
     ) -> tuple[tuple[Any, ...], dict[str, Any], Sequence[torch.Tensor]]:
         """Tell of a clipping; returns its arguments, of which one may have been used up, and the
         parameters."""
-        given = args[0] if args else kwargs.get("parameters")
+        given, used_up = args[0] if args else kwargs.get("parameters"), False
         if isinstance(given, torch.Tensor):
             tensors: Sequence[torch.Tensor] = [given]
         elif isinstance(given, (list, tuple)):
             tensors = given
         elif isinstance(given, Iterable):
-            tensors = list(given)
+            used_up, tensors = _is_used_up(given), list(given)
             # An empty generator stays one: torch warns of that.
             is_empty = not tensors and isinstance(given, GeneratorType)
             again = (one for one in tensors) if is_empty else iter(tensors)
@@ -218,7 +219,7 @@ class LoopCalls:
         # Without a bound it only measures.
         bounds = (*args[1:2], *(kwargs[key] for key in ("max_norm", "clip_value") if key in kwargs))
         if place >= 0 and not any(map(_is_infinite, bounds)):
-            self._order.clip(tensors, place)
+            self._order.clip(tensors, place, used_up)
         return args, kwargs, tensors
 
     def _note_clipped(
@@ -315,3 +316,10 @@ def parameters_of(optimizer: Any) -> Sequence[torch.Tensor]:
 
 def _is_infinite(bound: Any) -> bool:
     return isinstance(bound, (int, float)) and bound == float("inf")
+
+
+def _is_used_up(given: Iterable[Any]) -> bool:
+    """Whether a generator, or what takes its items from one, as a filter does, has been gone
+    through to its end."""
+    ways = (given, *gc.get_referents(given))
+    return any(isinstance(one, GeneratorType) and one.gi_frame is None for one in ways)

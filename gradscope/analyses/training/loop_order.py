@@ -210,8 +210,8 @@ class LoopOrder:
             latest = max(after[0], key=lambda step: step.sequence)
             self.note("stale cast", region if region >= 0 else place, latest.place, len(after))
 
-    def clip(self, parameters: Sequence[torch.Tensor], place: int) -> None:
-        """Gradients are clipped."""
+    def clip(self, parameters: Sequence[torch.Tensor], place: int, used_up: bool = False) -> None:
+        """Gradients are clipped; ``used_up``: of none, as a generator had been gone through."""
         ids = {id(one) for one in parameters}
         waiting = ids & self.fresh
         # Some programs clip parameter by parameter: that is one clipping.
@@ -221,7 +221,9 @@ class LoopOrder:
             self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
             self.fine("clip unused", place)
-        elif not again and all(map(self._is_used, parameters[:MAX_ASKED])):
+        elif used_up:
+            self.note("clip empty", place, -1, 0)
+        elif parameters and not again and all(map(self._is_used, parameters[:MAX_ASKED])):
             self.note("clip unused", place, self.latest, len(ids))
 
     def clipped_of(self, ids: Ids) -> int:

@@ -1,0 +1,462 @@
+"""What a finding says was seen, in that call: each sentence of it rests on a number.
+
+Programs in which the cause is another than that of most programs with the same finding."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+from gradscope.model.observations import Finding
+from gradscope.words import added_up, misfit
+from tests.looking import Session
+
+
+class Case(NamedTuple):
+    """A program, the line and the rule of its finding ("" for none), what that says, and what it
+    does not."""
+
+    program: str
+    rule: str
+    line: int
+    says: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+
+def words(finding: Finding) -> str:
+    """All sentences of a finding."""
+    return " ".join((finding.message, *finding.evidence, finding.why, finding.remedy))
+
+
+def check(session: Session, case: Case) -> None:
+    report = session.look(case.program, command="doctor")
+    found = [one for one in report.findings if one.rule == case.rule]
+    assert len(found) == bool(case.line), [(one.rule, words(one)) for one in report.findings]
+    for one in found:
+        assert one.location is not None
+        assert one.location.line == case.line, one.location
+        for text in case.says:
+            assert text in words(one), words(one)
+        for text in case.never:
+            assert text not in words(one), words(one)
+
+
+CLIPPED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+given = {given}
+optimizer = torch.optim.SGD({held}, lr=0.1)
+for _ in range(8):
+    optimizer.zero_grad()
+    {before}
+    net(torch.randn(6, 3)).square().mean().backward()
+    nn.utils.clip_grad_norm_({clipped}, 0.5)
+    optimizer.step()
+"""
+
+
+def clipped(given: str, held: str, taken: str = "given", before: str = "") -> str:
+    return CLIPPED.format(given=given, held=held, clipped=taken, before=before)
+
+
+ORDER = ("between `loss.backward()`", "each time the gradients were none")
+EMPTY = ("gets no parameters", "gone through before", "list(model.parameters())")
+CLIPS = {
+    "given to the optimizer first": Case(
+        clipped("net.parameters()", "given"), "GS506", 11, ("8 times", *EMPTY), ORDER
+    ),
+    "used up by the first step": Case(
+        clipped("net.parameters()", "net.parameters()"), "GS506", 11, ("7 times", *EMPTY), ORDER
+    ),
+    "used up behind a filter": Case(
+        clipped("filter(lambda p: p.requires_grad, net.parameters())", "net.parameters()"),
+        *("GS506", 11, ("7 times", *EMPTY), ORDER),
+    ),
+    "a list is not": Case(
+        clipped("list(net.parameters())", "given"), "GS506", 0
+    ),
+    "what gives nothing by itself is not": Case(
+        clipped("()", "net.parameters()", "(p for p in net.parameters() if p.grad is None)"),
+        *("GS506", 0),
+    ),
+    "before backward": Case(
+        clipped("list(net.parameters())", "given", before="nn.utils.clip_grad_norm_(given, 1.0)"),
+        *("GS506", 9, ("Clip between `loss.backward()`",), EMPTY),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_what_clipping_was_given(session: Session, name: str) -> None:
+    check(session, CLIPS[name])
+
+
+FUNCTION = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+class Gain(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, gain{taken}):
+        ctx.save_for_backward(x)
+        ctx.gain = gain
+        return x * gain.factor
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.gain.factor.detach(), None{given}
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.factor = nn.Parameter(torch.ones(3))
+    def forward(self, x):
+        return Gain.apply(x, self{argument})
+net = nn.Sequential({layers})
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.randn(4, 3)).square().mean().backward()
+    optimizer.step()
+"""
+UNSEEN = ("no history for its result", "its inputs depend on", "its result depends on nothing")
+ARGUMENTS = {
+    "its result has a history": Case(
+        FUNCTION.format(taken="", given="", argument="", layers="nn.Linear(3, 3), Layer()"),
+        "GS303", 18, ("1.factor", "no argument of it", "to `apply` as an argument"), UNSEEN,
+    ),
+    "its result has none": Case(
+        FUNCTION.format(taken="", given="", argument="", layers="Layer(), nn.Linear(3, 3)"),
+        "GS303", 18, ("0.factor", "no argument of it", "to `apply` as an argument"), UNSEEN,
+    ),
+    "it is an argument": Case(
+        FUNCTION.format(
+            taken=", factor", given=", (grad * ctx.saved_tensors[0]).sum(0)",
+            argument=", self.factor", layers="nn.Linear(3, 3), Layer()",
+        ),
+        "GS303", 0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_a_function_was_not_given(session: Session, name: str) -> None:
+    check(session, ARGUMENTS[name])
+
+
+REFUSED = """\
+import torch
+x = torch.ones(2, requires_grad=True)
+loss = (x * 3).sum()
+{call}
+"""
+RESHAPED = ("reshape",)
+REFUSALS = {
+    "several numbers for one": Case(
+        REFUSED.format(call="loss.backward(torch.ones(2))"), "GS404", 4,
+        (added_up(2, 1)[1:], misfit("[2]", "[]"), "of shape []"), RESHAPED,
+    ),
+    "other numbers of elements": Case(
+        REFUSED.format(call="(x * 3).backward(torch.ones(3))"), "GS404", 4,
+        (misfit("[3]", "[2]"), "of shape [2]"), (*RESHAPED, "early versions"),
+    ),
+    "as many elements": Case(
+        REFUSED.format(call="(x * 3).backward(torch.ones(2, 1))"), "GS404", 4,
+        (misfit("[2, 1]", "[2]"), *RESHAPED), ("early versions",),
+    ),
+    "what takes no tensor": Case(REFUSED.format(call="torch.stack([])"), "GS412", 0),
+    "what takes one": Case(
+        REFUSED.format(call="x.view(3)"), "GS412", 4, ("Compare the shapes above", "got [2]")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_torch_refused(session: Session, name: str) -> None:
+    check(session, REFUSALS[name])
+
+
+def test_a_misfit_is_told_in_the_same_words_by_every_command(session: Session) -> None:
+    text = REFUSALS["several numbers for one"].program
+    (note,) = session.look(text).notes
+    assert misfit("[2]", "[]") in note
+    assert added_up(2, 1) in note
+
+
+VIEWS = """\
+import torch
+from torch import nn
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+layer = nn.Linear(4, 4)
+{hook}
+x = layer(torch.ones(2, 4))
+{view}
+y.add_(1)
+"""
+HOOK = "layer.register_full_backward_hook(lambda *given: None)"
+TOGETHER = ("came out together", "split and chunk")
+CHANGED_VIEWS = {
+    "a hook's": Case(
+        VIEWS.format(hook=HOOK, view="y = x"), "GS405", 14, ("a module's backward hook",), TOGETHER
+    ),
+    "a Function's": Case(
+        VIEWS.format(hook="", view="y = Same.apply(x)"),
+        *("GS405", 14, ("a custom Function returns", "clone the result of the Function"), TOGETHER),
+    ),
+    "one of two": Case(
+        VIEWS.format(hook="", view="y, z = x.chunk(2)"), "GS405", 14, TOGETHER, ("hook",)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED_VIEWS)
+def test_where_a_view_came_from(session: Session, name: str) -> None:
+    check(session, CHANGED_VIEWS[name])
+
+
+SAVED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+part = {part}
+table = {table}
+out = {out}
+(out.sum() + table.sum()).backward()
+"""
+OWN_CHANGES = {
+    "the weight of an embedding": Case(
+        SAVED.format(
+            part="nn.Embedding(6, 3, max_norm=0.5)", table="part.weight.square()",
+            out="part(torch.tensor([1, 4]))",
+        ),
+        "GS401", 6, ("changes its weight in place (max_norm)", "changed by embedding"),
+    ),
+    "that of bags": Case(
+        SAVED.format(
+            part="nn.EmbeddingBag(6, 3, max_norm=0.5)", table="part.weight.square()",
+            out="part(torch.tensor([[1, 4]]))",
+        ),
+        "GS401", 6, ("changes its weight in place (max_norm)", "changed by embedding_bag"),
+    ),
+    "running statistics": Case(
+        SAVED.format(
+            part="nn.InstanceNorm1d(3, track_running_stats=True)",
+            table="nn.Parameter(torch.ones(3)) * part.running_mean",
+            out="part(torch.randn(2, 3, 4))",
+        ),
+        "GS401", 6, ("changes its running statistics in place", "changed by instance_norm"),
+    ),
+    "nobody saw by what": Case(
+        SAVED.format(
+            part="torch.ones(3, requires_grad=True) * 2", table="part * part",
+            out="torch._C._autograd._unsafe_set_version_counter((part,), (7,)) or part",
+        ),
+        "GS401", 5, ("is changed in place", "a call that was not seen"), (" changes a tensor",),
+    ),
+    "seen": Case(
+        SAVED.format(
+            part="torch.ones(3, requires_grad=True) * 2", table="part * part", out="part.mul_(2)"
+        ),
+        "GS401", 6, ("`part.mul_(2)` changes a tensor in place that `part * part`",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN_CHANGES)
+def test_what_changed_a_saved_tensor(session: Session, name: str) -> None:
+    check(session, OWN_CHANGES[name])
+
+
+SCALED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+for step in range(8):
+    optimizer.zero_grad()
+    (net(torch.ones(4, 3)).square().mean() * {factor}).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), {limit})
+    optimizer.step()
+"""
+LIMIT = "The limit, not the loss, decides"
+CLIPPED_AWAY = {
+    "all of them": Case(
+        SCALED.format(factor="5", limit="1e-3"), "GS504", 9, (LIMIT, "Raise the limit"), ("Look",)
+    ),
+    "one of them": Case(
+        SCALED.format(factor="1e9 ** (step == 5)", limit="1.0"),
+        *("GS504", 9, ("so much larger than others",), (LIMIT, "Raise")),
+    ),
+    "ever larger ones": Case(
+        SCALED.format(factor="30 ** step", limit="1e-3"),
+        *("GS504", 9, (LIMIT, "so much larger than others"), ("Raise",)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLIPPED_AWAY)
+def test_what_a_limit_decides(session: Session, name: str) -> None:
+    check(session, CLIPPED_AWAY[name])
+
+
+def test_numbers_of_a_clipping_are_those_of_its_step(session: Session) -> None:
+    report = session.look(CLIPPED_AWAY["one of them"].program, command="doctor")
+    (found,) = (one for one in report.findings if one.rule == "GS504")
+    norms = {step.number: step.norm for step in report.observations.steps}  # type: ignore[union-attr]
+    assert found.step == 6
+    assert f"‖g‖ {float(norms[6] or 0):.3g} before" in words(found)
+
+
+HOOKED = """\
+import torch
+class Halved(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x / 2
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.div_(2)
+x = torch.tensor([1.0, 2.0], requires_grad=True)
+h = x * 3
+other = h * 5
+{line}
+"""
+SQUARED = "other.square().sum().backward()"
+WRITTEN = {
+    "turned round": Case(
+        HOOKED.format(line=f"h.register_hook(lambda grad: -grad); {SQUARED}"),
+        *("GS504", 12, ("A hook (`h.register_hook", "other numbers"), ("not seen",)),
+    ),
+    "by next to nothing": Case(
+        HOOKED.format(line=f"h.register_hook(lambda grad: grad * 1.00001); {SQUARED}"),
+        *("GS504", 12, ("A hook (`h.register_hook", "before", "after"), ("other numbers",)),
+    ),
+    "a copy": Case(HOOKED.format(line=f"h.register_hook(torch.clone); {SQUARED}"), "GS504", 0),
+    "looked at": Case(
+        HOOKED.format(line=f"h.register_hook(lambda grad: None); {SQUARED}"), "GS504", 0
+    ),
+    "by a backward": Case(
+        HOOKED.format(line="(other + Halved.apply(h)).square().sum().backward()"),
+        *("GS504", 11, ("Something that was not seen", "‖g‖ "), ("A hook", "remove the hook")),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_who_changed_a_gradient(session: Session, name: str) -> None:
+    check(session, WRITTEN[name])
+
+
+BEYOND = """\
+import torch
+x = torch.tensor([{x}, 2.0], requires_grad=True)
+y = torch.tensor([{y}, 3.0], requires_grad=True)
+for _ in range({steps}):
+    z = {made}
+    x.grad = y.grad = None
+    (z * {factor}).sum().backward()
+"""
+POLES = (
+    "is not finite for these inputs",
+    "divisor is 0",
+    "at 0 is infinite",
+    "0 times an infinite",
+)
+NONE_SAVED = ("in the evidence", "keep the operand away")
+LARGEST = "largest number of its dtype, 3.4e+38"
+
+
+def beyond(made: str, x: str, y: str = "1.0", factor: str = "1.0", steps: int = 1) -> str:
+    return BEYOND.format(made=made, x=x, y=y, factor=factor, steps=steps)
+
+
+OVERFLOWS = {
+    "a product": Case(
+        beyond("x * y", "1e20", "1e-30", "1e25"),
+        *("GS102", 5, ("1e+25 times 1e+20", LARGEST), POLES),
+    ),
+    "a quotient": Case(
+        beyond("x / y", "1e-9", "1e-30", "1e15"),
+        *("GS102", 5, ("1e+15 times 1e+30", LARGEST), POLES),
+    ),
+    "a quotient in a long training": Case(
+        beyond("x / (y * 10.0 ** -max(_ - 25, 0))", "1e-9", "1e-15", "1e15", steps=60),
+        *("GS102", 5, (" times ", LARGEST), POLES),
+    ),
+    "a divisor of 0": Case(
+        beyond("torch.where(y > 0, x / y, y)", "1e-9", "0.0"),
+        *("GS102", 5, POLES[1:2], (LARGEST,)),
+    ),
+    "a root of next to nothing": Case(
+        beyond("x.sqrt()", "1e-30", factor="1e30"),
+        *("GS102", 5, ("is not finite, or",), POLES),
+    ),
+    "what had saved nothing": Case(
+        beyond("torch.add(x, y * 1e-10, alpha=1e24)", "1.0", factor="1e15"),
+        *("GS102", 5, ("is not finite, or",), (*POLES, *NONE_SAVED)),
+    ),
+    "a root of 0": Case(beyond("x.sqrt()", "0.0"), "GS102", 5, POLES[2:3], ("dtype",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERFLOWS)
+def test_why_a_gradient_is_not_finite(session: Session, name: str) -> None:
+    check(session, OVERFLOWS[name])
+
+
+MASKED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+att, keys = nn.MultiheadAttention(4, 2, batch_first=True), nn.Linear(4, 4)
+x = torch.randn(3, 5, 4)
+padded, later = torch.zeros(3, 5, dtype=torch.bool), torch.ones(5, 5, dtype=torch.bool).triu(1)
+{masks}
+out = {out}
+out.sum().backward()
+"""
+UNSEEN_PLACE = ("was not seen", "what goes into it is finite.")
+GIVEN = "att(x, x, x, key_padding_mask=padded, attn_mask=later)[0]"
+NAN = "makes the first NaN; what goes into it is finite but for a mask of infinities"
+MASKS = {
+    "all of a sample": Case(
+        MASKED.format(masks="padded[2] = True", out="att(x, x, x, key_padding_mask=padded)[0]"),
+        "GS101", 8, (NAN, "Softmax in it: row [2] of the mask is -inf from end to end"),
+        UNSEEN_PLACE,
+    ),
+    "all that a position may see": Case(
+        MASKED.format(masks="later.fill_diagonal_(True)", out="att(x, x, x, attn_mask=later)[0]"),
+        "GS101", 8, (NAN, "Softmax in it: row [0] of the mask"), UNSEEN_PLACE,
+    ),
+    "two masks together": Case(
+        MASKED.format(masks="padded[1, :2] = True", out=GIVEN),
+        "GS101", 8, (NAN, "Softmax in it: row [1, 0] of the mask"), UNSEEN_PLACE,
+    ),
+    "nothing from end to end": Case(
+        MASKED.format(masks="padded[1, 3:] = True", out=GIVEN), "GS101", 0
+    ),
+    "scores that overflow beside a mask": Case(
+        MASKED.format(masks="padded[1, 3:] = True; x[0] *= 1e30", out=GIVEN),
+        "GS101", 8, (NAN,), (*UNSEEN_PLACE, "every element of it is masked", "from end to end"),
+    ),
+    "by hand": Case(
+        MASKED.format(
+            masks="padded[2] = True",
+            out="(keys(x) @ x.mT).masked_fill(padded[:, None], -torch.inf).softmax(-1)",
+        ),
+        "GS101", 8, (NAN, "every element of it is masked"), UNSEEN_PLACE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_what_a_softmax_was_given(session: Session, name: str) -> None:
+    check(session, MASKS[name])
