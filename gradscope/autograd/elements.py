@@ -58,6 +58,8 @@ def why_unreadable(tensor: torch.Tensor) -> str:
         return "a transform of torch.func has wrapped it"
     if tensor.is_quantized:  # torch neither adds up nor shows the integers of those
         return "it is quantized"
+    if tensor.is_nested:
+        return "it is nested"
     if not is_plain(tensor):
         return f"it is a {type(tensor).__name__} of layout {str(tensor.layout)[6:]}"
     if tensor.is_meta:

@@ -127,7 +127,9 @@ class _Rows:
 def _refuse_large(puller: Puller, seeds: Seeds, ends: Sequence[End]) -> None:
     rows = sum(gradient.numel() for _, gradient in seeds)
     for end in ends:
-        columns = math.prod(puller.shape(*end.place).shape)
+        like = puller.shape(*end.place)
+        # A leaf, which may be nested and have no shape; else torch's description of a gradient.
+        columns = like.numel() if isinstance(like, torch.Tensor) else math.prod(like.shape)
         if max(rows, columns) > LARGEST_SIDE:
             first = ",".join("0" * seeds[0][1].dim()) or "ones"
             row = option("gradient", f"onehot:{first}" if rows > 1 else "ones")
