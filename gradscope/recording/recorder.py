@@ -47,7 +47,7 @@ from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
-from gradscope.recording.stand_in import mode_popping, saved_tensor_hooks
+from gradscope.recording.stand_in import default_devices, mode_popping, saved_tensor_hooks
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
 from gradscope.target.cleaning import CleanPrinting
@@ -84,7 +84,7 @@ class Recorder(Recording, TorchFunctionMode):
         self._originals_of = Originals()
         self._warnings = WarningPlaces()
         self._printing = CleanPrinting()
-        self._standing_in = (mode_popping(), *saved_tensor_hooks())
+        self._standing_in = (mode_popping(), default_devices(self), *saved_tensor_hooks())
         self._process = os.getpid()
         self.thread = threading.get_ident()
         self._originals: dict[str, Any] = {}

@@ -1,8 +1,8 @@
 """A function of torch in whose place another stands for a while.
 
-Two are private, and are used where what torch offers instead costs every call several times as
-much: global hooks of modules, for which torch goes a longer way around each, and the block in which
-it takes a mode off, made of a generator.  Knows nothing of what is remembered.
+Some are private.  Two of these are used where what torch offers instead costs every call several
+times as much: global hooks of modules, for which torch goes a longer way around each, and the block
+in which it takes a mode off, made of a generator.  Knows nothing of what is remembered.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
+from torch.utils import _device
 
 from gradscope.autograd import packing
 from gradscope.autograd.isolation import pop_mode, push_mode
@@ -79,6 +80,23 @@ def mode_popping() -> StandIn:
     name = "_pop_mode_temporarily"
     taken = ((f"{_DYNAMO}.polyfills.torch_c_nn", name),)
     return StandIn(torch.overrides, name, lambda _: _ModePopped, taken)
+
+
+def default_devices(own: TorchFunctionMode) -> StandIn:
+    """For what ``set_default_device`` asks to find the bottom of the modes, below which it goes.
+
+    There lies ``own``, unknown to the program.  What is put below it comes off the top in its place
+    at the end of a ``with torch.device(...)`` in which it was set.
+    """
+
+    def around(original: Original) -> Original:
+        def above_own() -> int:
+            height = int(original())
+            return height - (height > 0 and torch._C._get_function_stack_at(0) is own)
+
+        return above_own
+
+    return StandIn(_device, "_len_torch_function_stack", around, ())
 
 
 def saved_tensor_hooks() -> tuple[StandIn, ...]:
