@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-clinic test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs gallery bench bench-doctor bench-injected bench-page clean
+.PHONY: help all demo test test-clinic test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs gallery bench bench-runs bench-doctor bench-injected frozen bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -105,11 +105,17 @@ gallery: $(INSTALLED) ## draw the pictures of docs/gallery.md again
 bench: $(VENV)/.bench ## measure what gradscope costs, beside other tools, into docs/performance.md
 	$(BIN)/python -m benchmarks.performance
 
+bench-runs: $(INSTALLED) ## measure what the doctor costs in twenty whole programs, into docs/performance.md
+	$(BIN)/python -m benchmarks.whole_runs
+
 bench-doctor: $(VENV)/.bench ## count what the doctor finds, beside other tools, into docs/doctor.md
 	$(BIN)/python -m benchmarks.doctor_table
 
 bench-injected: $(VENV)/.bench ## count what the doctor finds of faults put into healthy programs, into docs/doctor.md
 	$(BIN)/python -m benchmarks.injected
+
+frozen: $(VENV)/.bench ## what the doctor says otherwise than what is kept (a quarter of an hour)
+	$(BIN)/python -m benchmarks.frozen
 
 bench-page: $(INSTALLED) ## measure the interactive page in a browser, into docs/page.md
 	$(BIN)/python -m benchmarks.page

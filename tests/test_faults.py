@@ -71,6 +71,14 @@ def test_streams_that_are_closed(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("way", ["os.close(2)", "sys.stderr.close()", "sys.stderr = None"])
+def test_an_error_that_nobody_can_hear_has_its_status(way: str, tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(f"{HEAD}{way}\n{TAIL}")
+    command = f"{forkserver.gradscope()} backward --call 7 --run-on -q program.py"
+    done = _shell(command, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "end [5.0, 5.0, 5.0]\n", "")
+
+
 @pytest.mark.parametrize("home", ["env -u HOME", "env HOME=/dev/null", "env HOME=/nonexistent"])
 def test_no_home_is_needed(home: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("x = 3\n")

@@ -413,6 +413,25 @@ del t; gc.collect(); print(sum(r() is not None for r in refs) < 2)
 del refs
 
 """,
+    "Functions made anew, in a block that is recorded by itself": """
+import gc, torch, weakref
+import gradscope
+def scaled(x, table):
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x): return x * table.mean()
+        @staticmethod
+        def backward(ctx, g): return g * table.mean()
+    return Scale.apply(x)
+w = torch.ones(3, requires_grad=True)
+refs = []
+with gradscope.record(doctor=True):
+    for step in range(9):
+        t = torch.ones(1000); refs.append(weakref.ref(t))
+        scaled(w, t).sum().backward()
+    del t; gc.collect(); print(sum(r() is not None for r in refs) < 2)
+del refs
+""",
     "a batch that is skipped is let go of": """
 import torch, weakref, gc
 class F(torch.autograd.Function):

@@ -1,12 +1,13 @@
 // Builds the viewer into the python package.  `npm ci && npm run build`; the result is committed.
 import { build } from "esbuild";
 import { readFile, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { dagreParts } from "./dagre_parts.mjs";
 
 const assets = new URL("../gradscope/render/assets/", import.meta.url);
 
 const result = await build({
-  entryPoints: [new URL("src/main.js", import.meta.url).pathname],
+  entryPoints: [fileURLToPath(new URL("src/main.js", import.meta.url))],
   bundle: true,
   minify: true,
   format: "iife",
@@ -26,7 +27,7 @@ const script = result.outputFiles[0].text
 await writeFile(new URL("viewer.js", assets), script);
 
 const style = await build({
-  entryPoints: [new URL("src/viewer.css", import.meta.url).pathname],
+  entryPoints: [fileURLToPath(new URL("src/viewer.css", import.meta.url))],
   minify: true,
   write: false,
 });

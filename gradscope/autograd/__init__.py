@@ -22,8 +22,9 @@ Not to be noticed
 What is kept for backward
     Reading ``node._saved_self`` unpacks it, which would run the program's saved-tensor hooks and
     compute a checkpoint again.  ``saved`` therefore reads torch's ``SavedTensor`` objects
-    (``_raw_saved_self``), which tell what lies in a slot and whether a hook is before it (torch
-    2.13 or newer).  A storage is known by its identity, not its address.
+    (``_raw_saved_self``), which tell what lies in a slot and whether a hook is before it.  Before
+    torch 2.13 they do not: ``packing`` knows which nodes were made under hooks.  A storage is known
+    by its identity, not its address.
 
 Deep graphs
     torch keeps the Python object of every node that Python touched, and frees a chain of such nodes

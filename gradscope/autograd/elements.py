@@ -15,10 +15,12 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
 
 from gradscope.autograd.tensors import (
     address_of,
     dense_parts,
+    is_fake,
     is_functorch_wrapped,
     storage_number,
 )
@@ -26,7 +28,21 @@ from gradscope.autograd.tensors import (
 _ORDINARY = frozenset([torch.Tensor, torch.nn.Parameter])
 
 _C: Any = torch._C
-_use_count: Callable[[int], int] | None = getattr(_C, "_storage_Use_Count", None)
+
+
+def _counts_holders() -> bool:
+    """Whether torch counts python, which has held a storage once, as one more holder for ever: else
+    one that was resized looks as it was made."""
+    if storage_number is None or not hasattr(_C, "_storage_Use_Count"):
+        return False
+    # The program may have modes of its own when it imports us.
+    with _C.DisableTorchFunction(), _disable_current_modes():
+        held = torch.empty(1, device="cpu")
+        held.untyped_storage()
+        return bool(_C._storage_Use_Count(storage_number(held)) == 2)
+
+
+_use_count: Callable[[int], int] | None = _C._storage_Use_Count if _counts_holders() else None
 
 
 def why_unreadable(tensor: torch.Tensor) -> str:
@@ -95,7 +111,7 @@ def is_ordinary(tensor: torch.Tensor) -> bool:
 def has_data(still: torch.Tensor) -> bool:
     """Whether there are elements behind the metadata of a tensor, of whatever layout or class; of a
     distributed one the local part counts."""
-    if type(still).__name__ == "FakeTensor":
+    if is_fake(still):
         return False
     return all(map(has_memory, dense_parts(still)[0]))
 

@@ -3,7 +3,8 @@
 Reading ``node._saved_self`` unpacks it, which would run the program's saved-tensor hooks and
 compute a checkpoint again; torch's ``SavedTensor`` objects tell what is behind a slot without that.
 So a slot is unpacked only where no hook stands before it.  Before torch 2.13 nothing tells, and
-there slots are unpacked as they are.  Knows nothing of storages or graphs.
+there none is unpacked of a node that was made while hooks stood.  Knows nothing of storages or
+graphs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 from torch.utils import _pytree as pytree
 
+from gradscope.autograd import packing
 from gradscope.autograd.elements import is_released, readable
 from gradscope.autograd.isolation import living_tensors
 from gradscope.autograd.nodes import op_name, slots_of
@@ -29,6 +31,9 @@ _FREED_LIST = object()
 _DATA = (type(None), int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
 
 _EXPECTED = re.compile(r"expected version (\d+)")
+
+IS_TOLD = hasattr(torch._C._autograd.SavedTensor, "unpack_hook")
+"""Whether torch tells what is behind a slot, and whether a hook stands before it."""
 
 _CHECKPOINT = "_checkpoint_hook."
 """How the hooks of ``torch.utils.checkpoint`` without reentrance are called."""
@@ -54,7 +59,7 @@ def values(node: LiveNode) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:
         return
     for name in slots_of(type(node)):
         raw = _raw(node, name)
-        if raw is None or _is_packed(raw):
+        if raw is None or _is_packed(node, raw):
             continue
         label = name.removeprefix("_saved_")
         try:
@@ -71,7 +76,7 @@ def value(node: LiveNode, slot: str) -> torch.Tensor | None:
     """The tensor that a built-in node saved in a slot; None where there is none that can be
     read."""
     raw = getattr(node, f"_raw_saved_{slot}", None)
-    if raw is None or _is_packed(raw):
+    if raw is None or _is_packed(node, raw):
         return None
     try:
         found = getattr(node, f"_saved_{slot}")
@@ -106,7 +111,7 @@ class ReleasedMemory:
         """Why to call a node would end the process, because the memory of something that it saved
         was given back; "" where it would not.  What a hook will bring back does not count."""
         name = op_name(node)
-        if is_closed(node) and self._is_any_released:
+        if _is_untold(node) and self._is_any_released:
             return (
                 f"torch does not tell what {name} saved, and the memory of some tensor has been "
                 "given back"
@@ -131,9 +136,7 @@ class ReleasedMemory:
 
 def is_packed(node: LiveNode) -> bool:
     """Whether a hook of the program stands before anything that a node saved."""
-    saved = [_raw(node, name) for name in slots_of(type(node))]
-    saved.append(_raw_of_custom(node) or ())
-    return any(_is_packed(raw) for raw in saved)
+    return any(_is_packed(node, raw) for raw in _all_raw(node))
 
 
 def require_readable_slots() -> None:
@@ -142,7 +145,7 @@ def require_readable_slots() -> None:
     Raises:
         CaptureError: naming the version that does.
     """
-    if not hasattr(torch._C._autograd.SavedTensor, "unpack_hook"):
+    if not IS_TOLD:
         raise CaptureError(
             f"torch {torch.__version__} cannot show saved tensors without running the program's "
             "saved-tensor hooks",
@@ -164,8 +167,8 @@ def slots(node: LiveNode) -> Iterator[SavedSlot]:
             slot = _read(label, one)
             if slot.content is not None:
                 yield slot
-            # Without content there is no hook either, so that asking torch itself runs nothing.
-            elif _is_freed(node, name):
+            # Where there is no hook, asking torch itself runs nothing.
+            elif not _is_packed(node, one) and _is_freed(node, name):
                 yield slot._replace(freed=True)
 
 
@@ -214,7 +217,7 @@ def checkpoint_inputs(hook: Any) -> list[SavedSlot] | None:
 def _values_of_custom(node: Any) -> Iterator[tuple[str, torch.Tensor | RuntimeError]]:
     raw = _raw_of_custom(node)
     # `saved_tensors` unpacks all of them at once, so that one hook forbids the others, too.
-    if raw is not None and _is_packed(raw):
+    if raw is not None and _is_packed(node, raw):
         return
     try:
         for position, tensor in enumerate(node.saved_tensors):
@@ -251,7 +254,19 @@ def _raw(node: LiveNode, name: str) -> Any:
         return _FREED_LIST
 
 
-def _is_packed(raw: Any) -> bool:
+def _all_raw(node: LiveNode) -> list[Any]:
+    return [*(_raw(node, name) for name in slots_of(type(node))), _raw_of_custom(node) or ()]
+
+
+def _is_untold(node: LiveNode) -> bool:
+    """Whether torch does not tell what a node saved."""
+    return is_closed(node) or (not IS_TOLD and any(_all_raw(node)))
+
+
+def _is_packed(node: LiveNode, raw: Any) -> bool:
+    """Whether a hook of the program stands before something that a node saved."""
+    if not IS_TOLD:
+        return raw not in (None, (), _FREED_LIST) and packing.stood(node._sequence_nr())
     parts = raw if isinstance(raw, (list, tuple)) else (raw,)
     return any(getattr(part, "unpack_hook", None) is not None for part in parts)
 

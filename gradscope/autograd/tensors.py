@@ -131,10 +131,16 @@ def _components(tensor: Any) -> Iterator[torch.Tensor]:
         yield from (one for one in held if one is not tensor)
 
 
+def is_fake(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is torch's own stand-in for one, which has no elements."""
+    return type(tensor).__name__ == "FakeTensor"
+
+
 def _is_hollow(tensor: torch.Tensor) -> bool:
     """Whether a tensor of a class of the program has elements by name only, and computes with what
     it holds."""
-    if type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+    # Older torch warns whoever asks a fake tensor where its elements are.
+    if type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__ or is_fake(tensor):
         return False
     try:
         # One whose memory was given back has a storage that is too small.

@@ -6,6 +6,7 @@ program; results go through :mod:`gradscope.render.output`.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import sys
 
@@ -36,4 +37,6 @@ def say(line: str) -> None:
     if terminal.is_notebook():  # where a stream is shown as soon as it is flushed
         terminal.flush()
     if not getattr(sys.stderr, "closed", False):  # by the program, which goes on
-        click.echo(f"gradscope: {visible(line)}", err=True)
+        # It may have closed what lies below as well: then nobody hears it.
+        with contextlib.suppress(OSError):
+            click.echo(f"gradscope: {visible(line)}", err=True)

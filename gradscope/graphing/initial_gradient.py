@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from gradscope.autograd.summary import shown_shape
+from gradscope.autograd.summary import name_of, shown_shape
 from gradscope.errors import RootError, described
 from gradscope.graphing.literal import clip, evaluate, to_tensor
 from gradscope.words import either, option
@@ -51,6 +51,14 @@ def implicit_gradient(root: torch.Tensor) -> torch.Tensor:
         RootError: when the root has more elements, so that a gradient has to be chosen.
     """
     _refuse_nested(root)
+    if root.layout is not torch.strided:
+        # So does torch itself.
+        raise RootError(
+            f"the root is a tensor of layout {name_of(root.layout)}, "
+            "which gets no gradient by itself",
+            "start from something dense that is made of it, such as its sum"
+            + either(": --root EXPR", ""),
+        )
     if root.numel() == 1:
         return torch.ones_like(root, memory_format=torch.preserve_format).detach()
     raise RootError(

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from types import FrameType
+from types import ClassMethodDescriptorType, FrameType, MethodType
 from typing import Any
 
 import torch
@@ -47,7 +47,7 @@ from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
 from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
-from gradscope.recording.stand_in import mode_popping
+from gradscope.recording.stand_in import mode_popping, saved_tensor_hooks
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.warnings import WarningPlaces
 from gradscope.target.cleaning import CleanPrinting
@@ -84,7 +84,7 @@ class Recorder(Recording, TorchFunctionMode):
         self._originals_of = Originals()
         self._warnings = WarningPlaces()
         self._printing = CleanPrinting()
-        self._popping = mode_popping()
+        self._standing_in = (mode_popping(), *saved_tensor_hooks())
         self._process = os.getpid()
         self.thread = threading.get_ident()
         self._originals: dict[str, Any] = {}
@@ -112,7 +112,8 @@ class Recorder(Recording, TorchFunctionMode):
         keep_out()
         self.known_breaks = break_count()
         self.modules.start()
-        self._popping.start()
+        for one in self._standing_in:
+            one.start()
         self._warnings.start()
         self._printing.start()
         self.scaled.start()
@@ -142,7 +143,8 @@ class Recorder(Recording, TorchFunctionMode):
         setattr(torch.autograd.Function, "apply", self._originals["apply"])  # noqa: B010
         torch.autograd.backward = self._originals["backward"]
         self.modules.stop()
-        self._popping.stop()
+        for one in self._standing_in:
+            one.stop()
         self._warnings.stop()
         self._printing.stop()
         self.scaled.stop()
@@ -239,8 +241,7 @@ class Recorder(Recording, TorchFunctionMode):
             return self.listeners.unopened
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        # A python classmethod up to torch 2.14, one of C since: both bind in the same way.
-        original = self._originals["apply"].__get__(None, cls)
+        original = _bound(self._originals["apply"], cls)
         if torch.compiler.is_compiling() or not self._is_watching():
             return original(*args, **kwargs)
         opened = self._before(original, args, kwargs)
@@ -350,3 +351,11 @@ class Recorder(Recording, TorchFunctionMode):
                         self.listeners.after(call, opened)
         except Exception as error:
             self.note_fault(error)
+
+
+def _bound(method: Any, cls: Any) -> Any:
+    # Newer torch writes `apply` in C.  Bound by itself it would look like any function of torch,
+    # which may be kept for good; a method of python is known to be of a class that comes and goes.
+    if isinstance(method, ClassMethodDescriptorType):
+        return MethodType(method, cls)
+    return method.__get__(None, cls)

@@ -16,7 +16,9 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from gradscope.autograd import packing
 from gradscope.autograd.isolation import pop_mode, push_mode
+from gradscope.autograd.saved import IS_TOLD
 
 Original = Callable[..., Any]
 """What torch itself does."""
@@ -77,6 +79,30 @@ def mode_popping() -> StandIn:
     name = "_pop_mode_temporarily"
     taken = ((f"{_DYNAMO}.polyfills.torch_c_nn", name),)
     return StandIn(torch.overrides, name, lambda _: _ModePopped, taken)
+
+
+def saved_tensor_hooks() -> tuple[StandIn, ...]:
+    """For what puts saved-tensor hooks up and takes them away: none where torch itself tells that a
+    tensor was packed."""
+    if IS_TOLD:
+        return ()
+
+    def after(note: Callable[[], None]) -> Callable[[Original], Original]:
+        def around(original: Original) -> Original:
+            def called(*args: Any) -> Any:
+                out = original(*args)
+                note()
+                return out
+
+            return called
+
+        return around
+
+    owner = torch._C._autograd
+    return (
+        StandIn(owner, "_push_saved_tensors_default_hooks", after(packing.push), ()),
+        StandIn(owner, "_pop_saved_tensors_default_hooks", after(packing.pop), ()),
+    )
 
 
 class _ModePopped:

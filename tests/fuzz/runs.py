@@ -47,6 +47,10 @@ def warm_up() -> None:
     """Import what every run needs, so that no fork has to; and stay without threads, which a fork
     would not take along."""
     torch.set_num_threads(1)
+    # A fork makes torch's pool of threads anew where it is first asked for, and ends by an abort
+    # where two threads ask at once.  Those of the engine do: eight of them, with fake tensors and a
+    # torch for CUDA that finds none.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(torch.get_num_threads()))
     # What a run remembers must not be found by the next, nor by whoever works in this folder.
     cache = tempfile.mkdtemp(prefix="fuzz-cache-")
     atexit.register(shutil.rmtree, cache, ignore_errors=True)

@@ -265,7 +265,8 @@ class Cuts:
             if node is None:
                 continue
             is_added = is_small_sum or (is_apart and not known.cut.sets)
-            if is_added and id(known) in added and not is_taken_off(call, known.cut):
+            is_added &= id(known) in added or known.cut.reason == "constant"
+            if is_added and not is_taken_off(call, known.cut):
                 known.added.add(node)
             if is_layer and not known.cut.sets and known.is_made_since(self._marked_at):
                 known.entered.add(node)

@@ -180,6 +180,10 @@ class DoctorListener(Listener):
         return IGNORED if is_clipping else IN_FULL
 
     def _new_kind(self, func: Any) -> Kind:
+        # `apply` is one kind for all Functions: their classes may come and go.
+        func = getattr(func, "__func__", func)
+        if func in self._kinds:
+            return self._kinds[func]
         is_plain = func not in BACKWARD_FUNCTIONS and not self.recorder.events.changes(func, {})
         kind = self._kinds[func] = kind_of(func, is_plain)
         return kind
@@ -201,7 +205,6 @@ class DoctorListener(Listener):
 
     def after(self, call: TorchCall, opened: torch.Tensor | None) -> None:
         """A call has returned that is heard in full, or was odd on the brief way."""
-        # `apply` is one kind for all Functions: their classes may come and go.
         func = getattr(call.func, "__func__", call.func)
         kind = self._kinds.get(func) or self._new_kind(func)
         call.function = kind.name
