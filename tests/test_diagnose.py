@@ -1181,32 +1181,24 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"disorders": (Disorder("stale part", B, A, 2, parameters=3),)},
         [("GS508", "warning", 8)],
     ),
-    "casts from before the step": (
-        {"disorders": (Disorder("stale cast", B, A, 2, parameters=3),)},
-        [("GS516", "warning", 8)],
-    ),
     "a step with the same gradients": (
         {"disorders": (Disorder("step again", B, A, 2, parameters=3),)},
         [("GS513", "warning", 8)],
     ),
-    "a step with the gradients of another optimizer": (
-        {"disorders": (Disorder("step shared", B, A, 2, parameters=3),)},
-        [("GS513", "warning", 8)],
-    ),
     "an optimizer that never steps": (
         {"disorders": (Disorder("optimizer idle", A, B, 5, parameters=3),)},
-        [("GS540", "warning", 7)],
-    ),
-    "an optimizer in the place of another": (
-        {"disorders": (Disorder("optimizer mistaken", A, B, 5, fine=5, parameters=3),)},
-        [("GS540", "warning", 7)],
+        [("GS505", "warning", 7)],
     ),
     "an optimizer whose turn may come": (
         {
-            "disorders": (Disorder("optimizer mistaken", A, B, 5, fine=5, parameters=3),),
+            "disorders": (Disorder("optimizer idle", A, B, 5, fine=5, parameters=3),),
             "stopped": Stopped("time", 60),
         },
         [],
+    ),
+    "a step with the gradients of another optimizer": (
+        {"disorders": (Disorder("step shared", B, A, 2, parameters=3),)},
+        [("GS513", "warning", 8)],
     ),
     "rounded away by a tiny rate": (
         {"effects": (StepEffect(A, "float32", 3, 100, 95, B),)},
@@ -1737,7 +1729,6 @@ def failed_rank(rank: int, calls: int, error: str = "RuntimeError: closed") -> O
 
 
 LOST = Failure("RuntimeError", "gloo/pair.cc: Connection closed by peer", A, True, ended=True)
-IDLE = Disorder("optimizer mistaken", A, B, 5)
 SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS103", "GS101"): spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
     ("GS103", "GS102"): in_half(product(math.inf)),
@@ -1760,10 +1751,6 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         )
         for code, factor in (("GS201", 1e-2), ("GS202", 1e2))
     },
-    ("GS540", "GS513"): observed(plain(), disorders=(IDLE, Disorder("step again", A, B, 2))),
-    ("GS540", "GS501"): observed(
-        plain(), disorders=(IDLE,), steps=(Step(1, reused=1, origin=A), Step(2, origin=A))
-    ),
     **{
         (cut, code): beside(cut, code)
         for cut in ("GS303", "GS304", "GS309")

@@ -747,12 +747,6 @@ EDGES = (
     ),
     Edge(
         "_disorders.FEWEST",
-        out_of_order("stale cast", 2),
-        ("GS516",),
-        out_of_order("stale cast", 1),
-    ),
-    Edge(
-        "_disorders.FEWEST",
         out_of_order("step alone", 2),
         ("GS509",),
         out_of_order("step alone", 1),
@@ -782,11 +776,7 @@ EDGES = (
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 1, (2,)),)),
     ),
     Edge(
-        *("_disorders.FEWEST", out_of_order("losses dropped", 2), ("GS523",)),
-        out_of_order("losses dropped", 1),
-    ),
-    Edge(
-        *("_disorders.FEWEST_IDLE", out_of_order("optimizer idle", 5), ("GS540",)),
+        *("_disorders.FEWEST_IDLE", out_of_order("optimizer idle", 5), ("GS505",)),
         out_of_order("optimizer idle", 4),
     ),
     Edge("zero.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),

@@ -26,8 +26,6 @@ class _Said(NamedTuple):
     otherwise: str = ""
     """What ``{beside}`` is where its place is not known."""
     fewest: int = FEWEST
-    is_named: bool = False
-    """Whether it is about what the expression gives a value."""
 
 
 _CLOSURE = (
@@ -91,16 +89,6 @@ _WORDS: dict[str, _Said] = {
         "torch.no_grad().",
         "backward",
     ),
-    "stale cast": _Said(
-        "Autocast is on around several steps, so that forward does not see what they change.",
-        "{calls} went through casts of {parameters} that are older than the last step ({beside})",
-        "Autocast casts each parameter once and keeps the result until its region ends. A step in "
-        "between changes the parameter, not the cast: all later losses and gradients in the region "
-        "are those of the old values.",
-        "Enter autocast for each forward pass, and leave it before backward and step; or switch "
-        "the cache off, `torch.autocast(..., cache_enabled=False)`.",
-        "of an optimizer",
-    ),
     "step alone": _Said(
         "The optimizer steps, and nothing has computed a gradient: backward is never called.",
         "{steps}, and .grad of all {parameters} was None",
@@ -126,30 +114,12 @@ _WORDS: dict[str, _Said] = {
     "scheduler first": _FIRST,
     # A training that is resumed calls it early, and never again from that line.
     "scheduler early": _FIRST._replace(fewest=1),
-    "losses dropped": _Said(
-        "backward is called for the last loss of a loop only; the others are dropped.",
-        "the loop around the loss{at} was run through {times}, and left up to {graphs} of forward "
-        "without backward each time",
-        "Each round gives the variable another loss; what is left behind the loop is the last. "
-        "The forward passes of all others are made in vain: nothing is learned from them.",
-        "Call backward (and zero_grad and step) inside of the loop; or add the losses up.",
-        is_named=True,
-    ),
     "optimizer idle": _Said(
         "{this} brings gradients to parameters whose optimizer never steps.",
         "{calls} for {parameters} that only {beside} holds; it has made no step, and others have",
         "A step changes what its own optimizer holds. These parameters stay as they are.",
         "Call `step()` of that optimizer after this backward; or leave it out, and the backward "
         "with it.",
-        "an optimizer",
-        fewest=FEWEST_IDLE,
-    ),
-    "optimizer mistaken": _Said(
-        "{this} steps another optimizer than the one whose parameters have got their gradients.",
-        "{calls} before it, for {parameters} that only {beside} holds, which never steps",
-        "A step changes what its own optimizer holds. The parameters that this backward was for "
-        "stay as they are.",
-        "Call `step()` of that optimizer here; or give it to the function that does.",
         "an optimizer",
         fewest=FEWEST_IDLE,
     ),
@@ -192,7 +162,7 @@ def _counts(facts: Facts, entry: Disorder) -> bool:
             return not entry.fine
         case "scheduler early":
             return bool(entry.fine)
-        case "optimizer idle" | "optimizer mistaken":
+        case "optimizer idle":
             # Its turn may come later.
             return not entry.fine or facts.is_over
     return True
@@ -203,18 +173,15 @@ def _finding(facts: Facts, entry: Disorder) -> FindingDraft:
     named = {
         "this": facts.expression(entry.origin) or "this",
         "beside": placed(facts, entry.beside, words.otherwise),
-        "at": facts.at(entry.beside),
         "times": count(entry.times, "time"),
         "steps": count(entry.times, "step"),
         "calls": count(entry.times, "backward call"),
         "each": count(entry.parameters, "time"),
         "parameters": count(entry.parameters, "parameter"),
-        "graphs": count(entry.parameters, "graph"),
     }
     return facts.warning(
         words.message.format(**named),
         location=facts.location(entry.origin),
-        subject=facts.variable(entry.origin) if words.is_named else "",
         evidence=words.evidence.format(**named),
         why=words.why,
         remedy=words.remedy,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 
+from gradscope.diagnose._disorders import out_of_order
 from gradscope.diagnose._facts import Facts, FindingDraft, short
 from gradscope.diagnose._parameters import same_line
 from gradscope.model.loop_observations import WastedCalls
@@ -150,6 +151,7 @@ def gradients_unused(facts: Facts) -> Iterable[FindingDraft]:
             yield _wasted(facts, wasted)
         elif wasted.window:
             yield _remainder(facts, wasted)
+    yield from out_of_order("optimizer idle")(facts)
     yield from _never_used(facts)
 
 

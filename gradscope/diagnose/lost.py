@@ -1,6 +1,5 @@
 """Rules about learning that is lost for other reasons than a missing gradient: frozen parameters,
-tensors that only look like one, a forgotten optimizer, edits that torch does not notice, and those
-that change nothing."""
+tensors that only look like one, a forgotten optimizer, and edits that torch does not notice."""
 
 from __future__ import annotations
 

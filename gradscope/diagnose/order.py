@@ -1,5 +1,4 @@
-"""Rules about the order of the training loop: backward, unscale, clip, step, zero, scheduler; and
-what a loop computes and throws away again."""
+"""Rules about the order of a training loop: backward, unscale, clip, step, zero, scheduler."""
 
 from __future__ import annotations
 

@@ -21,11 +21,9 @@ def lost_term(facts: Facts) -> Iterable[FindingDraft]:
     """GS310: a term of the loss that gives no gradient to anything that the step after it
     changes, though it was computed from such parameters."""
     places: dict[int | None, list[LostTerm]] = {}
-    # A step of the wrong optimizer says nothing of what the term is for.
-    is_mistaken = any(one.kind == "optimizer mistaken" for one in facts.seen.disorders)
     for lost in facts.seen.lost_terms:
         # What adds a plain number to the loss is GS303.
-        if lost.origin is not None and not is_mistaken:
+        if lost.origin is not None:
             places.setdefault(place_of(facts.seen.cuts[lost.cut]), []).append(lost)
     for place, found in places.items():
         lost, cut = found[0], facts.seen.cuts[found[0].cut]

@@ -26,30 +26,24 @@ OrderKind = Literal[
     "clip scaled",
     "stale graph",
     "stale part",
-    "stale cast",
     "step alone",
     "step again",
     "scheduler first",
     "scheduler early",
     "step shared",
-    "losses dropped",
     "closure alone",
     "closure stale",
     "optimizer idle",
-    "optimizer mistaken",
     "clip empty",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
-between a forward pass and its backward, or between a part of the pass and that; one inside of a
-region of autocast that has cast the parameters before it, and does not cast them again; a step
-without any backward; a second one with the same gradients; a scheduler between backward and step,
-or before all steps; a step with gradients that another optimizer has used; backward of the last
-loss of a loop, made at ``beside``, after so many others; an optimizer made at ``beside`` that never
-steps, though backward calls at ``origin`` bring gradients to what only it holds, or though a step
-of another one at ``origin`` comes after each of these (``fine``: they bring others one as well, and
-so many calls only those); clipping of what a generator gives that
-has been gone through before."""
+between a forward pass and its backward, or between a part of the pass and that; a step without any
+backward; a second one with the same gradients; a scheduler between backward and step, or before all
+steps; a step with gradients that another optimizer has used; an optimizer made at ``beside`` that
+never steps, though backward calls at ``origin`` bring gradients to what only it holds (``fine``:
+they bring others one as well, and so many calls only those); clipping of what a generator
+gives that has been gone through before."""
 
 
 class Disorder(SeenRecord, frozen=True):

@@ -55,8 +55,6 @@ class _File:
     """Lines that read ``PATH.grad``, with the path."""
     loops: list[tuple[int, int]] = field(default_factory=list)
     """The first and the last line of each loop."""
-    blocks: list[tuple[int, int, list[str]]] = field(default_factory=list)
-    """The same of each ``with``, and what it enters."""
     guarded: list[tuple[int, int, int, bool]] = field(default_factory=list)
     """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
     stands under its ``else``."""
@@ -179,13 +177,6 @@ class Sources:
         inside = [span for span in spans if first <= span[0] <= last]
         # Of a loop what it goes through, not what it does.
         return [text_of(file.lines, file.statements.get(span, span)) for span in inside]
-
-    def blocks(self, code: CodeType, line: int) -> list[tuple[int, list[str]]]:
-        """The ``with`` statements around a line of this code, the innermost first: the line of
-        each, and what it enters."""
-        first = code.co_firstlineno
-        around = [one for one in self._file(code).blocks if first <= one[0] < line <= one[1]]
-        return [(start, texts) for start, _, texts in sorted(around, reverse=True)]
 
     def guard(self, site: Site) -> tuple[int, bool] | None:
         """The line of the innermost ``if`` in the function of this place that decides on a call of
@@ -330,8 +321,6 @@ def _indexed(lines: tuple[str, ...]) -> _File:
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 last = items[-1].optional_vars or items[-1].context_expr
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(last)[2:])
-                entered = [ast.unparse(item.context_expr) for item in items]
-                file.blocks.append((node.lineno, node.end_lineno or node.lineno, entered))
             case ast.If(body=body, orelse=otherwise):
                 around = node.lineno, node.end_lineno or node.lineno
                 file.guarded += [(*around, step, False) for step in _steps(body)][:1]

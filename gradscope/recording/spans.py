@@ -139,16 +139,6 @@ class Spans:
             return SequenceSpan(first, end, place, True, self._backward[first])
         return SequenceSpan(first, end, place, False)
 
-    def places_between(self, first: int, end: int) -> list[int]:
-        """The places of the calls that made the nodes of these numbers, the last first."""
-        found, numbers = [], self.settle()
-        for position in range(len(numbers) - 3, -1, -3):
-            if numbers[position] < first:
-                break
-            if numbers[position] < end:
-                found.append(numbers[position + 2])
-        return found
-
     def keep_last(self, count: int) -> None:
         """Forget all but so many calls, once there are twice as many."""
         if len(self) > 2 * count:

@@ -1292,13 +1292,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/tedlasai/learn2refocus/issues/5",
     ),
     Case(
-        "last_batch_only",
-        "GS523",
-        "backward",
-        "backward behind the loop of batches",
-        "",
-    ),
-    Case(
         "zeroed_before_step",
         "GS505",
         "zero_grad",
@@ -2243,14 +2236,6 @@ CASES: tuple[Case, ...] = (
         "in bfloat16 `1 - 1e-6` is 1, the clamp does nothing, log1p(-1) = -inf; the loss "
         "stays finite (1-exp(-inf)), only the backward gives NaN",
         "https://github.com/fastino-ai/GLiNER2/pull/155",
-    ),
-    Case(
-        "flow_policy",
-        "GS516",
-        "autocast",
-        "one autocast region around several optimizer steps: the cached bfloat16 weights are "
-        "stale, the forward does not see the updates",
-        "https://github.com/X-GenGroup/Flow-Factory/pull/186",
     ),
     Case(
         "dreamer_latent",

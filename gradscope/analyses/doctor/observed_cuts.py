@@ -1,5 +1,4 @@
-"""From what is remembered of cuts, of terms of losses and of methods that nobody calls, to plain
-data; and a leaf's name."""
+"""From what is remembered of cuts, and of terms of losses, to plain data; and a leaf's name."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from gradscope.model.loop_observations import (
     AlikeUnits,
     Disorder,
     LimitedParameter,
-    OrderKind,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
@@ -103,10 +102,9 @@ def idle(listener: DoctorListener, origins: Origins) -> Iterator[Disorder]:
         # What others step only sends its gradient on to a network whose turn has not come yet.
         calls = one.alone or min(one.calls, one.passed)
         if calls:
-            step, passed = one.taken_for, 0 if one.alone else one.passed
-            kind: OrderKind = "optimizer idle" if step < 0 else "optimizer mistaken"
-            at, made = origins.of_place(one.at if step < 0 else step), origins.of_place(one.made)
-            yield Disorder(kind, at, made, calls, passed, len(one.ids))
+            at, made = origins.of_place(one.at), origins.of_place(one.made)
+            passed = 0 if one.alone else one.passed
+            yield Disorder("optimizer idle", at, made, calls, passed, len(one.ids))
 
 
 def schedules(listener: DoctorListener, origins: Origins) -> Iterator[ScheduleUse]:

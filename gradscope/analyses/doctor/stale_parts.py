@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.training.loop_order import LoopOrder, MadeStep, ids_of
-from gradscope.analyses.training.stale_casts import is_cast
-from gradscope.autograd.nodes import leaf_of
+from gradscope.autograd.nodes import leaf_of, torch_name
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.recording.places import frames_from
@@ -17,6 +16,9 @@ from gradscope.recording.recorder import Recorder
 
 MAX_PARTS = 1_000
 """Parts of which it is remembered what carries them."""
+
+_CAST = "ToCopyBackward0"
+"""Autocast casts each parameter once, and keeps the cast while its region lasts."""
 
 
 class StaleParts:
@@ -30,8 +32,10 @@ class StaleParts:
     def look(self, made: MeasuredCall) -> None:
         """A call is about to go through this graph."""
         numbers = [node._sequence_nr() for node in made.walked.nodes]
-        # What autocast keeps of a parameter is told as that.
-        own = [n < NO_SEQUENCE and not is_cast(made.walked.nodes[i]) for i, n in enumerate(numbers)]
+        own = [
+            n < NO_SEQUENCE and torch_name(node) != _CAST
+            for n, node in zip(numbers, made.walked.nodes, strict=True)
+        ]
         inner = [edge for edge in made.walked.edges if own[edge[2]]]
         # Each thread counts for itself: between two of them a number says nothing of age.
         if any(numbers[source] < numbers[target] for source, _, target, _ in inner):

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import torch
 
-from gradscope.analyses.doctor.dropped_losses import DroppedLosses
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
@@ -20,7 +19,6 @@ from gradscope.analyses.doctor.unreached_parts import parts_of_used
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.mean_losses import is_mean
-from gradscope.analyses.training.stale_casts import kept_casts, region
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.graphing.watched_call import WatchedCall
@@ -80,8 +78,6 @@ class StepTracker:
         listener.learners.optimizers.on_changed.append(self._accumulating.note_step)
         self._collapse = Collapse()
         self._stale_parts = StaleParts(listener.recorder, listener.learners.optimizers.order)
-        order = listener.learners.optimizers.order
-        self._dropped_losses = DroppedLosses(listener.recorder, order)
         self._last_sequence = 0
         self._reads = 0
 
@@ -129,11 +125,6 @@ class StepTracker:
             order.note_loss(place, is_mean(made_by))
             if isinstance(made, FullCapture):
                 self._stale_parts.look(made)
-                self._dropped_losses.look(made, self._last_sequence)
-            if kept := kept_casts(made.nodes, made.leaves):
-                recorder = self._listener.recorder
-                around = region(made.call.frame, recorder.places, recorder.sources)
-                order.casts(made_by._sequence_nr(), kept, around, place)
 
     def _note_kept(self, made: WatchedCall) -> None:
         """The parameters were changed after the call before: what is kept of such steps?"""

@@ -23,8 +23,7 @@ class IdleOptimizer:
 
     ``calls`` of backward have brought that a gradient, ``alone`` of them nothing to what others
     step; so many others (``passed``) brought it none, and what others step one.  ``at`` is the
-    place of the last such call, one alone if there is any; ``then`` are the places of the steps
-    that came right after one, -1 where another call did.
+    place of the last such call, one alone if there is any.
     """
 
     made: int
@@ -35,13 +34,6 @@ class IdleOptimizer:
     alone: int = 0
     passed: int = 0
     at: int = -1
-    then: set[int] = field(default_factory=set)
-    is_next: bool = False
-
-    @property
-    def taken_for(self) -> int:
-        """The place of the step of another one that always follows these calls; -1 for none."""
-        return min(self.then) if len(self.then) == 1 else -1
 
 
 class IdleOptimizers:
@@ -68,30 +60,21 @@ class IdleOptimizers:
             return
         is_shared = not all(leaves.isdisjoint(ids) for ids in self._stepped.values())
         for one in self._living():
-            if one.is_next:
-                one.then.add(-1)
             is_reached = not leaves.isdisjoint(one.ids)
             # What is alone counts, from the first such call on.
-            one.is_next = is_reached and not (is_shared and one.alone)
-            if one.is_next:
+            if is_reached and not (is_shared and one.alone):
                 one.at = place
-                if not is_shared and not one.alone:
-                    one.then.clear()
             one.calls += is_reached
             one.alone += is_reached and not is_shared
             one.passed += is_shared and not is_reached
 
-    def stepped(self, number: int, ids: Set[int], place: int) -> None:
+    def stepped(self, number: int, ids: Set[int]) -> None:
         """An optimizer has stepped."""
         self._waiting.pop(number, None)
         if not self._waiting:
             self._stepped.clear()
         elif len(self._stepped) < MAX_KNOWN:
             self._stepped.setdefault(number, ids)
-        for one in self._waiting.values():
-            if one.is_next:
-                one.then.add(place)
-                one.is_next = False
 
     def known(self) -> Iterator[IdleOptimizer]:
         """All that have not stepped."""
@@ -113,5 +96,4 @@ class IdleOptimizers:
             if (ids, versions) != (one.ids, one.versions):
                 one.ids, one.versions = ids, versions
                 one.calls = one.alone = one.passed = 0
-                one.then.clear()
             yield one

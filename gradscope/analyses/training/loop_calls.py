@@ -250,7 +250,7 @@ class LoopCalls:
                     # A step that is left out for infinities has used its gradients all the same.
                     tensors = list(parameters_of(args[1]))
                     number = self._numbers.of(args[1])
-                    self._order.idle.stepped(number, ids_of(tensors), place)
+                    self._order.idle.stepped(number, ids_of(tensors))
                     if ids_of(tensors) & self._order.fresh:
                         self._order.stepped(number, tensors, place, set())
             return result

@@ -19,7 +19,6 @@ import torch
 
 from gradscope.analyses.training.bad_gradients import BadGradients
 from gradscope.analyses.training.idle_optimizers import IdleOptimizers
-from gradscope.analyses.training.stale_casts import Cast
 from gradscope.analyses.training.wasted import WasteTracker
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable
@@ -193,22 +192,6 @@ class LoopOrder:
         """``backward`` is about to go through a part that is older than such a step, and leads to
         so many parameters that this has changed."""
         self.note("stale part", carried, place, changed)
-
-    def casts(self, root: int, kept: Iterable[Cast], region: int, place: int) -> None:
-        """The graph of this root holds casts of parameters, made in a region of autocast."""
-        steps = [step for step in self._steps.values() if step.sequence <= root]
-        after = [
-            [
-                step
-                for step in steps
-                if one.sequence < step.sequence and id(one.leaf) in step.changed
-            ]
-            for one in kept
-        ]
-        # Where a part is cast anew, the rest may be of a network that only this region trains.
-        if after and all(after):
-            latest = max(after[0], key=lambda step: step.sequence)
-            self.note("stale cast", region if region >= 0 else place, latest.place, len(after))
 
     def clip(self, parameters: Sequence[torch.Tensor], place: int, used_up: bool = False) -> None:
         """Gradients are clipped; ``used_up``: of none, as a generator had been gone through."""

@@ -29,7 +29,6 @@ from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.training.step_effect import Sample, StepEffects
 from gradscope.autograd.isolation import put_back, take_out
 from gradscope.autograd.tensors import TensorTable
-from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
 
 MAX_MEMBERS = 1_000_000
@@ -263,7 +262,7 @@ class Optimizers:
             if step.evaluations is not None:
                 step.evaluations.finish(place)
             if self.order.idle.waits:
-                self.order.idle.stepped(number, ids_of(tensors), self._chosen_at(step))
+                self.order.idle.stepped(number, ids_of(tensors))
             self.effects.end(step.samples, place, self.members.place_of(step.optimizer))
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, self.members.place_of(step.optimizer), place)
@@ -282,17 +281,6 @@ class Optimizers:
 
     def _place(self, frame: FrameType) -> int:
         return self._recorder.places.number_around(frame)
-
-    def _chosen_at(self, step: _Step) -> int:
-        """The place of a step; of one in a function that was given the optimizer, of its call."""
-        frame = self._recorder.places.user_frame(step.frame)
-        while frame is not None and frame.f_back is not None:
-            code, known = frame.f_code, locals_of(frame)
-            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            if not any(known.get(name) is step.optimizer for name in names):
-                break
-            frame = self._recorder.places.user_frame(frame.f_back)
-        return self._place(step.frame if frame is None else frame)
 
     def end_steps(self) -> None:
         """The program calls backward: steps still under way have failed, or call it themselves."""
