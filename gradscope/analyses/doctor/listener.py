@@ -16,6 +16,7 @@ from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
 from gradscope.analyses.doctor.changes import Changes
+from gradscope.analyses.doctor.collectives import Collectives
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
@@ -98,6 +99,7 @@ class DoctorListener(Listener):
         self.cuts = Cuts(self.switches, PlainNumbers(recorder.sources))
         self.constant_losses = ConstantLosses(self.cuts)
         self.inner_uses = InnerUses(self.cuts)
+        self.collectives = Collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.partial_cuts = PartialCuts(self.cuts)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
@@ -161,6 +163,7 @@ class DoctorListener(Listener):
         self.resumed.start()
         self.fillings.start()
         self.alterations.start(self.recorder.places)
+        self.collectives.start()
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
         self.recorder.modules.run = self._modules.run
@@ -170,6 +173,7 @@ class DoctorListener(Listener):
         self.recorder.modules.run = None
         self.parameters.stop()
         self.switches.stop()
+        self.collectives.stop()
         self.alterations.stop()
         self.resumed.stop()
         self.fillings.stop()
