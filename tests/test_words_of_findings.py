@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
+from gradscope.model.checks import WRITES_UPSTREAM
 from gradscope.model.observations import Finding
 from gradscope.words import added_up, misfit
 from tests.looking import Session
@@ -596,3 +597,38 @@ def test_what_a_collective_of_two_ranks_cuts_off(tmp_path: Path) -> None:
         "GS317 way-cut-off · information · train.py:24"
         in run(tmp_path, ["doctor", "train.py"])[0].out
     )
+
+
+SPOILING = """\
+import torch
+torch.manual_seed(0)
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        return {returned}
+u, w = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+({total}).square().sum().backward()
+"""
+SPOILT = "backward of Doubled changes in place what is the gradient of others, too"
+SUM = "u.exp() + Doubled.apply(w)"
+SPOILERS = {
+    "into what it is given": (SUM, "grad.mul_(2)", SPOILT),
+    # In float64, as calls are repeated, it writes into a copy.
+    "into what has that precision already": (SUM, "grad.float().mul_(2)", SPOILT),
+    "along one leaf": ("u.exp() + Doubled.apply(u.exp())", "grad.float().mul_(2)", SPOILT),
+    "into what has no other": ("Doubled.apply(w)", "grad.mul_(2)", ""),
+    "into a copy": (SUM, "grad.clone().mul_(2)", ""),
+}
+
+
+@pytest.mark.parametrize("name", SPOILERS)
+def test_what_spoilt_a_gradient(session: Session, name: str) -> None:
+    total, returned, reason = SPOILERS[name]
+    checks = session.look(SPOILING.format(total=total, returned=returned), command="check").checks
+    assert checks is not None
+    wrong = {one.reason for one in checks.leaves if one.verdict == "wrong"}
+    assert wrong == ({reason} if reason else set())
+    assert any(one.reason == WRITES_UPSTREAM for one in checks.calls) == ("clone" not in returned)
