@@ -4,13 +4,16 @@ Programs in which the cause is another than that of most programs with the same 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from gradscope.model.checks import WRITES_UPSTREAM
 from gradscope.model.observations import Finding
 from gradscope.words import added_up, misfit
 from tests.looking import Session
+from tests.ranks.running import run
 
 
 class Case(NamedTuple):
@@ -460,3 +463,172 @@ MASKS = {
 @pytest.mark.parametrize("name", MASKS)
 def test_what_a_softmax_was_given(session: Session, name: str) -> None:
     check(session, MASKS[name])
+
+
+DERIVED = """\
+import torch
+from torch import nn
+from torch.autograd import forward_ad
+from torch.func import functional_call, grad, jacrev, vmap
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+named = dict(net.named_parameters())
+for _ in range({steps}):
+    x = torch.ones(4, 3, requires_grad=True)
+    {line}
+    optimizer.zero_grad()
+    {then}
+"""
+SQUARE = "slope.square().mean().backward(); optimizer.step()"
+SLOPE = "(slope,) = torch.autograd.grad(net(x).sum(), x, create_graph=True)"
+TRANSFORMED = (
+    "slope = vmap(grad(lambda p, x: functional_call(net, p, (x,)).squeeze(), 1), (None, 0))"
+)
+
+
+def derived(line: str, then: str = SQUARE, steps: int = 2) -> str:
+    return DERIVED.format(line=line, then=then, steps=steps)
+
+
+DROPPED = ("computed and then dropped", "no operation takes it", "never used")
+BY_NATURE = ("of which a derivative is taken", "only adds a constant")
+DERIVATIVES = {
+    "of one function of torch.func": Case(
+        derived("slope = jacrev(lambda x: net(x).sum())(x.detach())"),
+        "GS302", 11, (*BY_NATURE, "Nothing, if only derivatives"), DROPPED,
+    ),
+    "of each sample": Case(
+        derived(f"{TRANSFORMED}(named, x.detach())"), "GS302", 11, BY_NATURE, DROPPED
+    ),
+    "forward": Case(
+        derived(
+            "with forward_ad.dual_level(): slope = forward_ad.unpack_dual(net("
+            "forward_ad.make_dual(torch.ones(4, 3), torch.ones(4, 3)))).tangent"
+        ),
+        "GS302", 11, BY_NATURE, DROPPED,
+    ),
+    "asked for": Case(
+        derived(SLOPE, "torch.autograd.grad(slope.square().sum(), [*named.values()])", 1),
+        "GS302", 11, (*BY_NATURE, "allow_unused=True"), DROPPED,
+    ),
+    "dropped": Case(
+        derived("slope, kept = torch.ones(4, 3) * named['0.weight'].sum(), net(x)", steps=4),
+        "GS302", 11, DROPPED[:1], BY_NATURE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+def test_what_no_derivative_depends_on(session: Session, name: str) -> None:
+    check(session, DERIVATIVES[name])
+
+
+GATHERED = """\
+import os
+import torch
+import torch.distributed as dist
+from torch import nn
+rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+store = None if size > 1 else dist.HashStore()
+dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
+torch.manual_seed(0)
+class Given(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, own):
+        parts = [torch.empty_like(own) for _ in range(size)]
+        dist.all_gather(parts, own)
+        return torch.stack(parts)
+    @staticmethod
+    def backward(ctx, grad):
+        return grad[rank]
+gate, body = nn.Linear(4, 2), nn.Linear(4, 2)
+optimizer = torch.optim.SGD([*gate.parameters(), *body.parameters()], lr=0.1)
+for _ in range(3):
+    x = torch.randn(3, 4)
+    share = gate(x).softmax(-1)
+    parts = [torch.empty_like(share) for _ in range(size)]
+    {gather}
+    loss = (torch.stack(list(parts)).mean(0) * body(x)).square().mean() + {more}
+    optimizer.zero_grad()
+    loss.backward()
+    for one in optimizer.param_groups[0]["params"]:
+        _ = one.grad is None or dist.all_reduce(one.grad)
+    optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def gathered(gather: str, more: str = "0") -> str:
+    return GATHERED.format(gather=gather, more=more)
+
+
+BETWEEN = ("`dist.all_gather(parts, share)` all_gather cuts", "from rank to rank")
+OWN = "dist.all_gather(parts, share); parts[rank] = share"
+GATHERINGS = {
+    "all of it": Case(
+        gathered("dist.all_gather(parts, share)"),
+        "GS303",
+        24,
+        BETWEEN,
+        (*DROPPED, "Torch recorded"),
+    ),
+    "nothing dropped": Case(gathered("dist.all_gather(parts, share)"), "GS302", 0),
+    "one way": Case(
+        gathered("dist.all_gather(parts, share)", "share.square().mean()"),
+        *("GS317", 24, (*BETWEEN, "one way of the gradient")),
+    ),
+    "the own part put back": Case(gathered(OWN, "share.square().mean()"), "GS317", 0),
+    "only the own part": Case(gathered(OWN), "GS303", 0),
+    "by a Function with a backward": Case(gathered("parts = Given.apply(share)"), "GS303", 0),
+}
+
+
+@pytest.mark.parametrize("name", GATHERINGS)
+def test_what_a_collective_cuts_off(session: Session, name: str) -> None:
+    check(session, GATHERINGS[name])
+
+
+def test_what_a_collective_of_two_ranks_cuts_off(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(GATHERINGS["one way"].program, "utf-8")
+    for one in run(tmp_path, ["doctor", "train.py"]):
+        assert one.status == 0, one.err
+    assert (
+        "GS317 way-cut-off · information · train.py:24"
+        in run(tmp_path, ["doctor", "train.py"])[0].out
+    )
+
+
+SPOILING = """\
+import torch
+torch.manual_seed(0)
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, grad):
+        return {returned}
+u, w = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+({total}).square().sum().backward()
+"""
+SPOILT = "backward of Doubled changes in place what is the gradient of others, too"
+SUM = "u.exp() + Doubled.apply(w)"
+SPOILERS = {
+    "into what it is given": (SUM, "grad.mul_(2)", SPOILT),
+    # In float64, as calls are repeated, it writes into a copy.
+    "into what has that precision already": (SUM, "grad.float().mul_(2)", SPOILT),
+    "along one leaf": ("u.exp() + Doubled.apply(u.exp())", "grad.float().mul_(2)", SPOILT),
+    "into what has no other": ("Doubled.apply(w)", "grad.mul_(2)", ""),
+    "into a copy": (SUM, "grad.clone().mul_(2)", ""),
+}
+
+
+@pytest.mark.parametrize("name", SPOILERS)
+def test_what_spoilt_a_gradient(session: Session, name: str) -> None:
+    total, returned, reason = SPOILERS[name]
+    checks = session.look(SPOILING.format(total=total, returned=returned), command="check").checks
+    assert checks is not None
+    wrong = {one.reason for one in checks.leaves if one.verdict == "wrong"}
+    assert wrong == ({reason} if reason else set())
+    assert any(one.reason == WRITES_UPSTREAM for one in checks.calls) == ("clone" not in returned)

@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.autograd.graph import Node as LiveNode
 
@@ -178,6 +179,21 @@ def is_inside_a_transform() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
 
 
+def is_deriving() -> bool:
+    """Whether the program is inside of a function of which ``torch.func`` or forward-mode takes the
+    derivative."""
+    levels = torch._C._functorch.get_interpreter_stack() or ()
+    kinds = (torch._C._functorch.TransformType.Grad, torch._C._functorch.TransformType.Jvp)
+    return any(one.key() in kinds for one in levels) or forward_ad._current_level >= 0
+
+
+def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
+    """What the transforms of ``torch.func`` have wrapped; most tensors as they are."""
+    while is_functorch_wrapped(tensor):
+        tensor = torch._C._functorch.get_unwrapped(tensor)
+    return tensor
+
+
 def differentiable_inside(args: tuple[Any, ...]) -> list[torch.Tensor]:
     """The roots of a pass of ``torch.func`` that makes nodes which the program can walk: those
     that have a history beside the one of the transform."""
@@ -186,11 +202,8 @@ def differentiable_inside(args: tuple[Any, ...]) -> list[torch.Tensor]:
 
 
 def _has_outer_history(tensor: torch.Tensor) -> bool:
-    if not (requires_grad(tensor) and is_functorch_wrapped(tensor)):
-        return False
-    while is_functorch_wrapped(tensor):
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    return requires_grad(tensor)
+    inner = unwrapped(tensor) if requires_grad(tensor) else tensor
+    return inner is not tensor and requires_grad(inner)
 
 
 def _as_list(value: Any) -> list[Any]:

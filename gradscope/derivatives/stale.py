@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -25,12 +25,18 @@ from gradscope.model.plain import number
 STALE = {torch.float64: 1e-6, torch.float32: 1e-2}
 """How far the gradients of the program's own node may be from those in float64, relative."""
 
-Own = list[torch.Tensor | None]
+
+class Own(NamedTuple):
+    """What the program's own node gives, one gradient an argument, and whether its backward, in the
+    program's precision, ``writes`` into the gradient that it is given."""
+
+    gradients: list[torch.Tensor | None]
+    writes: bool
 
 
 def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
-    """What the node that a custom Function left in the graph gives for fixed upstream gradients,
-    one gradient an argument; None when that cannot be asked."""
+    """What the node that a custom Function left in the graph gives for fixed upstream gradients;
+    None when that cannot be asked."""
     node: Any = next((one for one in nodes if isinstance(one, BackwardCFunction)), None)
     is_custom = call.custom is not None and node is not None and not call.problem
     if not (is_custom and saved.keeps_only_data(node)):
@@ -38,12 +44,14 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
     if saved.is_packed(node) or saved.ReleasedMemory().refusal(node):
         return None
     upstream = [_upstream(described) for described in outputs_of(node)]
-    found = backward_again(call.custom, node, upstream)
+    given = [one.clone() for one in upstream]
+    found = backward_again(call.custom, node, given)
     if found is None:
         return None
     found = found if isinstance(found, tuple) else (found,)
     still = [one.detach().clone() if isinstance(one, torch.Tensor) else None for one in found]
-    return still if len(still) == len(call.leaves) else None
+    writes = not all(map(torch.equal, given, upstream))
+    return Own(still, writes) if len(still) == len(call.leaves) else None
 
 
 def backward_again(
@@ -103,7 +111,7 @@ def beside_own(
     run: the first such input is wrong; None where they agree."""
     for comparison in inputs:
         slot, fresh = alone.slots[comparison.input], gradients.of_inputs[comparison.input]
-        mine = [one for leaf, one in zip(call.leaves, own, strict=True) if leaf is slot]
+        mine = [one for leaf, one in zip(call.leaves, own.gradients, strict=True) if leaf is slot]
         if fresh is None or len(mine) != 1 or mine[0] is None:
             continue
         tolerance = STALE.get(mine[0].dtype)

@@ -187,7 +187,8 @@ class CallExamination:
         names = [self._name_of(slot) for slot in alone.slots]
         inputs = tuple(compared.inputs(names))
         verdict = _worst(inputs)
-        if gradients.changed_upstream:
+        # In float64 what casts the gradient writes into a copy.
+        if gradients.changed_upstream or (self._own is not None and self._own.writes):
             return "wrong", inputs, WRITES_UPSTREAM
         if verdict == "wrong" and call.is_torchs:
             told = _of_torch(call, gradients, compared, inputs)

@@ -69,6 +69,17 @@ _BY_FUNCTION: dict[str, tuple[str, str]] = {
             "`gumbel_softmax` for a choice that can be learned.",
         ),
     ),
+    **dict.fromkeys(
+        (
+            *("all_gather", "all_gather_into_tensor", "gather", "scatter", "all_to_all"),
+            *("all_to_all_single", "reduce_scatter", "reduce_scatter_tensor"),
+        ),
+        (
+            "It copies numbers from rank to rank, and what it fills has no history.",
+            "Put the own part back, `parts[rank] = own`; or call what torch.distributed.nn has for "
+            "this, whose backward sends the gradients back.",
+        ),
+    ),
     # `int` and `bool` are python's, of one number, as well as torch's.
     **dict.fromkeys(
         ("to", "type", "type_as", "long", "int", "short", "char", "byte", "bool"),

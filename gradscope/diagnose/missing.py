@@ -224,17 +224,30 @@ def result_unused(facts: Facts) -> Iterable[FindingDraft]:
         paths, used = [path for path, _ in grouped(facts, learners)], learners[0].used
         node = facts.once(find_missing).inside.get(learners[0].name)
         inside = "" if node is None else f" {facts.way_inside(node)}"
+        is_derived = all(one.derived for one in learners)
         yield _idle(
             facts,
             (listed(paths, 3), learners),
             used,
             (
+                f"is used in {facts.expression(used) or 'forward'}, of which a derivative is "
+                "taken, and gets no gradient.",
+                "What only adds a constant to a function, as a last bias does, is in no derivative "
+                "of it.",
+                "Leave it out of what is asked for, or pass `allow_unused=True`."
+                if learners[0].wanted
+                else "Nothing, if only derivatives are learned from; else let the loss depend on "
+                "the value, too.",
+            )
+            if is_derived
+            else (
                 f"is used in {facts.expression(used) or 'forward'}, but the result never reaches "
                 "the loss.",
                 "The result is computed and then dropped: overwritten, returned and not read, or "
                 "left out of the loss.",
                 f"Let the loss depend on it, or do not compute it.{inside}",
             ),
+            may_be_meant=is_derived,
         )
 
 

@@ -111,7 +111,8 @@ class TrackedParameter(SeenRecord, frozen=True):
     no shape.
     ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
     is a part of is in the graph; ``result`` is where a function that was given it computed what
-    does not depend on it.
+    does not depend on it.  ``derived``: a derivative was taken of what it went into, which is to be
+    differentiated itself.
     """
 
     name: str
@@ -144,6 +145,7 @@ class TrackedParameter(SeenRecord, frozen=True):
     lazy: bool = False
     asked: int | None = None
     result: int | None = None
+    derived: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]

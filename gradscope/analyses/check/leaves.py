@@ -23,12 +23,14 @@ from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.elements import is_released
 from gradscope.autograd.summary import name_of
+from gradscope.derivatives.call import Call
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
 from gradscope.derivatives.single_call import dense_of, real
 from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
 from gradscope.model.checks import LeafCheck
+from gradscope.words import listed
 
 Gradients = Sequence[torch.Tensor | None]
 
@@ -42,11 +44,12 @@ Found = tuple[tuple[LeafCheck, ...], str]
 
 class Doubts(NamedTuple):
     """What the check of single calls leaves in doubt: nodes whose backward is not the derivative of
-    what the tape runs; and calls that read one triangle only of an operand: what is called, and the
-    nodes that it made."""
+    what the tape runs; calls that read one triangle only of an operand: what is called, and the
+    nodes that it made; and of leaves whose gradient a backward has spoilt the name of that."""
 
     unsure: Iterable[int]
     half_read: Sequence[tuple[str, tuple[int, ...]]]
+    spoilt: Mapping[int, str]
 
 
 def own_gradients(placed: TapedGraph) -> Gradients | None:
@@ -76,6 +79,32 @@ def own_gradients(placed: TapedGraph) -> Gradients | None:
         raise Unrepeatable(f"backward raised {described(error)}") from None
 
 
+def spoilt_leaves(
+    placed: TapedGraph, gradients: Gradients, writers: Mapping[Call, Sequence[int]]
+) -> dict[int, str]:
+    """The leaves whose gradient would be another if these calls were given copies to write into,
+    and the names of such calls."""
+    nodes = [placed.walked.nodes[node] for made in writers.values() for node in made]
+    handles = [node.register_prehook(_copied) for node in nodes]
+    try:
+        clean = own_gradients(placed) or gradients
+    finally:
+        for handle in handles:
+            handle.remove()
+    name = listed((call.name for call in writers), 3)
+    pairs = enumerate(zip(gradients, clean, strict=True))
+    return {
+        number: name
+        for number, (mine, other) in pairs
+        if mine is not None and other is not None
+        if not torch.allclose(dense_of(mine), dense_of(other), equal_nan=True)
+    }
+
+
+def _copied(gradients: tuple[torch.Tensor | None, ...]) -> tuple[torch.Tensor | None, ...]:
+    return tuple(None if one is None else one.clone() for one in gradients)
+
+
 def check_leaves(
     placed: TapedGraph,
     replay: Replay,
@@ -102,7 +131,7 @@ def check_leaves(
     reasons = [] if gradients is not None else [HOOKS if placed.has_hooks else KEPT]
     if gradients is None:
         gradients = _without_hooks(placed, replay, weights)
-    leaves = list(_leaves(placed, gradients, blocked))
+    leaves = list(_leaves(placed, gradients, blocked, doubts.spoilt))
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
     half_read = {
@@ -135,14 +164,16 @@ def _without_hooks(
     return found
 
 
-def _leaves(placed: TapedGraph, gradients: Gradients, blocked: set[int]) -> Iterable[LeafOnTape]:
+def _leaves(
+    placed: TapedGraph, gradients: Gradients, blocked: set[int], spoilt: Mapping[int, str]
+) -> Iterable[LeafOnTape]:
     slots = placed.leaf_slots()
     for number, (leaf, gradient) in enumerate(zip(placed.graph.leaves, gradients, strict=True)):
         if leaf.node in blocked or number not in slots:
             continue
         like = placed.variables[number].detach()
         dense = torch.zeros_like(like) if gradient is None else dense_of(gradient)
-        yield LeafOnTape(number, slots[number], dense)
+        yield LeafOnTape(number, slots[number], dense, spoilt.get(number, ""))
 
 
 def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[int]:

@@ -51,12 +51,13 @@ Gradient = torch.Tensor | None
 
 @dataclass
 class LeafOnTape:
-    """A leaf of the graph: its number there, its slots on the tape, and the gradient that the
-    program's own graph gives it."""
+    """A leaf of the graph: its number there, its slots on the tape, the gradient that the
+    program's own graph gives it, and whose backward has ``spoilt`` that."""
 
     number: int
     slots: list[TapeSlot]
     gradient: torch.Tensor
+    spoilt: str = ""
 
 
 def wide_gradients(
@@ -221,7 +222,10 @@ class WholeProgram:
         ruler: Agreement,
     ) -> LeafCheck:
         verdict, reason = judged.verdict, ""
-        if verdict == "wrong" and self._agrees_wide(leaves, judged, directions, ruler):
+        spoilt = next((leaf.spoilt for leaf in leaves if leaf.spoilt), "")
+        if verdict == "wrong" and spoilt:
+            reason = f"backward of {spoilt} changes in place what is the gradient of others, too"
+        elif verdict == "wrong" and self._agrees_wide(leaves, judged, directions, ruler):
             is_little = judged.error < GROSS or self._is_noise(leaves, judged)
             verdict = "rounding" if is_little else "wrong"
             if verdict == "wrong":

@@ -13,7 +13,7 @@ import msgspec
 import torch
 
 from gradscope import doing
-from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves
+from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves, spoilt_leaves
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
@@ -70,9 +70,13 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
     # Asked before anything is run again, while the program's own state is as it left it.
     live = placed.walked.nodes
     own = {call: own_gradients(call, [live[n] for n in nodes]) for call, nodes in selected.items()}
+    writers = {call: selected[call] for call, one in own.items() if one is not None and one.writes}
     gradients: Gradients | None = None
+    spoilt: dict[int, str] = {}
     try:
         gradients, reason = own_leaf_gradients(placed) if asked.node is None else None, ""
+        if gradients is not None and writers:
+            spoilt = spoilt_leaves(placed, gradients, writers)
     except Unrepeatable as error:
         reason = error.what
     again = _differentiated(placed, selected)
@@ -84,7 +88,7 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
     if asked.node is None and not reason:
         unsure = _unsure((*examined.found.values(), *unseen))
         try:
-            doubts = Doubts(unsure, _half_read(placed, examined.half_readers))
+            doubts = Doubts(unsure, _half_read(placed, examined.half_readers), spoilt)
             compared = check_leaves(placed, replay, values, gradients, doubts)
         except Unrepeatable as error:
             compared = ((), error.what)

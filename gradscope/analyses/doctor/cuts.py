@@ -110,6 +110,19 @@ class Cuts:
         key: _Key = (place, "Parameter", "function", -1)
         self._know(key, [parameter], [source])
 
+    def note_sent(
+        self,
+        what: tuple[int, str, CutReason],
+        filled: list[torch.Tensor],
+        sent: list[torch.Tensor],
+    ) -> None:
+        """A collective, by place, name and reason, has filled tensors with the numbers of some,
+        without their history."""
+        switch = Switch() if what[2] == "function" else self._switches.current
+        cut = self._know((*what, switch.place), filled, sent) if sent else None
+        if cut is not None:
+            cut.within, cut.gathers = switch.within, True
+
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
         if self._results:
@@ -250,6 +263,8 @@ class Cuts:
 
     def _take(self, call: TorchCall, calls: list[CutCall]) -> None:
         """A call that made a node has taken the results of these."""
+        # Who puts its own part back into what was gathered gives that its gradient.
+        calls = [one for one in calls if not (one.cut.gathers and _is_related(one, call))]
         is_sum = call.function in ADDING
         is_small_sum = is_sum and all(is_small(tensor, 1) for tensor in call.operands)
         # One that the other operand is near to stands for what all of them are taken for.
@@ -270,7 +285,8 @@ class Cuts:
             is_added &= id(known) in added or known.cut.reason == "constant"
             if is_added and not is_taken_off(call, known.cut):
                 known.added.add(node)
-            if is_layer and not known.cut.sets and known.is_made_since(self._marked_at):
+            is_way = is_layer or known.cut.gathers
+            if is_way and not known.cut.sets and known.is_made_since(self._marked_at):
                 known.entered.add(node)
         if call.function in JOINING:
             for tensor in call.operands:

@@ -48,7 +48,8 @@ class KnownCut:
     that the next step changes, and that learn by other ways only; ``astray``: its results
     went only into layers that the next step does not change.  ``then`` is what the same line
     turned the result into: ``numpy`` in ``x.detach().numpy()``; ``create_graph`` of
-    ``torch.autograd.grad`` that was called with it.  ``ungiven``: what lay behind it is no operand.
+    ``torch.autograd.grad`` that was called with it.  ``ungiven``: what lay behind it is no operand;
+    ``gathers``: a collective.
 
     A loss of constants is kept as a cut with nothing behind it: ``made`` is the place that made its
     prediction of what had no history already, ``equal`` that prediction and target were the same,
@@ -82,6 +83,7 @@ class KnownCut:
     ways: dict[int, TensorRef] = field(default_factory=dict)
     astray: bool | None = None
     ungiven: bool = False
+    gathers: bool = False
     more: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
     _vain: int = 0
 

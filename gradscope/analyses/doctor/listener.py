@@ -16,6 +16,7 @@ from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
 from gradscope.analyses.doctor.changes import Changes
+from gradscope.analyses.doctor.collectives import Collectives
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
@@ -88,6 +89,7 @@ class DoctorListener(Listener):
         self.cuts = Cuts(self.switches, PlainNumbers(recorder.sources))
         self.constant_losses = ConstantLosses(self.cuts)
         self.inner_uses = InnerUses(self.cuts)
+        self.collectives = Collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.partial_cuts = PartialCuts(self.cuts)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
@@ -127,6 +129,7 @@ class DoctorListener(Listener):
         self.learners.start()
         self.eval_modes.start()
         self.alterations.start(self.recorder.places)
+        self.collectives.start()
         self.switches.start(self.recorder.places)
         self.parameters.start(self.recorder.places)
         self.recorder.modules.run = self._modules.run
@@ -136,6 +139,7 @@ class DoctorListener(Listener):
         self.recorder.modules.run = None
         self.parameters.stop()
         self.switches.stop()
+        self.collectives.stop()
         self.alterations.stop()
         self.eval_modes.stop()
         self.learners.stop()

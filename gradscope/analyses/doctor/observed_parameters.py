@@ -136,6 +136,7 @@ def _learner(
         made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
         initialised=case.origins.of_place(known.initialised(tensor)),
         recorded=known.is_recorded(tensor),
+        derived=known.is_derived(tensor),
         reached=known.is_reached(tensor),
         # Before any optimizer has stepped they all wait, which says nothing of this one.
         waiting=held is not None and not held[1] and known.optimizers.any_stepped,

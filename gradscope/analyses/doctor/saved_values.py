@@ -61,7 +61,7 @@ def _overflow(
         return None
     largest, upstream = torch.finfo(received.dtype).max, received.detach().double()
     for derivative in derivatives:
-        one, other = torch.broadcast_tensors(upstream, derivative)
+        one, other = torch.broadcast_tensors(upstream, derivative)  # type: ignore[no-untyped-call]
         over = one.isfinite() & other.isfinite() & ((one * other).abs() > largest)
         if bool(over.any()):
             return number(one[over][0].item()), number(other[over][0].item()), number(largest)

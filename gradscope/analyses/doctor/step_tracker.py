@@ -175,6 +175,8 @@ class StepTracker:
         if made.failure is None:
             place = listener.recorder.places.number(made.call.frame)
             listener.dropped.note_gradients(made.result)
+            if made.call.create_graph:
+                listener.learners.note_derived(made.leaves)
             for note in listener.finders.note_gradients:
                 note(made)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)

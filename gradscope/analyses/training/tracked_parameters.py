@@ -20,6 +20,7 @@ from gradscope.analyses.training.loop_order import is_gone
 from gradscope.analyses.training.members import LeafBirths
 from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.analyses.training.remade import Remade
+from gradscope.autograd.calls import is_deriving, unwrapped
 from gradscope.autograd.tensors import (
     TensorTable,
     is_leaf_tensor,
@@ -68,6 +69,7 @@ class TrackedParameters:
         self._written: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._loaded: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._recorded: TensorTable[bool] = TensorTable(MAX_KNOWN)
+        self._derived: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._reached: TensorTable[int] = TensorTable(MAX_KNOWN)
         self._inner: TensorTable[bool] = TensorTable(MAX_KNOWN)
         self._handles: list[Any] = []
@@ -90,8 +92,8 @@ class TrackedParameters:
 
     def note_use(self, call: TorchCall) -> None:
         """Remember the first use of each leaf among the operands, and whether any had history."""
-        used = self._used
-        for tensor in call.operands:
+        used, deriving = self._used, is_deriving()
+        for tensor in map(unwrapped, call.operands) if deriving else call.operands:
             # A Parameter that was frozen is told of, too.
             is_learned = requires_grad(tensor) or type(tensor) is nn.Parameter
             if not is_learned or not is_leaf_tensor(tensor) or tensor in self._inner:
@@ -100,6 +102,13 @@ class TrackedParameters:
                 used[tensor] = call.place
             if call.in_graph:
                 self._recorded[tensor] = True
+            if deriving:
+                self._derived[tensor] = True
+
+    def note_derived(self, leaves: Iterable[torch.Tensor]) -> None:
+        """A derivative, with a graph of its own, was taken of what these leaves went into."""
+        for leaf in leaves:
+            self._derived[leaf] = True
 
     def note_written(self, call: TorchCall, sources: Iterable[torch.Tensor]) -> None:
         """A call has changed a tensor in place, which may have been a leaf's own memory
@@ -182,6 +191,10 @@ class TrackedParameters:
     def is_recorded(self, tensor: torch.Tensor) -> bool:
         """Whether a call that took a leaf has recorded history."""
         return tensor in self._recorded
+
+    def is_derived(self, tensor: torch.Tensor) -> bool:
+        """Whether a derivative was taken of what a leaf went into."""
+        return tensor in self._derived
 
     def used_leaves(self) -> Iterator[torch.Tensor]:
         """All living leaves that a call has taken."""
