@@ -20,9 +20,9 @@ from pathlib import Path
 from benchmarks import tables
 from benchmarks.other_tools import Answer, Place, by_anomaly, by_torchlens, ran
 from gradscope.cli.entry import entry
-from gradscope.diagnose import RULES
 from gradscope.model import storage
 from gradscope.model.observations import Finding
+from gradscope.rules import RULES
 from tests.clinic.manifest import CASES, HEALTHY, Case, right_places
 from tests.fuzz import runs
 from tests.test_clinic import is_right

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.diagnose import RULES
+from gradscope.rules import RULES
 from tests.looking import Session
 
 ROOT = Path(__file__).parent.parent

@@ -9,8 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from gradscope.diagnose import RULES, at_least, diagnose, is_graver, is_serious
-from gradscope.diagnose._facts import Facts
 from gradscope.errors import ReportError
 from gradscope.model import storage
 from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
@@ -60,6 +58,8 @@ from gradscope.model.ranks import OneRank
 from gradscope.model.report import Accumulation, GradientInfo, Origin, Report
 from gradscope.render import Options, render
 from gradscope.render.answers import diagnosis
+from gradscope.rules import RULES, at_least, diagnose, is_graver, is_serious
+from gradscope.rules.facts import Facts
 from tests import reports
 from tests.program import Program
 from tests.ranks.built import parameter, with_ranks
@@ -1766,7 +1766,7 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     **{
         (code, "GS413"): ended_over_none(report)
         for code, report in RAISED.items()
-        if "GS413" in RULES[code].subsumes
+        if "GS413" in RULES[code].before
     },
     ("GS413", "GS412"): ended_over_none(
         observed(plain(), failure=Failure("TypeError", "NoneType", A, ended=True, got="got None"))
@@ -1809,7 +1809,7 @@ def test_every_precedence_has_its_report() -> None:
     declared = {
         (rule.code, code)
         for rule in RULES.values()
-        for code, agreement in rule.subsumes.items()
+        for code, agreement in rule.before.items()
         if agreement != "step before"
     }
     assert set(SUBSUMED) == declared
@@ -1818,7 +1818,7 @@ def test_every_precedence_has_its_report() -> None:
 @pytest.mark.parametrize(("cause", "consequence"), SUBSUMED)
 def test_of_a_cause_and_its_consequence_the_cause_is_told(cause: str, consequence: str) -> None:
     report = SUBSUMED[cause, consequence]
-    assert list(RULES[consequence].check(Facts(report)))
+    assert list(RULES[consequence].look(Facts(report)))
     codes = {finding.rule for finding in diagnose(report)}
     assert cause in codes
     assert consequence not in codes
@@ -1838,7 +1838,7 @@ LATER: dict[str, Report] = {
 def test_what_comes_of_an_explosion_is_all_that_is_not_graver() -> None:
     exploding = ladder("MulBackward0", 2.0)
     assert {
-        code for rule in RULES.values() for code, on in rule.subsumes.items() if on == "step before"
+        code for rule in RULES.values() for code, on in rule.before.items() if on == "step before"
     } == set(LATER)
     for code, report in LATER.items():
         assert {finding.rule for finding in diagnose(report)} == {code}

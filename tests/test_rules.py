@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from gradscope.diagnose import RULES
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from gradscope.render.words.rule_pages import page
+from gradscope.rules import RULES
 from tests.looking import Session
 from tests.ranks.running import run
 from tests.terminals import open_terminal, read
@@ -163,12 +163,12 @@ RULE_MODULES = sorted({Path(inspect.getfile(rule.check)) for rule in RULES.value
 
 @pytest.mark.parametrize("path", RULE_MODULES, ids=lambda path: path.stem)
 def test_rules_know_nothing_of_each_other(path: Path) -> None:
-    neighbours = {name for name in facts(path).imports if name.startswith("gradscope.diagnose")}
-    assert {name for name in neighbours if not name.startswith("gradscope.diagnose._")} == set()
+    neighbours = {name for name in facts(path).imports if name.startswith("gradscope.rules")}
+    assert {name for name in neighbours if not name.startswith("gradscope.rules._")} == set()
 
 
 def test_precedence_names_rules_and_never_goes_in_a_circle() -> None:
-    below = {code: set(rule.subsumes) for code, rule in RULES.items()}
+    below = {code: set(rule.before) for code, rule in RULES.items()}
     assert set().union(*below.values()) <= set(below)
     while free := {code for code, others in below.items() if not others & set(below)}:
         below = {code: others for code, others in below.items() if code not in free}

@@ -11,11 +11,11 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from gradscope.diagnose import diagnose
 from gradscope.errors import ReportError
 from gradscope.model.plain import Struct, to_json
 from gradscope.model.report import Report
 from gradscope.model.storage import decode, encode, load, pack
+from gradscope.rules import diagnose
 from tests.reports import CASES, chain, small
 
 

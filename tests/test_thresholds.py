@@ -16,7 +16,6 @@ import pytest
 
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
-from gradscope.diagnose import diagnose
 from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.loop_observations import (
     Disorder,
@@ -42,6 +41,7 @@ from gradscope.model.observations import (
 from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
 from gradscope.model.report import HalfSizes, Report
+from gradscope.rules import diagnose
 from gradscope.simplify import Folding, simplify
 from tests.program import Program
 from tests.ranks.built import parameter, with_ranks

@@ -14,10 +14,10 @@ from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.api.keywords import flags_checked, not_below, of_kind
 from gradscope.api.report import Report
-from gradscope.diagnose import IgnoredByComment, diagnose, find_rule
 from gradscope.filesystem import cache_folder, here
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
+from gradscope.rules import IgnoredByComment, diagnose, find_rule
 from gradscope.words import count, in_python
 
 if TYPE_CHECKING:

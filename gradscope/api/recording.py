@@ -190,7 +190,7 @@ class RecordedBlock:
 
     def _examined(self, frame: FrameType) -> Recorder | None:
         from gradscope.analyses.doctor.request import Examination
-        from gradscope.diagnose import is_graver, is_serious, passing
+        from gradscope.rules import is_graver, is_serious, passing
         from gradscope.running.block import WatchedBlock
 
         how = Examination(

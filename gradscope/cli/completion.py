@@ -18,7 +18,7 @@ Items = list[CompletionItem[str]]
 
 def rules(_context: click.Context, _parameter: click.Parameter, begun: str) -> Items:
     """Rules of the doctor whose code begins so, or whose name does."""
-    from gradscope.diagnose import RULES
+    from gradscope.rules import RULES
 
     by_code = [one for one in RULES.values() if one.code.startswith(begun.upper())]
     items = [CompletionItem(rule.code, help=rule.name) for rule in by_code]

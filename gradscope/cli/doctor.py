@@ -21,14 +21,6 @@ from gradscope.cli.output import Output, temporary
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import prepared, remembered_target, tell_unused
-from gradscope.diagnose import (
-    IgnoredByComment,
-    at_least,
-    diagnose,
-    is_graver,
-    is_serious,
-    passing,
-)
 from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
 from gradscope.filesystem import here
 from gradscope.formats import SAVED
@@ -38,6 +30,14 @@ from gradscope.model.request import Request
 from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
+from gradscope.rules import (
+    IgnoredByComment,
+    at_least,
+    diagnose,
+    is_graver,
+    is_serious,
+    passing,
+)
 from gradscope.target import Program
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from gradscope import doing, holding
 from gradscope.analyses.explain.request import Explain
 from gradscope.cli.messages import say
 from gradscope.cli.result import Result
-from gradscope.diagnose import OF_ONE_CALL, ORDER
 from gradscope.errors import ExitStatus, GradscopeError, RanksError, TargetError
 from gradscope.filesystem import cache_folder, here
 from gradscope.model import storage
@@ -25,6 +24,7 @@ from gradscope.model.report import Report
 from gradscope.ranks.job import Job
 from gradscope.render.output import STDOUT, write
 from gradscope.render.words.findings import BADGES, head
+from gradscope.rules import OF_ONE_CALL, ORDER
 
 _GOING_ON = ("next", "stop")
 

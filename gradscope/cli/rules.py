@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gradscope.cli import documents, terminal
-from gradscope.diagnose import RULES, Rule, find_rule
 from gradscope.render.words.rule_pages import page, sentence
 from gradscope.render.words.text import wrapped
+from gradscope.rules import RULES, Rule, find_rule
 from gradscope.words import one_line
 
 LIST = "gradscope rule lists them all"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gradscope.api import Finding, Run, diff
-from gradscope.diagnose import at_least
 from gradscope.errors import GradscopeError, NoGraph
+from gradscope.rules import at_least
 from gradscope.running.built import reached
 from gradscope.testing.told import Examined
 from gradscope.words import count, listed, nearest

@@ -54,8 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARK)
     words = _left_out(config)
     if words:
-        from gradscope.diagnose import find_rule
         from gradscope.errors import GradscopeError
+        from gradscope.rules import find_rule
 
         try:
             for word in words:

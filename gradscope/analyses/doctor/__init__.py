@@ -1,7 +1,7 @@
 """What a doctor looks at besides the graph: the calls of the program, its leaves, its optimizers.
 
 Each module keeps one sort of observation while the program runs, in bounded memory, and turns it
-into plain data when a report is made; :mod:`gradscope.diagnose` reads that.
+into plain data when a report is made; :mod:`gradscope.rules` reads that.
 
     examiner ─► listener ─► values, cuts, changes, ...   what happened between two backward calls
        ├──────► glances                  what is done at each call of torch in a brief look

@@ -1,0 +1,136 @@
+"""What is wrong with this gradient, and on which line: pure functions from a Report to Findings.
+
+A rule is one function ``Facts -> Findings``, where Facts are a Report with indices to look things
+up in, and one entry in :data:`RULES`, with a page under ``docs/rules/``.  Rules read the Report
+alone: the graph, its passes, and the observations that a watched run leaves.  They know nothing of
+each other: which of two findings is enough stands in the register.  Must not know of torch, or of
+how findings are shown.  What a comment in the program takes back is left out by whoever tells them
+(:class:`IgnoredByComment`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from gradscope.filesystem import is_installed
+from gradscope.model.observations import Finding, Severity
+from gradscope.model.report import Report
+from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.ignored import IgnoredByComment
+from gradscope.rules.questions.across import together
+from gradscope.rules.register import RULES, Rule, find_rule
+from gradscope.words import listed
+
+__all__ = [
+    "OF_ONE_CALL",
+    "ORDER",
+    "RULES",
+    "IgnoredByComment",
+    "Rule",
+    "at_least",
+    "diagnose",
+    "find_rule",
+    "is_graver",
+    "is_serious",
+    "passing",
+]
+
+ORDER: tuple[Severity, ...] = ("information", "warning", "error")
+"""Severities, mildest first."""
+
+
+def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...]:
+    """All findings on a report, worst first, and among equals in the order of the rules' codes.
+
+    Args:
+        report: with observations, if it comes from a doctor's run; without, fewer rules can speak.
+        ignore: codes of rules that stay silent.
+    """
+    facts = Facts(report)
+    drafts = [(rule, draft) for rule in RULES.values() for draft in rule.look(facts)]
+    causes = [(rule, draft) for rule, draft in drafts if rule.before]
+    found = [
+        _signed(rule, draft, facts.step)
+        for rule, draft in drafts
+        if rule.code not in ignore
+        and not any(cause.covers(own, rule.code, draft) for cause, own in causes)
+    ]
+    found = _counted(found)
+    if report.ranks is not None:
+        found = [one for one in together(found, report.ranks) if one.rule not in ignore]
+    return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
+
+
+def at_least(findings: Collection[Finding], severity: Severity) -> bool:
+    """Whether any finding is as bad as this, or worse."""
+    return any(ORDER.index(finding.severity) >= ORDER.index(severity) for finding in findings)
+
+
+OF_ONE_CALL = ("GS1", "GS2", "GS4", "GS503", "GS512", "GS517", "GS53", "GS6")
+"""How codes of rules begin of which one call is enough; others say that something never happens."""
+
+
+def is_serious(report: Report) -> bool:
+    """Whether there is something that makes it useless to watch the program any further."""
+    return at_least(diagnose(report), "error")
+
+
+NOT_FINITE = frozenset({"GS101", "GS102", "GS103", "GS105"})
+"""Rules about numbers of one step that are not finite: no later step has to suffer from them."""
+
+
+def passing(report: Report) -> str | None:
+    """What is serious about a report, where that is only that this step's numbers are not finite;
+    None where it is something else."""
+    errors = [finding for finding in diagnose(report) if finding.severity == "error"]
+    if not errors or any(finding.rule not in NOT_FINITE for finding in errors):
+        return None
+    at = errors[0].location
+    place = "" if at is None else f" ({at})"
+    return f"{errors[0].message.rstrip('.')}{place}"
+
+
+def is_graver(report: Report, kept: Report) -> bool:
+    """Whether a later step has something worse than the one kept so far, and not its consequence.
+
+    Where gradients explode, the next update throws the parameters so far that numbers overflow: the
+    step before is the one to show.
+    """
+    found, known = diagnose(report), diagnose(kept)
+    errors = {finding.rule for finding in found if finding.severity == "error"}
+    if not errors:
+        return at_least(found, "warning") and not at_least(known, "warning")
+    return not any(
+        all(RULES[finding.rule].before.get(code) == "step before" for code in errors)
+        for finding in known
+    )
+
+
+def _counted(found: list[Finding]) -> list[Finding]:
+    """Findings of one rule at one line of an installed package as one: the program's modules run it
+    in turn, and have the fault from it."""
+    causes: dict[object, list[Finding]] = {}
+    for one in found:
+        at = one.location
+        shared = at is not None and is_installed(at.file)
+        cause = (one.rule, one.severity, at.file, at.line) if shared and at else id(one)
+        causes.setdefault(cause, []).append(one)
+    return [
+        first
+        if not others
+        else msgspec.structs.replace(first, evidence=(*first.evidence, _of_others(others)))
+        for first, *others in causes.values()
+    ]
+
+
+def _of_others(others: list[Finding]) -> str:
+    subjects = list(dict.fromkeys(one.subject for one in others if one.subject))
+    return f"{len(others)} more there{f': {listed(subjects)}' if subjects else ''}"
+
+
+def _signed(rule: Rule, draft: FindingDraft, step: int) -> Finding:
+    fields = {name: getattr(draft, name) for name in Finding.__struct_fields__}
+    fields.update(rule=rule.code, name=rule.name, step=draft.step or step)
+    return Finding(**fields)

@@ -1,0 +1,1 @@
+"""Derivatives that are not those of their function."""

@@ -1,0 +1,1 @@
+"""Calls of forward or backward that raise."""

@@ -1,0 +1,50 @@
+"""GS413 gradient-is-none
+
+The program ends by an exception over the `.grad` of a leaf, which is None.
+
+## How it is recognised
+
+The exception that ended the program is an `AttributeError` or a `TypeError` about `NoneType`,
+and the last `.grad` that the same function has read was that of a leaf, and None. Why it is
+None is told: no backward call was made yet; what backward had brought was dropped by
+`zero_grad` before; or no backward call has reached this leaf, where no other rule says why.
+
+## A program that has it, healed
+
+```diff
+ import torch
+ from torch import nn
+
+ net = nn.Linear(4, 1)
+ optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+ for step in range(3):
+     loss = net(torch.randn(8, 4)).square().mean()
+     optimizer.zero_grad()
+     loss.backward()
++    print(step, net.weight.grad.norm())
+     optimizer.step()
+-    optimizer.zero_grad()
+-    print(step, net.weight.grad.norm())
+```
+
+## When to ignore it
+
+When the program is to end so. `gradscope doctor --ignore GS413` leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.rule import Rule
+
+
+class GradientIsNone(Rule):
+    code = "GS413"
+    name = "gradient-is-none"
+    before = {"GS412": "failure"}
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        return looking_for("none yet", "none left", "none since", "none brought")(facts)

@@ -1,0 +1,1 @@
+"""The training loop: what becomes of gradients between two backward calls."""

@@ -1,0 +1,51 @@
+"""GS507 clip-before-unscale
+
+Gradients are clipped while they are still multiplied by the scale of a GradScaler.
+
+## How it is recognised
+
+Between backward and `scaler.step(optimizer)` or `scaler.unscale_(optimizer)`, whichever comes
+first, gradients of this optimizer are clipped. The scaler is switched on, and its scale is not
+1.
+
+## A program that has it, healed
+
+```diff
+ import torch
+ from torch import nn
+
+ torch.manual_seed(0)
+ model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ scaler = torch.amp.GradScaler("cpu")
+ for _ in range(4):
+     loss = model(torch.randn(8, 4)).pow(2).mean()
+     optimizer.zero_grad()
+     scaler.scale(loss).backward()
++    scaler.unscale_(optimizer)
+     nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
+     scaler.step(optimizer)
+     scaler.update()
+```
+
+## When to ignore it
+
+Where the limit was chosen for scaled gradients; it then changes its meaning whenever the scaler
+changes its scale. `gradscope doctor --ignore GS507` leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.disorders import out_of_order
+from gradscope.rules.rule import Rule
+
+
+class ClipBeforeUnscale(Rule):
+    code = "GS507"
+    name = "clip-before-unscale"
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        return out_of_order("clip scaled")(facts)

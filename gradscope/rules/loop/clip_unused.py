@@ -1,0 +1,52 @@
+"""GS506 clip-unused
+
+Gradients are clipped before backward or after the step, where no step uses them; or of a
+generator that is used up, which gives none.
+
+## How it is recognised
+
+A line calls `clip_grad_norm_` or `clip_grad_value_` twice, each time the gradients are None,
+zero, or still those that a step has used, and never once are there new ones. Or it does so
+twice with a generator (or a filter of one) that had been gone through to its end:
+`model.parameters()`, kept in a variable, gives its parameters once. A limit of infinity only
+measures, and is left out.
+
+## A program that has it, healed
+
+```diff
+ import torch
+ from torch import nn
+
+ torch.manual_seed(0)
+ model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for _ in range(4):
+     loss = model(torch.randn(8, 4)).pow(2).mean()
+     optimizer.zero_grad()
++    loss.backward()
+     nn.utils.clip_grad_norm_(model.parameters(), max_norm=1.0)
+-    loss.backward()
+     optimizer.step()
+```
+
+## When to ignore it
+
+Nothing speaks for it; to measure a norm, pass `float("inf")` as the limit. `gradscope doctor
+--ignore GS506` leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.disorders import out_of_order
+from gradscope.rules.rule import Rule
+
+
+class ClipUnused(Rule):
+    code = "GS506"
+    name = "clip-unused"
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        return out_of_order("clip unused", "clip empty")(facts)

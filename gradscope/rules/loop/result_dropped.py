@@ -1,0 +1,51 @@
+"""GS515 result-dropped
+
+A statement computes something of a gradient or a parameter out of place, or detaches a result,
+and drops what it gets, so nothing changes.
+
+## How it is recognised
+
+The function that is called has a sister that works in place (`clamp` and `clamp_`, `mul` and
+`mul_`), it is given a gradient, a parameter, the `.data` of either, or what was computed of
+that outside of any graph, and the next thing that the program does is to drop what it returns.
+`h.detach()` of a result with history is told as well. What only measures (`norm`), writes with
+`out=`, or goes into anything is not.
+
+## A program that has it, healed
+
+```diff
+ import torch
+ from torch import nn
+
+ torch.manual_seed(0)
+ model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ for batch in torch.randn(8, 8, 4):
+     optimizer.zero_grad()
+     model(batch).pow(2).mean().backward()
+     for parameter in model.parameters():
+-        parameter.grad.clamp(-1, 1)
++        parameter.grad.clamp_(-1, 1)
+     optimizer.step()
+```
+
+## When to ignore it
+
+Where an operation is only timed, or warmed up. `gradscope doctor --ignore GS515` leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.rule import Rule
+
+
+class ResultDropped(Rule):
+    code = "GS515"
+    name = "result-dropped"
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        return looking_for("gradient dropped", "parameter dropped", "history dropped")(facts)

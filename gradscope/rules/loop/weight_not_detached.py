@@ -1,0 +1,56 @@
+"""GS533 weight-not-detached
+
+The log-probability of a sample is multiplied by something that has a gradient of its own, and a
+step uses that.
+
+## How it is recognised
+
+The result of a distribution's `log_prob`, of what its `sample` gave, is multiplied by a tensor
+of several elements that requires grad; backward goes through the product, and an optimizer then
+steps with a gradient that a parameter behind that tensor has got. A program that clears those
+gradients before the step of their own optimizer is not told of.
+
+## A program that has it, healed
+
+```diff
+ import torch
+ from torch import nn
+
+ torch.manual_seed(0)
+ policy, critic = nn.Linear(4, 3), nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+ optimizer = torch.optim.Adam([*policy.parameters(), *critic.parameters()])
+ for step in range(3):
+     state = torch.randn(16, 4)
+     choice = torch.distributions.Categorical(logits=policy(state))
+     action = choice.sample()
+     reward = (action == 1).float()
+     value = critic(state).squeeze(1)
+-    advantage = reward - value
++    advantage = (reward - value).detach()
+     loss = (value - reward).pow(2).mean() - (choice.log_prob(action) * advantage).mean()
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+```
+
+## When to ignore it
+
+Where the weight is to learn from how likely samples are, as some estimators of low variance do.
+`gradscope doctor --ignore GS533` leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.rule import Rule
+
+
+class WeightNotDetached(Rule):
+    code = "GS533"
+    name = "weight-not-detached"
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        return looking_for("weight learns")(facts)

@@ -1,0 +1,1 @@
+"""Parameters that no gradient reaches, or that no step changes."""

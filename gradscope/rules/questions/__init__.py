@@ -1,0 +1,1 @@
+"""What several rules ask of what was seen."""

@@ -1,0 +1,221 @@
+"""Where gradients become zero, exactly or up to rounding, and which leaves get nothing else.
+
+Zero up to rounding is judged by what came in: the terms of a sum that cancel, or what a
+normalisation could have passed on.  Knows nothing of messages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from gradscope.model.observations import Location
+from gradscope.model.report import GradientInfo
+from gradscope.rules.facts import Facts, elements
+from gradscope.rules.questions.ops import HALVES, NORMALISING, RECTIFIERS, TOTALS, VIEWS
+from gradscope.words import listed
+
+ROUNDING = 1e-5
+"""A gradient this small beside what it could be is what rounding left of zero."""
+
+FEWEST_CANCELLED = 8
+"""Fewer numbers than these may cancel because the loss is at its minimum."""
+
+
+class Zeros:
+    """The zeros of a pass.
+
+    ``sums`` are nodes whose upstream gradient is a sum that cancels, each with the node that was
+    made last among those that sent its terms.  ``flat`` are nodes whose result does not depend on
+    their operand, as far as the loss looks at it.  ``leaves`` get nothing but zeros and rounding.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.sums: dict[int, int] = {}
+        self.flat: list[int] = []
+        self.leaves: set[int] = set()
+        self._scales = {one.node: one.scale for one in facts.seen.activities if one.scale}
+        self._saturated = {one.node: float(one.saturated) for one in facts.seen.activities}
+        self._lost = [False] * len(facts.graph.edges)
+        self._hooked = {one.node for one in facts.seen.alterations}
+        if facts.backward is not None:
+            for node in range(len(facts.graph.nodes)):
+                self._pass(node)
+
+    def silenced(self, node: int) -> list[str]:
+        """The names of the leaves below a node that got nothing."""
+        below = self.facts.reachable([node]) & self.leaves
+        return [name for leaf, name in self.facts.leaf_names.items() if leaf in below]
+
+    def _pass(self, node: int) -> None:
+        facts = self.facts
+        arrived = [edge for edge in facts.incoming[node] if _is_there(self._on(edge))]
+        gone = bool(arrived) and all(
+            self._lost[edge] or self._on(edge).state == "zero" for edge in arrived
+        )
+        if not gone and self._cancels(node, arrived):
+            self.sums[node] = self._sender(arrived)
+            gone = True
+        if facts.graph.nodes[node].kind == "leaf":
+            is_zero = any(info.state == "zero" for info in facts.received(node))
+            if (gone or is_zero) and facts.has_elements(node):
+                self.leaves.add(node)
+            return
+        if not gone and self._is_flat(node):
+            self.flat.append(node)
+            self._lost[facts.outgoing[node][0]] = True
+        for edge in facts.outgoing[node]:
+            self._lost[edge] |= gone
+
+    def _on(self, edge: int) -> GradientInfo:
+        backward = self.facts.backward
+        assert backward is not None
+        return backward.on_edge(edge)
+
+    def _cancels(self, node: int, arrived: list[int]) -> bool:
+        """Whether the terms of a sum are there, and their sum is not."""
+        facts = self.facts
+        received = facts.received(node)
+        if len(arrived) < 2 or len(received) != 1 or facts.graph.nodes[node].kind == "leaf":
+            return False
+        if node in self._hooked:
+            return False  # a hook has put something else in the place of the sum
+        output = facts.graph.nodes[node].outputs[0]
+        if output is None or elements(output.shape) < FEWEST_CANCELLED:
+            return False
+        if not _is_there(received[0]) or received[0].dtype in HALVES:
+            return False
+        terms = max(size_of(self._on(edge)) for edge in arrived)
+        return size_of(received[0]) <= ROUNDING * terms and not self._is_of_a_leaf(node)
+
+    def _sender(self, arrived: list[int]) -> int:
+        """The node that was made last among those that sent what cancels."""
+        largest = max(size_of(self._on(edge)) for edge in arrived)
+        edges = self.facts.graph.edges
+        return min(edges[one].source for one in arrived if 2 * size_of(self._on(one)) >= largest)
+
+    def _is_of_a_leaf(self, node: int) -> bool:
+        """Whether a node shows one leaf element by element: at a minimum of the loss the gradient
+        of a leaf is 0, and that is as it should be."""
+        facts, output = self.facts, self.facts.graph.nodes[node].outputs[0]
+        below = facts.reachable([node])
+        leaves = [one for one in facts.graph.leaves if one.node in below]
+        return len(leaves) == 1 and output is not None and leaves[0].tensor.shape == output.shape
+
+    def _is_flat(self, node: int) -> bool:
+        """Whether a normalisation passes nothing of what it could pass on."""
+        facts, op = self.facts, self.facts.op(node)
+        scale = self._scale(node, op)
+        if not scale or not facts.outgoing[node]:
+            return False
+        sent = self._on(facts.outgoing[node][0])
+        received = math.hypot(*map(size_of, facts.received(node)))
+        if not received or not _is_there(sent) or sent.dtype in HALVES:
+            return False
+        return size_of(sent) <= ROUNDING * scale * received
+
+    def _scale(self, node: int, op: str) -> float:
+        """About the largest local derivative of a normalisation; 0 for other operations."""
+        if op in NORMALISING:
+            return float(self._scales.get(node, 0.0) or 0.0)
+        output = self.facts.graph.nodes[node].outputs[0] if op == "Softmax" else None
+        if output is None or node not in self._saturated:
+            return 0.0
+        # Of n numbers each is about 1/n, unless one of them is nearly 1: that is another matter.
+        return (1.0 - self._saturated[node]) / max(output.shape, default=1)
+
+
+def zeroing(facts: Facts) -> Iterable[int]:
+    """Nodes that received something and sent nothing but zeros along some edge."""
+    for node in facts.graph.nodes:
+        received = facts.received(node.id)
+        if node.kind == "leaf" or not any(info.state == "finite" for info in received):
+            continue
+        sent = facts.sent(node.id)
+        # What has no elements has no gradient that could be anything else.
+        if any(info.state == "zero" and facts.has_elements(target) for target, info in sent):
+            yield node.id
+
+
+def all_zero(facts: Facts, node: int) -> bool:
+    """Whether a node sent nothing but zeros along all edges."""
+    sent = [info for _, info in facts.sent(node) if info.state not in ("none", "not reached")]
+    return all(info.state == "zero" for info in sent)
+
+
+def is_hinge(facts: Facts, node: int) -> bool:
+    """Whether a rectifier is part of the loss itself: sums and factors above it, nothing else.
+
+    A margin that every sample keeps has no gradient to give, and that is as it should be.
+    """
+    if facts.op(node) not in RECTIFIERS:
+        return False
+    seen, pending = {node}, [node]
+    while pending:
+        for above in facts.above(pending.pop()):
+            if above in seen:
+                continue
+            if facts.op(above) not in TOTALS and facts.op(above) not in VIEWS:
+                return False
+            seen.add(above)
+            pending.append(above)
+    return len(seen) > 1
+
+
+def size_of(info: GradientInfo) -> float:
+    """The norm of a gradient; 0 where it is nothing or no number."""
+    norm = 0.0 if info.norm is None else float(info.norm)
+    return norm if math.isfinite(norm) else 0.0
+
+
+def _is_there(info: GradientInfo) -> bool:
+    return info.state == "zero" or (info.state == "finite" and info.norm is not None)
+
+
+def empty_weights(facts: Facts) -> dict[int, tuple[str, Location]]:
+    """The leaves that are weights of nothing but zeros, each with its name and the line that filled
+    it; a bias of zeros is ordinary."""
+    learners = {one.leaf: one for one in facts.seen.learners if one.leaf is not None}
+    found = {}
+    for number, leaf in enumerate(facts.graph.leaves):
+        if leaf.norm == 0 and number in learners and len(leaf.tensor.shape) > 1:
+            learner = learners[number]
+            filled_at = learner.made if learner.initialised is None else learner.initialised
+            place = facts.location(filled_at)
+            if place is not None:
+                found[leaf.node] = learner.name, place
+    return found
+
+
+def layers_before(facts: Facts, node: int) -> set[int]:
+    """The weights that a node's operands were computed with last, on each way to it."""
+    weights, pending, seen = set[int](), [*facts.below(node)], set[int]()
+    while pending:
+        below = pending.pop()
+        if below in seen:
+            continue
+        seen.add(below)
+        near = {leaf for one in facts.below(below) for leaf in _behind_views(facts, one)}
+        weights |= near
+        if not near:
+            pending += facts.below(below)
+    return weights
+
+
+def _behind_views(facts: Facts, node: int) -> Iterable[int]:
+    while facts.op(node) in VIEWS:
+        node = next(iter(facts.below(node)))
+    one = facts.graph.nodes[node]
+    if one.kind == "leaf" and one.outputs[0] is not None and len(one.outputs[0].shape) > 1:
+        yield node
+
+
+def in_order(places: dict[str, Location]) -> list[tuple[str, Location]]:
+    """Parameters by the lines that filled them."""
+    return sorted(places.items(), key=lambda one: (one[1].file, one[1].line, one[0]))
+
+
+def filled(starts: Iterable[tuple[str, Location]]) -> str:
+    """The parameters of zeros, each with that line."""
+    return f"filled with zeros: {listed(f'{name} at {place}' for name, place in starts)}"

@@ -1,0 +1,1 @@
+"""What differs between the ranks of one job."""

@@ -1,0 +1,1 @@
+"""Gradients that vanish, explode, or are zero."""

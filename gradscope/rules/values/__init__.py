@@ -1,0 +1,1 @@
+"""Numbers that are not finite, or that a dtype cannot hold."""
