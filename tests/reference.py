@@ -1,5 +1,6 @@
-"""The reference of the interface, written from its docstrings: ``python -m tests.reference``, a
-part of ``make docs``, writes docs/api.md anew, and a test compares."""
+"""The reference of the interface and the pages of the rules, written from docstrings: ``python -m
+tests.reference``, a part of ``make docs``, writes docs/api.md and docs/rules/ anew, and tests
+compare."""
 
 from __future__ import annotations
 
@@ -11,8 +12,21 @@ from typing import Any
 
 import gradscope
 from gradscope import api, errors
+from gradscope.render.words.rule_pages import sentence
+from gradscope.rules import RULES
 
-PAGE = Path(__file__).parent.parent / "docs" / "api.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "api.md"
+RULES_HEAD = """# Rules
+
+What `gradscope doctor` can find. `gradscope rule GS303` prints a page.
+
+Generated from the docstrings of `gradscope/rules/` (`make docs`), and compared by the tests; both
+programs of each page, with the lines of `-` and with those of `+`, are run.
+
+| code | name | in a sentence |
+| --- | --- | --- |
+"""
 
 LOOKS = ("trace", "backward", "explain", "check", "memory", "doctor")
 HEAD = """# From Python
@@ -152,5 +166,18 @@ def undocumented() -> set[str]:
     return set(gradscope.__all__) - told
 
 
+def rule_pages() -> Iterator[tuple[Path, str]]:
+    """The page of each rule, and the table of them all: where it is, and its text."""
+    folder, table = DOCS / "rules", RULES_HEAD
+    for code, rule in RULES.items():
+        text = rule.page()
+        yield folder / f"{code}.md", text
+        said = " ".join(sentence(text).split())
+        table += f"| [{code}]({code}.md) | {rule.name} | {said} |\n"
+    yield folder / "README.md", table
+
+
 if __name__ == "__main__":
     PAGE.write_text(page(), "utf-8")
+    for path, text in rule_pages():
+        path.write_text(text, "utf-8")

@@ -54,7 +54,7 @@ ROOMS = {
     "watching": "handlers words errors model target autograd recording ranks",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
-    "diagnose": "words errors escaping filesystem model",
+    "rules": "words errors escaping filesystem model",
     "simplify": "words errors model",
     "render/options": "formats simplify",
     "render/output": "errors escaping model",
@@ -63,7 +63,7 @@ ROOMS = {
     "render/options render/words",
     "render/formats": "words errors escaping model simplify render/options render/words "
     "render/drawing",
-    "render/answers": "words errors escaping filesystem version model notation simplify "
+    "render/answers": "words errors escaping filesystem version model notation rules simplify "
     "analyses/diff render/options render/words render/drawing render/formats",
     "render": "words errors formats model analyses/diff render/options render/output "
     "render/words render/drawing",
@@ -72,9 +72,9 @@ ROOMS = {
     # The doors.
     "api": "words errors escaping formats filesystem model target recording graphing "
     "analyses/doctor analyses/check analyses/explain analyses/memory running analyses/diff "
-    "diagnose simplify render/options render/words render/drawing render render/notebook "
+    "rules simplify render/options render/words render/drawing render render/notebook "
     "version watching",
-    "testing": "words errors diagnose running api",
+    "testing": "words errors rules running api",
     "cli": "*",
     "lightning": "api",
     "transformers": "api watching",

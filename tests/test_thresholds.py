@@ -569,22 +569,22 @@ EDGES = (
         (),
     ),
     Edge(
-        "_nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]
+        "nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]
     ),
-    Edge("_nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(6, inf=True), FIVE),
-    Edge("_nonfinite_sources.MOST", logarithms(5), ("GS102",) * 5, logarithms(6), ("GS102",) * 5),
-    Edge("_nonfinite_sources.MOST", bad_leaves(5), ("GS105",) * 5, bad_leaves(6), ("GS105",) * 5),
+    Edge("nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(6, inf=True), FIVE),
+    Edge("nonfinite_sources.MOST", logarithms(5), ("GS102",) * 5, logarithms(6), ("GS102",) * 5),
+    Edge("nonfinite_sources.MOST", bad_leaves(5), ("GS105",) * 5, bad_leaves(6), ("GS105",) * 5),
     Edge(
-        "_nonfinite_sources.MOST", bad_operands(4), ("GS105",) * 4, bad_operands(6), ("GS105",) * 5
+        "nonfinite_sources.MOST", bad_operands(4), ("GS105",) * 4, bad_operands(6), ("GS105",) * 5
     ),
     Edge(
-        "_nonfinite_sources.MOST",
+        "nonfinite_sources.MOST",
         logarithms(5, inf=True, half=True),
         ("GS103",) * 5,
         logarithms(6, inf=True, half=True),
         ("GS103",) * 5,
     ),
-    Edge("_nonfinite_evidence.MOST_LINES", on_the_way(6), False, on_the_way(7), True, is_shortened),
+    Edge("nonfinite_evidence.MOST_LINES", on_the_way(6), False, on_the_way(7), True, is_shortened),
     Edge("values._DIRECT", guarded(6), True, guarded(7), False, is_guard_named),
     Edge(
         "half.TINY",
@@ -606,9 +606,9 @@ EDGES = (
     Edge("half.CLOSE", subnormal(0.001, 0.0, 0.5), ("GS103",), subnormal(0.001, 0.0, 0.49)),
     Edge("half.MOSTLY", subnormal(0.2, 0.5), ("GS104",), subnormal(0.2, 0.49)),
     Edge("half.MOSTLY", zeroed(0.5), ("GS104",), zeroed(0.49)),
-    Edge("_zeros.ROUNDING", cancelled(0.99e-5), ("GS205",), cancelled(1.01e-5)),
-    Edge("_zeros.ROUNDING", normalised(1.99e-5), ("GS205",), normalised(2.01e-5)),
-    Edge("_zeros.FEWEST_CANCELLED", cancelled(1e-6, 8), ("GS205",), cancelled(1e-6, 7)),
+    Edge("zeros.ROUNDING", cancelled(0.99e-5), ("GS205",), cancelled(1.01e-5)),
+    Edge("zeros.ROUNDING", normalised(1.99e-5), ("GS205",), normalised(2.01e-5)),
+    Edge("zeros.FEWEST_CANCELLED", cancelled(1e-6, 8), ("GS205",), cancelled(1e-6, 7)),
     Edge("gain.FEWEST_SIBLINGS", layers(1, 1, 1, 1e3), ("GS206",), layers(1, 1, 1e3)),
     Edge("gain.LARGER", layers(1, 1, 1, 301), ("GS206",), layers(1, 1, 1, 299)),
     Edge("gain.LEFT", layers(1, 1, 0.0301, 1e3), ("GS206",), layers(1, 1, 0.0299, 1e3)),
@@ -635,19 +635,19 @@ EDGES = (
         *("sizes: likelihood", certain(), WARNING),
         *(certain(above="LogBackward0"), REMARK, severity),
     ),
-    Edge("_trend.SINGLE", one_step(0.59), ("GS201",), one_step(0.61)),
-    Edge("_trend.FEWEST_LEVELS", levels(straight(1e-6, 5)), ("GS201",), levels(straight(1e-6, 4))),
-    Edge("_trend.FEWEST_LEVELS", levels(straight(1e6, 5)), ("GS202",), levels(straight(1e6, 4))),
-    Edge("_trend.STEADY", levels(zigzag(1e-6, 5)), ("GS201",), levels(zigzag(1e-6, 6))),
-    Edge("_trend.STEADY", levels(zigzag(1e6, 5)), ("GS202",), levels(zigzag(1e6, 6))),
+    Edge("trend.SINGLE", one_step(0.59), ("GS201",), one_step(0.61)),
+    Edge("trend.FEWEST_LEVELS", levels(straight(1e-6, 5)), ("GS201",), levels(straight(1e-6, 4))),
+    Edge("trend.FEWEST_LEVELS", levels(straight(1e6, 5)), ("GS202",), levels(straight(1e6, 4))),
+    Edge("trend.STEADY", levels(zigzag(1e-6, 5)), ("GS201",), levels(zigzag(1e-6, 6))),
+    Edge("trend.STEADY", levels(zigzag(1e6, 5)), ("GS202",), levels(zigzag(1e6, 6))),
     Edge(
-        "_trend.VANISHED",
+        "trend.VANISHED",
         levels(straight(0.99e-5), head=9.0),
         ("GS201",),
         levels(straight(1.01e-5), head=9.0),
     ),
     Edge(
-        "_trend.VANISHED",
+        "trend.VANISHED",
         levels(straight(1e-6), bottom=9.9),
         ("GS201",),
         levels(straight(1e-6), bottom=10.1),
@@ -734,31 +734,31 @@ EDGES = (
     ),
     Edge("loop.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
     Edge(
-        "_disorders.FEWEST",
+        "disorders.FEWEST",
         out_of_order("clip unused", 2),
         ("GS506",),
         out_of_order("clip unused", 1),
     ),
     Edge(
-        "_disorders.FEWEST",
+        "disorders.FEWEST",
         out_of_order("stale graph", 2),
         ("GS508",),
         out_of_order("stale graph", 1),
     ),
     Edge(
-        "_disorders.FEWEST",
+        "disorders.FEWEST",
         out_of_order("step alone", 2),
         ("GS509",),
         out_of_order("step alone", 1),
     ),
     Edge(
-        "_disorders.FEWEST",
+        "disorders.FEWEST",
         out_of_order("step again", 2),
         ("GS513",),
         out_of_order("step again", 1),
     ),
     Edge(
-        "_disorders.FEWEST",
+        "disorders.FEWEST",
         out_of_order("scheduler first", 2),
         ("GS511",),
         out_of_order("scheduler first", 1),
@@ -770,13 +770,13 @@ EDGES = (
         summed(steps=1),
     ),
     Edge(
-        "_oddities.FEWEST_MIXED",
+        "oddities.FEWEST_MIXED",
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 2, (2,)),)),
         ("GS520",),
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 1, (2,)),)),
     ),
     Edge(
-        *("_disorders.FEWEST_IDLE", out_of_order("optimizer idle", 5), ("GS505",)),
+        *("disorders.FEWEST_IDLE", out_of_order("optimizer idle", 5), ("GS505",)),
         out_of_order("optimizer idle", 4),
     ),
     Edge("zero.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),
@@ -788,17 +788,17 @@ EDGES = (
         remade(4, stepped=True),
     ),
     Edge(
-        "_left_out.MOST_LEFT", left_out(5), ["warning"], left_out(4), ["information"], ask=severity
+        "left_out.MOST_LEFT", left_out(5), ["warning"], left_out(4), ["information"], ask=severity
     ),
     Edge(
-        "_left_out.MOST_LEFT",
+        "left_out.MOST_LEFT",
         left_out(9, size=2),
         ["warning"],
         left_out(9, size=3),
         ["information"],
         ask=severity,
     ),
-    Edge("_left_out.MOST_LEFT", headed(5), ["warning"], headed(4), ["information"], ask=severity),
+    Edge("left_out.MOST_LEFT", headed(5), ["warning"], headed(4), ["information"], ask=severity),
     Edge(
         "lost.FEWEST_VAIN",
         observed(plain(), replaced_models=(ReplacedModel(A, B, 2),)),
@@ -872,7 +872,7 @@ def test_on_both_sides_of_the_edge(edge: Edge) -> None:
 
 def test_every_number_of_the_rules_has_its_edge() -> None:
     numbers = set()
-    for path in Path(gradscope.__file__).parent.glob("diagnose/*.py"):
+    for path in Path(gradscope.__file__).parent.glob("rules/**/*.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.Assign):
                 names = [

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gradscope.cli import documents, terminal
-from gradscope.render.words.rule_pages import page, sentence
+from gradscope.render.words.rule_pages import sentence
 from gradscope.render.words.text import wrapped
 from gradscope.rules import RULES, Rule, find_rule
 from gradscope.words import one_line
@@ -35,7 +35,7 @@ def explain(words: Sequence[str]) -> str:
     if len(found) > 1:
         return _listed(found)
     rule = found[0] if found else find(" ".join(words))
-    return documents.drawn(page(rule.code))
+    return documents.drawn(rule.page())
 
 
 def _matching(words: Sequence[str]) -> list[Rule]:
@@ -50,7 +50,7 @@ def _matching(words: Sequence[str]) -> list[Rule]:
         return all(one.search(text) for one in begins)
 
     known = [rule for rule in RULES.values() if has_all(_line(rule))]
-    return known or [rule for rule in RULES.values() if has_all(page(rule.code))]
+    return known or [rule for rule in RULES.values() if has_all(rule.page())]
 
 
 def _line(rule: Rule) -> str:
@@ -58,7 +58,7 @@ def _line(rule: Rule) -> str:
 
 
 def _sentence(rule: Rule) -> str:
-    return one_line(sentence(page(rule.code)))
+    return one_line(sentence(rule.page()))
 
 
 def _listed(rules: Iterable[Rule]) -> str:

@@ -1,11 +1,10 @@
-"""What is wrong with this gradient, and on which line: pure functions from a Report to Findings.
+"""What is wrong with this gradient, and on which line: rules that make findings of what was seen.
 
-A rule is one function ``Facts -> Findings``, where Facts are a Report with indices to look things
-up in, and one entry in :data:`RULES`, with a page under ``docs/rules/``.  Rules read the Report
-alone: the graph, its passes, and the observations that a watched run leaves.  They know nothing of
-each other: which of two findings is enough stands in the register.  Must not know of torch, or of
-how findings are shown.  What a comment in the program takes back is left out by whoever tells them
-(:class:`IgnoredByComment`).
+A rule is one file in the folder of its chapter: a :class:`Rule`, which looks at :class:`Facts` (a
+Report with indices to look things up in), and its page.  Rules know nothing of each other but whose
+finding comes ``before`` whose; what several of them ask is in ``questions``.  Must not know of
+torch, or of how findings are shown.  What a comment in the program takes back is left out by
+whoever tells them (:class:`IgnoredByComment`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from gradscope.model.report import Report
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.ignored import IgnoredByComment
 from gradscope.rules.questions.across import together
-from gradscope.rules.register import RULES, Rule, find_rule
+from gradscope.rules.register import RULES, find_rule
+from gradscope.rules.rule import Rule
 from gradscope.words import listed
 
 __all__ = [

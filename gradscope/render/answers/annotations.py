@@ -21,7 +21,8 @@ from gradscope.filesystem import here, is_file
 from gradscope.model.observations import Finding
 from gradscope.model.report import Report
 from gradscope.render.options import Options
-from gradscope.render.words.rule_pages import alone, page, sentence
+from gradscope.render.words.rule_pages import alone, sentence
+from gradscope.rules import RULES
 from gradscope.version import VERSION
 from gradscope.words import one_line
 
@@ -156,7 +157,8 @@ def sarif(report: Report, _options: Options) -> str:
 
 def _rule(code: str, name: str) -> dict[str, Any]:
     rule: dict[str, Any] = {"id": visible(code), "name": visible(name)}
-    text = page(code)
+    # Codes also come from saved files, and from packages that are not here.
+    text = RULES[code].page() if code in RULES else ""
     if text:
         help_text, short = alone(text), sentence(text)
         rule["shortDescription"] = {"text": short}
