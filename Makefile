@@ -111,10 +111,10 @@ bench: $(VENV)/.bench ## measure what gradscope costs, beside other tools, into 
 bench-runs: $(INSTALLED) ## measure what the doctor costs in twenty whole programs, into docs/performance.md
 	$(BIN)/python -m benchmarks.whole_runs
 
-bench-doctor: $(VENV)/.bench ## count what the doctor finds, beside other tools, into docs/doctor.md
+bench-doctor: $(VENV)/.bench ## count what the doctor finds, beside other tools, into docs/doctor-measured.md
 	$(BIN)/python -m benchmarks.doctor_table
 
-bench-injected: $(VENV)/.bench ## count what the doctor finds of faults put into healthy programs, into docs/doctor.md
+bench-injected: $(VENV)/.bench ## count what the doctor finds of faults put into healthy programs, into docs/doctor-measured.md
 	$(BIN)/python -m benchmarks.injected
 
 frozen: $(VENV)/.bench ## what the doctor says otherwise than what is kept (a quarter of an hour)

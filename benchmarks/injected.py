@@ -1,5 +1,5 @@
 """What the doctor finds of faults that are put into healthy programs, beside anomaly detection and
-TorchLens: the table of kinds in docs/doctor.md.
+TorchLens: the table of kinds in docs/doctor-measured.md.
 
     python -m benchmarks.injected                 all kinds, into the docs (make bench-injected)
     python -m benchmarks.injected KIND...         only these, onto the terminal, place by place
@@ -279,7 +279,7 @@ def main(names: Sequence[str]) -> None:
     if rows and not names:
         sums = [str(sum(int(row[column]) for row in rows)) for column in range(2, len(HEAD))]
         rows.append(("**all**", "", *(f"**{one}**" for one in sums)))
-        tables.fill("doctor.md", "make bench-injected", tables.table(HEAD, rows))
+        tables.fill("doctor-measured.md", "make bench-injected", tables.table(HEAD, rows))
 
 
 def _tell(seen: Seen) -> None:
