@@ -62,10 +62,12 @@ class DoctorEdgeGradients(EdgeGradients):
 
     def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
         super()._note_sent(place, sent)
-        # Until it has arrived: a leaf lets go of it before it takes it for its own.
+        # Until it has arrived: a leaf lets go of it before it takes it for its own.  To one of
+        # several torch adds the others in place, if nobody else holds it.
         for slot, edge in place.leaving if self.has_hooks else ():
             gradient = sent[slot] if slot < len(sent) else None
-            if gradient is not None:
+            _, _, target, output = self.walked.edges[edge]
+            if gradient is not None and len(self._places[target].arriving[output]) == 1:
                 self._kept[edge] = gradient
 
     def end(self) -> None:
