@@ -110,7 +110,7 @@ class CleanPrinting:
 
     _users = 0
     _originals: tuple[Any, Any]
-    _ours: tuple[Any, Any]
+    _ours: tuple[Any, Any] | None = None
 
     def __init__(self) -> None:
         self._is_on = False
@@ -119,7 +119,8 @@ class CleanPrinting:
         """Begin."""
         self._is_on = True
         CleanPrinting._users += 1
-        if CleanPrinting._users == 1:
+        # Not asked of the count: an interrupt may come between the two.
+        if CleanPrinting._ours is None:
             self._patch()
 
     def stop(self) -> None:
@@ -128,14 +129,16 @@ class CleanPrinting:
             return
         self._is_on = False
         CleanPrinting._users -= 1
-        if CleanPrinting._users:
+        ours = CleanPrinting._ours
+        if CleanPrinting._users or ours is None:
             return
         kind: Any = traceback.TracebackException
         # The program may have set functions of its own since.
-        if kind.__init__ is self._ours[0]:
+        if kind.__init__ is ours[0]:
             kind.__init__ = self._originals[0]
-        if threading.excepthook is self._ours[1]:
+        if threading.excepthook is ours[1]:
             threading.excepthook = self._originals[1]
+        CleanPrinting._ours = None
 
     @classmethod
     def _patch(cls) -> None:
