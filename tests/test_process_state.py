@@ -112,3 +112,37 @@ def test_the_commands_move_nothing(
     for command in (["backward", "--run-on", "--color", "always"], ["doctor"]):
         seen = fresh.cli(*command, "program.py", "-q").out.splitlines()
         assert [line for line in seen if line in alone] == alone, command
+
+
+PATCHES = """
+import torch
+from torch import nn
+import gradscope
+
+PLACES = [(torch.optim.Optimizer, "zero_grad"), (nn.utils, "clip_grad_norm_"),
+          (torch.inference_mode, "__enter__"), (torch.amp.GradScaler, "scale"),
+          (nn.Module, "register_full_backward_hook"), (torch.autograd, "backward")]
+
+def around(original):
+    def own(*args, **kwargs):
+        return original(*args, **kwargs)
+    return own
+
+put = []
+with gradscope.record(doctor=True):
+    for owner, name in PLACES:
+        put.append(around(vars(owner)[name]))
+        setattr(owner, name, put[-1])
+print(*(vars(owner)[name] is own for (owner, name), own in zip(PLACES, put)))
+net = nn.Linear(2, 1)
+net(torch.ones(1, 2)).sum().backward()
+print(nn.utils.clip_grad_norm_(net.parameters(), 1.0) > 0, net.weight.grad is not None)
+"""
+
+
+def test_what_the_program_puts_around_ours_stays_and_works(session: Session) -> None:
+    path = session.write(PATCHES)
+    done = subprocess.run(
+        [sys.executable, str(path)], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("True True True True True True\ntensor(True) True\n", "")

@@ -28,6 +28,7 @@ ROOMS = {
     "filesystem": "",
     "garbage": "",
     "handlers": "",
+    "patched": "",
     "version": "",
     "doing": "",
     "holding": "handlers errors filesystem",
@@ -35,22 +36,22 @@ ROOMS = {
     "model": "words errors escaping",
     "notation": "",
     # Left of it: the program runs, torch is alive.
-    "target": "words errors filesystem garbage",
-    "autograd": "handlers errors filesystem garbage model",
-    "recording": "words errors filesystem model target autograd",
+    "target": "patched words errors filesystem garbage",
+    "autograd": "patched handlers errors filesystem garbage model",
+    "recording": "patched words errors filesystem model target autograd",
     "graphing": "doing handlers words errors escaping garbage version model autograd recording",
     "derivatives": "handlers words errors model autograd",
-    "ranks": "words errors model target",
+    "ranks": "patched words errors model target",
     "analyses": "",
-    "analyses/training": "model autograd recording",
-    "analyses/doctor": "handlers words errors escaping garbage model target autograd recording "
-    "graphing derivatives ranks analyses/training",
+    "analyses/training": "patched model autograd recording",
+    "analyses/doctor": "patched handlers words errors escaping garbage model target autograd "
+    "recording graphing derivatives ranks analyses/training",
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "
     "derivatives",
     "analyses/explain": "handlers words errors escaping model autograd recording graphing",
     "analyses/memory": "words errors model autograd recording graphing",
-    "running": "doing handlers words errors escaping filesystem garbage model target autograd "
-    "recording graphing ranks analyses/doctor",
+    "running": "patched doing handlers words errors escaping filesystem garbage model target "
+    "autograd recording graphing ranks analyses/doctor",
     "watching": "handlers words errors model target autograd recording ranks",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
@@ -89,6 +90,7 @@ UNMENTIONED = {
     "doing",
     "garbage",
     "handlers",
+    "patched",
     "version",
     "__init__",
     "__main__",

@@ -17,6 +17,8 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
+from gradscope.patched import Original, Patched
+
 Known = TypeVar("Known")
 Other = TypeVar("Other")
 
@@ -241,31 +243,31 @@ class _Swaps:
 
     _users = 0
     _lock = threading.RLock()
-    _original: Any = None
-    _ours: Any = None
+    _patch: Patched | None = None
 
     @classmethod
     def begin(cls) -> None:
         cls._users += 1
-        if cls._users > 1:
-            return
-        original = cls._original = torch.utils.swap_tensors
+        if cls._users == 1:
+            cls._patch = Patched(torch.utils, "swap_tensors", cls._hiding)
+            cls._patch.start()
 
+    @classmethod
+    def _hiding(cls, original: Original) -> Original:
         @functools.wraps(original)
         def swap_tensors(t1: torch.Tensor, t2: torch.Tensor) -> Any:
             # A global of torch's is changed for a moment: of two threads one would undo the
             # other's.
             with cls._lock, _own_references_hidden(original):
-                return original(t1, t2)  # type: ignore[no-untyped-call]
+                return original(t1, t2)
 
-        cls._ours = torch.utils.swap_tensors = swap_tensors
+        return swap_tensors
 
     @classmethod
     def end(cls) -> None:
         cls._users -= 1
-        # The program may have put a function of its own there since.
-        if not cls._users and torch.utils.swap_tensors is cls._ours:
-            torch.utils.swap_tensors = cls._original
+        if not cls._users and cls._patch is not None:
+            cls._patch.stop()
 
 
 @contextmanager

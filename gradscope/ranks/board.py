@@ -18,6 +18,7 @@ from datetime import timedelta
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from gradscope.patched import Original, Patched
 from gradscope.ranks.job import Job
 
 PIECE = 4 * 2**20
@@ -47,25 +48,24 @@ def listen(told: Callable[[], None]) -> Callable[[], None]:
     Returns:
         What ends that.
     """
-    distributed: Any = sys.modules.get(_TORCH)
-    # Private: programs import what makes a group by name, and that asks for this one by module.
-    original = getattr(distributed, "_update_default_pg", None)
-    if distributed is None or original is None:
+    distributed = sys.modules.get(_TORCH)
+    if distributed is None:
         return lambda: None
 
-    @functools.wraps(original)
-    def updated(*arguments: Any, **named: Any) -> Any:
-        result = original(*arguments, **named)
-        with contextlib.suppress(Exception):
-            told()
-        return result
+    def around(original: Original) -> Original:
+        @functools.wraps(original)
+        def updated(*arguments: Any, **named: Any) -> Any:
+            result = original(*arguments, **named)
+            with contextlib.suppress(Exception):
+                told()
+            return result
 
-    def undo() -> None:
-        if distributed._update_default_pg is updated:
-            distributed._update_default_pg = original
+        return updated
 
-    distributed._update_default_pg = updated
-    return undo
+    # Private: programs import what makes a group by name, and that asks for this one by module.
+    patch = Patched(distributed, "_update_default_pg", around)
+    patch.start()
+    return patch.stop
 
 
 class NoAnswer(Exception):

@@ -23,8 +23,9 @@ from torch import compiler, nn
 
 from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import TensorTable
+from gradscope.patched import Original
 from gradscope.recording.compiler import is_compiling
-from gradscope.recording.stand_in import Original, module_calls
+from gradscope.recording.stand_in import module_calls
 from gradscope.recording.wrappers import plain_path
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr

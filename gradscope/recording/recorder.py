@@ -37,6 +37,7 @@ from gradscope.autograd.isolation import (
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.autograd.walk import nearest
+from gradscope.patched import Original, Patched
 from gradscope.recording.brief import remembering
 from gradscope.recording.compiler import break_count, is_compiling, keep_out
 from gradscope.recording.events import tensors_in
@@ -84,10 +85,24 @@ class Recorder(Recording, TorchFunctionMode):
         self._originals_of = Originals()
         self._warnings = WarningPlaces()
         self._printing = CleanPrinting()
-        self._standing_in = (mode_popping(), default_devices(self), *saved_tensor_hooks())
+
+        # Plain functions of the same names: a program may pickle or inspect what it finds there.
+        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            return self._apply(cls, *args, **kwargs)
+
+        def around(original: Original) -> Original:
+            @functools.wraps(original)
+            def backward(*args: Any, **kwargs: Any) -> Any:
+                return self._autograd_backward(*args, **kwargs)
+
+            return backward
+
+        self._applied = Patched(torch.autograd.Function, "apply", lambda _: classmethod(apply))
+        self._called = Patched(torch.autograd, "backward", around)
+        self._patches = (mode_popping(), default_devices(self), *saved_tensor_hooks())
+        self._patches += (self._applied, self._called)
         self._process = os.getpid()
         self.thread = threading.get_ident()
-        self._originals: dict[str, Any] = {}
         self._remember = remembering(self)
 
     # ------------------------------------------------------------------ on and off
@@ -100,11 +115,6 @@ class Recorder(Recording, TorchFunctionMode):
         """
         if Recorder.active is not None:
             raise RuntimeError("a recorder is active already: leave its `with` block first")
-        # What is needed to stop comes first: Ctrl-C may come at any moment.
-        self._originals = {
-            "apply": torch.autograd.Function.__dict__["apply"],
-            "backward": torch.autograd.backward,
-        }
         self._originals_of.know(torch.autograd.backward)
         Recorder.active = self
         self.first = sequence_number()
@@ -112,22 +122,11 @@ class Recorder(Recording, TorchFunctionMode):
         keep_out()
         self.known_breaks = break_count()
         self.modules.start()
-        for one in self._standing_in:
-            one.start()
         self._warnings.start()
         self._printing.start()
         self.scaled.start()
-
-        # Plain functions of the same names: a program may pickle or inspect what it finds there.
-        def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._apply(cls, *args, **kwargs)
-
-        @functools.wraps(torch.autograd.backward)
-        def backward(*args: Any, **kwargs: Any) -> Any:
-            return self._autograd_backward(*args, **kwargs)
-
-        setattr(torch.autograd.Function, "apply", classmethod(apply))  # noqa: B010
-        torch.autograd.backward = backward
+        for one in self._patches:
+            one.start()
         push_mode(self)
         self.listeners.start()
         return self
@@ -140,10 +139,8 @@ class Recorder(Recording, TorchFunctionMode):
         Recorder.active = None
         # The program may have entered modes of its own since and not left them: they stay.
         take_out(self)
-        setattr(torch.autograd.Function, "apply", self._originals["apply"])  # noqa: B010
-        torch.autograd.backward = self._originals["backward"]
         self.modules.stop()
-        for one in self._standing_in:
+        for one in self._patches:
             one.stop()
         self._warnings.stop()
         self._printing.stop()
@@ -241,7 +238,7 @@ class Recorder(Recording, TorchFunctionMode):
             return self.listeners.unopened
 
     def _apply(self, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        original = _bound(self._originals["apply"], cls)
+        original = _bound(self._applied.original, cls)
         if torch.compiler.is_compiling() or not self._is_watching():
             return original(*args, **kwargs)
         opened = self._before(original, args, kwargs)
@@ -256,7 +253,7 @@ class Recorder(Recording, TorchFunctionMode):
         return out
 
     def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
-        original = self._originals["backward"]
+        original = self._called.original
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         if not self._is_watching():

@@ -15,6 +15,7 @@ from torch.amp import grad_scaler
 
 from gradscope.autograd import saved
 from gradscope.autograd.tensors import grad_fn_of
+from gradscope.patched import Original, Patched
 
 MOST = 1_000
 """Scaled losses that are remembered; a backward call mostly starts from the last one."""
@@ -26,15 +27,19 @@ class ScaledLosses:
     """What ``GradScaler.scale`` has made while it is started."""
 
     def __init__(self) -> None:
-        self._original: Any = None
+        self._patch = Patched(grad_scaler.GradScaler, "scale", self._noting)
         self._made: deque[tuple[int, int]] = deque(maxlen=MOST)
         self._read: dict[int, float] = {}
 
     def start(self) -> None:
         """Hear of every call of ``GradScaler.scale``."""
-        self._original = original = grad_scaler.GradScaler.scale
+        self._patch.start()
 
-        # Torch's own type of it is in one piece with its overloads.
+    def stop(self) -> None:
+        """Put torch's own function back."""
+        self._patch.stop()
+
+    def _noting(self, original: Original) -> Original:
         @functools.wraps(original)
         def scale(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling():
@@ -45,13 +50,7 @@ class ScaledLosses:
                 self._made.append((first, _number()))
             return result
 
-        grad_scaler.GradScaler.scale = scale  # type: ignore[method-assign]
-
-    def stop(self) -> None:
-        """Put torch's own function back."""
-        if self._original is not None:
-            grad_scaler.GradScaler.scale = self._original  # type: ignore[method-assign]
-            self._original = None
+        return scale
 
     def factor(self, root: Any) -> float | None:
         """By what a tensor or gradient edge was multiplied; None where no scaler made it, or its

@@ -13,6 +13,7 @@ import warnings
 from types import FrameType
 from typing import Any
 
+from gradscope.patched import Patched
 from gradscope.target.cleaning import stack_as_python
 
 _HOOK = "_showwarnmsg"
@@ -27,20 +28,17 @@ class WarningPlaces:
     """Stands in the way of warnings between :meth:`start` and :meth:`stop`."""
 
     def __init__(self) -> None:
-        self._original: Any = None
+        # Not documented: where a python has no such function, warnings name our lines.
+        self._patch = Patched(warnings, _HOOK, lambda _: self._show)
         self._thread = threading.local()
 
     def start(self) -> None:
         """Begin to correct the places of warnings."""
-        # Not documented: where a python has no such function, warnings name our lines.
-        self._original = getattr(warnings, _HOOK, None)
-        if self._original is not None:
-            setattr(warnings, _HOOK, self._show)
+        self._patch.start()
 
     def stop(self) -> None:
         """Put the original back."""
-        if self._original is not None:
-            setattr(warnings, _HOOK, self._original)
+        self._patch.stop()
 
     def _show(self, message: Any) -> None:
         place = None
@@ -49,7 +47,7 @@ class WarningPlaces:
             with contextlib.suppress(Exception):
                 place = _place_of(message, sys._getframe(1))
         if place is None:
-            self._original(message)
+            self._patch.original(message)
             return
         # What is shown again comes by here once more.
         self._thread.is_showing_again = True

@@ -18,8 +18,9 @@ from gradscope.autograd.isolation import put_under, take_out
 from gradscope.model.explanation import Explanation
 from gradscope.model.report import Report
 from gradscope.model.request import Study
+from gradscope.patched import Original
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.stand_in import Original, module_calls
+from gradscope.recording.stand_in import module_calls
 from gradscope.running.block import WatchedBlock
 
 

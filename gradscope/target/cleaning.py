@@ -19,6 +19,8 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
+from gradscope.patched import Original, Patched
+
 PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
 
 # By the end of the path: torch may be installed anywhere, and must not be imported to ask it.
@@ -104,13 +106,40 @@ def without_shell(error: BaseException, shell: Any) -> BaseException:
     return BaseException.with_traceback(error, step)
 
 
+def _cleaning_init(original: Original) -> Original:
+    @functools.wraps(original)
+    def init(
+        self: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, *args: Any, **kwargs: Any
+    ) -> None:
+        original(self, exc_type, exc_value, _as_python(exc_traceback), *args, **kwargs)
+
+    return init
+
+
+def _cleaning_hook(original: Original) -> Original:
+    @functools.wraps(original)
+    def excepthook(args: Any) -> None:
+        if args.exc_value is not None:
+            clean(args.exc_value)
+            # They cannot be changed, and the traceback that they hold is the one from before.
+            args = threading.ExceptHookArgs(
+                (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
+            )
+        original(args)
+
+    return excepthook
+
+
 class CleanPrinting:
     """Between :meth:`start` and :meth:`stop`, tracebacks that are printed do not show us; of
     several at once the last to stop takes all away."""
 
     _users = 0
-    _originals: tuple[Any, Any]
-    _ours: tuple[Any, Any] | None = None
+    _patches = (
+        # The class, because a program may have imported the functions by name, and keeps those.
+        Patched(traceback.TracebackException, "__init__", _cleaning_init),
+        Patched(threading, "excepthook", _cleaning_hook),
+    )
 
     def __init__(self) -> None:
         self._is_on = False
@@ -119,9 +148,10 @@ class CleanPrinting:
         """Begin."""
         self._is_on = True
         CleanPrinting._users += 1
-        # Not asked of the count: an interrupt may come between the two.
-        if CleanPrinting._ours is None:
-            self._patch()
+        for one in self._patches:
+            # Not asked of the count: an interrupt may come between the two.
+            if not one.is_started:
+                one.start()
 
     def stop(self) -> None:
         """Leave nothing behind."""
@@ -129,40 +159,8 @@ class CleanPrinting:
             return
         self._is_on = False
         CleanPrinting._users -= 1
-        ours = CleanPrinting._ours
-        if CleanPrinting._users or ours is None:
-            return
-        kind: Any = traceback.TracebackException
-        # The program may have set functions of its own since.
-        if kind.__init__ is ours[0]:
-            kind.__init__ = self._originals[0]
-        if threading.excepthook is ours[1]:
-            threading.excepthook = self._originals[1]
-        CleanPrinting._ours = None
-
-    @classmethod
-    def _patch(cls) -> None:
-        kind: Any = traceback.TracebackException
-        # The class, because a program may have imported the functions by name, and keeps those.
-        original, hook = cls._originals = kind.__init__, threading.excepthook
-
-        @functools.wraps(original)
-        def init(
-            self: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, *args: Any, **kwargs: Any
-        ) -> None:
-            original(self, exc_type, exc_value, _as_python(exc_traceback), *args, **kwargs)
-
-        @functools.wraps(hook)
-        def excepthook(args: Any) -> None:
-            if args.exc_value is not None:
-                clean(args.exc_value)
-                # They cannot be changed, and the traceback that they hold is the one from before.
-                args = threading.ExceptHookArgs(
-                    (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
-                )
-            hook(args)
-
-        cls._ours = kind.__init__, threading.excepthook = init, excepthook
+        for one in self._patches if not CleanPrinting._users else ():
+            one.stop()
 
 
 def _as_python(shown: TracebackType | None) -> TracebackType | None:

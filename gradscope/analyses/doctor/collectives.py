@@ -11,6 +11,7 @@ import torch
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.autograd.tensors import requires_grad
+from gradscope.patched import Patched
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import flat_tensors
 
@@ -31,23 +32,17 @@ class Collectives:
     def __init__(self, recorder: Recorder, cuts: Cuts) -> None:
         self._recorder = recorder
         self._cuts = cuts
-        self._originals: dict[str, Any] = {}
+        self._patches = [Patched(torch.distributed, name, self._noting) for name in _FILLING]
 
     def start(self) -> None:
         """Wrap them, where torch has them."""
-        self._originals = {
-            name: original
-            for name in _FILLING
-            if (original := getattr(torch.distributed, name, None)) is not None
-        }
-        for name, original in self._originals.items():
-            setattr(torch.distributed, name, self._noting(original))
+        for one in self._patches:
+            one.start()
 
     def stop(self) -> None:
         """Leave all of them as they were."""
-        for name, original in self._originals.items():
-            setattr(torch.distributed, name, original)
-        self._originals.clear()
+        for one in self._patches:
+            one.stop()
 
     def _noting(self, original: Any) -> Any:
         @functools.wraps(original)

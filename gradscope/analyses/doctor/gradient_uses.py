@@ -26,6 +26,7 @@ from gradscope.autograd.tensors import (
     is_leaf_tensor,
     requires_grad,
 )
+from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder
@@ -65,23 +66,25 @@ class Alterations:
         """The smallest norm that came to a place that clips."""
         self.module_hooks: dict[int, str] = {}
         self.codes = HookCodes()
-        self._originals: dict[str, Any] = {}
+        self._patches: list[Patched] = []
         self._on_nodes: dict[int, tuple[str, int]] = {}
         self._on_leaves: TensorTable[tuple[str, int]] = TensorTable(MAX_KNOWN)
 
     def start(self, places: Places) -> None:
         """Learn where hooks are hung on modules, which is not a torch call."""
-        for name in _MODULE_HOOKS:
-            original = self._originals[name] = vars(nn.Module)[name]
-            setattr(nn.Module, name, self._noting(name, original, places))
+        noting = functools.partial(self._noting, places)
+        self._patches = [Patched(nn.Module, name, noting) for name in _MODULE_HOOKS]
+        for one in self._patches:
+            one.start()
 
     def stop(self) -> None:
         """Leave the class as it was."""
-        for name, original in self._originals.items():
-            setattr(nn.Module, name, original)
-        self._originals.clear()
+        for one in self._patches:
+            one.stop()
 
-    def _noting(self, name: str, original: Any, places: Places) -> Any:
+    def _noting(self, places: Places, original: Original) -> Original:
+        name = original.__name__
+
         @functools.wraps(original)
         def register(*args: Any, **kwargs: Any) -> Any:
             user = places.user_frame(sys._getframe(1))

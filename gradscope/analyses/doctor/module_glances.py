@@ -23,9 +23,9 @@ from gradscope.autograd.isolation import (
     pop_mode,
     push_mode,
 )
+from gradscope.patched import Original
 from gradscope.recording.recorder import Recorder, is_traced
 from gradscope.recording.recording import sequence_number
-from gradscope.recording.stand_in import Original
 from gradscope.recording.torch_call import TorchCall
 
 MAX_MODULES = 100_000

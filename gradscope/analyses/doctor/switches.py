@@ -20,6 +20,7 @@ import torch
 from torch.distributions import Distribution
 
 from gradscope.autograd.isolation import Aside
+from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of
 from gradscope.recording.places import Places
 from gradscope.recording.source import Sources
@@ -61,7 +62,7 @@ class Switches:
         self._sources = sources
         self._aside = aside
         self._made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._originals: dict[str, Any] = {}
+        self._patches: list[Patched] = []
 
     # ------------------------------------------------------------------ on and off
 
@@ -86,15 +87,18 @@ class Switches:
             with self._aside():
                 self._leave()
 
-        for name, told in (("__init__", make), ("__enter__", enter), ("__exit__", leave)):
-            original = self._originals[name] = vars(torch.inference_mode)[name]
-            setattr(torch.inference_mode, name, _telling(original, told))
+        heard = (("__init__", make), ("__enter__", enter), ("__exit__", leave))
+        self._patches = [
+            Patched(torch.inference_mode, name, functools.partial(_telling, told))
+            for name, told in heard
+        ]
+        for one in self._patches:
+            one.start()
 
     def stop(self) -> None:
         """Leave the class as it was."""
-        for name, original in self._originals.items():
-            setattr(torch.inference_mode, name, original)
-        self._originals.clear()
+        for one in self._patches:
+            one.stop()
 
     # ------------------------------------------------------------------ while it runs
 
@@ -123,7 +127,7 @@ class Switches:
         self.current = self._outer.pop() if self._outer else Switch()
 
 
-def _telling(original: Any, told: Callable[[Any], None]) -> Any:
+def _telling(told: Callable[[Any], None], original: Original) -> Original:
     @functools.wraps(original)
     def method(mode: Any, *args: Any, **kwargs: Any) -> Any:
         told(mode)

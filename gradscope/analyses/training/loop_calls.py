@@ -25,6 +25,7 @@ from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.scaled_steps import ScaledSteps
 from gradscope.analyses.training.schedules import Schedules
 from gradscope.autograd.isolation import mode_removed
+from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.wrappers import parameters_in
@@ -63,7 +64,7 @@ class LoopCalls:
         self._recorder = recorder
         self._order = order
         self._numbers = numbers
-        self._originals: list[tuple[Any, str, Any]] = []
+        self._patches: list[Patched] = []
 
     def start(self) -> None:
         """Wrap them."""
@@ -71,9 +72,9 @@ class LoopCalls:
         for owner in (Optimizer, nn.Module):
             self._wrap(owner, "zero_grad", self._zeroing)
         for name in _CLIPPERS:
+            if vars(nn.utils).get(name) is vars(clip_grad).get(name):
+                self._wrap(nn.utils, name, self._clipping)
             self._wrap(clip_grad, name, self._clipping)
-            if getattr(nn.utils, name, None) is self._originals[-1][2]:
-                self._set(nn.utils, name, getattr(clip_grad, name))
         for name in ("unscale_", "step"):
             self._wrap(grad_scaler.GradScaler, name, self._scaling)
         self._wrap(grad_scaler.GradScaler, "update", self._updating)
@@ -89,18 +90,12 @@ class LoopCalls:
 
     def stop(self) -> None:
         """Leave all of them as they were."""
-        while self._originals:
-            owner, name, original = self._originals.pop()
-            setattr(owner, name, original)
+        while self._patches:
+            self._patches.pop().stop()
 
-    def _wrap(self, owner: Any, name: str, wrapper: Callable[[Any], Any]) -> None:
-        original = getattr(owner, name, None)
-        if original is not None:
-            self._set(owner, name, wrapper(original))
-
-    def _set(self, owner: Any, name: str, value: Any) -> None:
-        self._originals.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, value)
+    def _wrap(self, owner: Any, name: str, wrapper: Callable[[Original], Original]) -> None:
+        self._patches.append(Patched(owner, name, wrapper))
+        self._patches[-1].start()
 
     def _place(self) -> int:
         """The place of the program that called the wrapper; -1 where torch's own code did."""
@@ -112,7 +107,7 @@ class LoopCalls:
 
     # ------------------------------------------------------------------ wrappers
 
-    def _making(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _making(self, original: Original) -> Original:
         @functools.wraps(original)
         def __init__(optimizer: Any, *args: Any, **kwargs: Any) -> None:
             original(optimizer, *args, **kwargs)
@@ -142,7 +137,7 @@ class LoopCalls:
             outer = outer.f_back
         return places.number(outer if places.is_own(outer.f_code) else frame)
 
-    def _planning(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _planning(self, original: Original) -> Original:
         @functools.wraps(original)
         def __init__(scheduler: Any, *args: Any, **kwargs: Any) -> None:
             with self._recorder.aside():
@@ -153,7 +148,7 @@ class LoopCalls:
 
         return __init__
 
-    def _zeroing(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _zeroing(self, original: Original) -> Original:
         @functools.wraps(original)
         def zero_grad(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling():
@@ -176,7 +171,7 @@ class LoopCalls:
         number = self._numbers.of(owner) if is_optimizer else 0
         self._order.zero(ids_of(tensors), place, number)
 
-    def _clipping(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _clipping(self, original: Original) -> Original:
         @functools.wraps(original)
         def clip(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling():
@@ -233,7 +228,7 @@ class LoopCalls:
             if self.on_clipped is not None:
                 self.on_clipped(function, place, norm, bound)
 
-    def _scaling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _scaling(self, original: Original) -> Original:
         steps = original.__name__ == "step"
 
         @functools.wraps(original)
@@ -257,7 +252,7 @@ class LoopCalls:
 
         return scale
 
-    def _updating(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _updating(self, original: Original) -> Original:
         @functools.wraps(original)
         def update(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
@@ -276,7 +271,7 @@ class LoopCalls:
         if state.get("stage", _SCALED) is _SCALED and scaler.get_scale() != 1.0:
             self._order.scaled(clipped, place)
 
-    def _scheduling(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _scheduling(self, original: Original) -> Original:
         @functools.wraps(original)
         def step(*args: Any, **kwargs: Any) -> Any:
             # A scheduler makes a step when it is made, and some step others.
@@ -292,7 +287,7 @@ class LoopCalls:
 
         return step
 
-    def _starting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _starting(self, original: Original) -> Original:
         @functools.wraps(original)
         def __iter__(*args: Any, **kwargs: Any) -> Any:
             self.schedules.starts()

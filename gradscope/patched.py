@@ -1,0 +1,57 @@
+"""A function of others, with ours in its place for a while.
+
+Knows nothing of torch, or of what ours does.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+Original = Callable[..., Any]
+"""What stood there."""
+
+
+class Patched:
+    """Puts a function in the place of another, and takes it off again.
+
+    Args:
+        owner, name: the module or class that has the function, and its name there.
+        around: makes of what stands there what is to stand there.
+        taken: modules that take what is there when they are imported, with their names of it.
+    """
+
+    def __init__(
+        self,
+        owner: Any,
+        name: str,
+        around: Callable[[Any], Any],
+        taken: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self._owner, self._name, self._around, self._taken = owner, name, around, tuple(taken)
+        self.original: Any = None
+        """What stood there, also afterwards: somebody may have kept ours.  None before the start,
+        and where another version has no such function."""
+        self._ours: Any = None
+
+    @property
+    def is_started(self) -> bool:
+        """Whether ours was put there, and not taken off."""
+        return self._ours is not None
+
+    def start(self) -> None:
+        """From now on."""
+        # Of a class as it stands there: a classmethod is not to be bound.
+        original = self.original = vars(self._owner).get(self._name)
+        if original is not None:
+            self._ours = self._around(original)
+            setattr(self._owner, self._name, self._ours)
+
+    def stop(self) -> None:
+        """Put the other back; where the program has put one of its own there, that stays."""
+        taken = ((sys.modules.get(module), name) for module, name in self._taken)
+        for owner, name in ((self._owner, self._name), *taken):
+            if self._ours is not None and vars(owner or self).get(name) is self._ours:
+                setattr(owner, name, self.original)
+        self._ours = None
