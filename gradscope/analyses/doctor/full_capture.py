@@ -62,10 +62,14 @@ class DoctorEdgeGradients(EdgeGradients):
 
     def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
         super()._note_sent(place, sent)
-        # Until it has arrived: a leaf lets go of it before it takes it for its own.
+        # Until it has arrived: a leaf lets go of it before it takes it for its own.  Not where
+        # others are added to it: torch adds in place where nobody else holds it.
         for slot, edge in place.leaving if self.has_hooks else ():
             gradient = sent[slot] if slot < len(sent) else None
-            if gradient is not None:
+            _, _, target, output = self.walked.edges[edge]
+            reached = self._places[target]
+            is_alone = len(reached.arriving[output]) == 1 and output not in reached.seeded
+            if gradient is not None and is_alone:
                 self._kept[edge] = gradient
 
     def end(self) -> None:
