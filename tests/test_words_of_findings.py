@@ -599,6 +599,23 @@ def test_what_a_collective_of_two_ranks_cuts_off(tmp_path: Path) -> None:
     )
 
 
+BORN = {
+    "by next to 0": Case(
+        "import torch\nx = torch.tensor([1e-30])\n(1e10 / x.requires_grad_()).sum().backward()\n",
+        *("GS101", 3, ("so small that the result overflows",)),
+    ),
+    "by the root of 0": Case(
+        "import torch\nx = torch.zeros(3, requires_grad=True)\nx.rsqrt().sum().backward()\n",
+        *("GS101", 3, ("1 divided by the root of 0",), ("a difference of rounded numbers",)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BORN)
+def test_why_a_quotient_is_not_finite(session: Session, name: str) -> None:
+    check(session, BORN[name])
+
+
 SPOILING = """\
 import torch
 torch.manual_seed(0)

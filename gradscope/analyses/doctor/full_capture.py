@@ -62,12 +62,14 @@ class DoctorEdgeGradients(EdgeGradients):
 
     def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:
         super()._note_sent(place, sent)
-        # Until it has arrived: a leaf lets go of it before it takes it for its own.  To one of
-        # several torch adds the others in place, if nobody else holds it.
+        # Until it has arrived: a leaf lets go of it before it takes it for its own.  Not where
+        # others are added to it: torch adds in place where nobody else holds it.
         for slot, edge in place.leaving if self.has_hooks else ():
             gradient = sent[slot] if slot < len(sent) else None
             _, _, target, output = self.walked.edges[edge]
-            if gradient is not None and len(self._places[target].arriving[output]) == 1:
+            reached = self._places[target]
+            is_alone = len(reached.arriving[output]) == 1 and output not in reached.seeded
+            if gradient is not None and is_alone:
                 self._kept[edge] = gradient
 
     def end(self) -> None:

@@ -24,8 +24,12 @@ _ROOT = Advice(
     "The root of a negative number is NaN; a difference of rounded numbers easily falls below 0.",
     "Clamp before the root, `torch.sqrt(x.clamp(min=0) + eps)`, or use `torch.var`.",
 )
+_INVERSE_ROOT = Advice(
+    "1 divided by the root of 0 is infinite, and the root of a negative number NaN.",
+    "Keep its operand above 0: `torch.rsqrt(x.clamp(min=0) + eps)`.",
+)
 _DIVISION = Advice(
-    "A number divided by 0 is infinite, and 0/0 is NaN.",
+    "A number divided by 0, or by one so small that the result overflows, is infinite; 0/0 is NaN.",
     "Keep the divisor away from 0: `x / y.clamp(min=1e-8)`.",
 )
 _SOFTMAX = Advice(
@@ -68,7 +72,8 @@ _RANGE = Advice(
 
 FORWARD: dict[str, Advice] = {
     **dict.fromkeys(("Log", "Log2", "Log10", "Log1P", "Xlogy", "Logit", "Special"), _LOG),
-    **dict.fromkeys(("Sqrt", "Rsqrt"), _ROOT),
+    "Sqrt": _ROOT,
+    "Rsqrt": _INVERSE_ROOT,
     **dict.fromkeys(("Div", "Reciprocal", "Fmod", "Remainder"), _DIVISION),
     **dict.fromkeys(("Softmax", "LogSoftmax", "ScaledDotProductFlashAttentionForCpu"), _SOFTMAX),
     **dict.fromkeys(("Exp", "Expm1", "Exp2", "Sinh", "Cosh"), _EXP),
