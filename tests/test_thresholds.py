@@ -853,7 +853,7 @@ EDGES = (
         "errors: 8", twice("CumulatiXBackward0"), "f(w)", twice("CumulatXBackward0"), "", expression
     ),
     Edge("alike.MOST", alike(5), "and 1 more", alike(4), "layers.3.weight", fourth),
-    Edge("across.DRIFT", drifted(1.1e-5), ("GS702",), drifted(0.9e-5), ()),
+    Edge("parameters_drift.DRIFT", drifted(1.1e-5), ("GS702",), drifted(0.9e-5), ()),
     Edge("across.MOST", drifted(0.1, 5), 5, drifted(0.1, 4), 5, shown),
     Edge("across.MOST", on_ranks(5), True, on_ranks(4), False, is_cut_short),
     Edge("across.MOST_RANKS", batches(9), 8, batches(8), 8, shown),
