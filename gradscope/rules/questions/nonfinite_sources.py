@@ -93,9 +93,7 @@ class ForwardSources:
 
         What a node inside a composite operation computed was not seen; it is looked through.
         """
-        graph, found = self.facts.graph, []
-        seen = {node}
-        pending = [node]
+        found, seen, pending = [], {node}, [node]
         while pending:
             for below in self.facts.below(pending.pop()):
                 if below in seen:
@@ -103,12 +101,13 @@ class ForwardSources:
                 seen.add(below)
                 if self.bad(below):
                     found.append(below)
-                elif self._same_call(graph.nodes[below].origin, graph.nodes[node].origin):
+                elif self._same_call(below, node):
                     pending.append(below)
         return found
 
-    def _same_call(self, one: int | None, other: int | None) -> bool:
-        return one is not None and one == other
+    def _same_call(self, one: int, other: int) -> bool:
+        nodes = self.facts.graph.nodes
+        return nodes[one].origin is not None and nodes[one].origin == nodes[other].origin
 
     def _inner(self, node: int) -> list[int]:
         """The other nodes of a composite call, in whose result a node ends; top down."""
@@ -117,7 +116,7 @@ class ForwardSources:
         pending = [node]
         while pending:
             for below in self.facts.below(pending.pop()):
-                same = self._same_call(nodes[below].origin, nodes[node].origin)
+                same = self._same_call(below, node)
                 if same and nodes[below].op != nodes[node].op and below not in found:
                     found.append(below)
                     pending.append(below)
@@ -141,16 +140,14 @@ class ForwardSources:
 
     def took(self, node: int) -> list[Intake]:
         """What was not finite and had no history when the call that made a node took it."""
-        return [
-            one
-            for one in self.facts.seen.intakes
-            if one.node <= node <= _first(one) and not self._masks(one)
-        ]
+        return [one for one in self._taken_by_call(node) if not self._masks(one)]
 
     def masks(self, node: int) -> list[Intake]:
         """The masks without history that the call took which made a node."""
-        taken = self.facts.seen.intakes
-        return [one for one in taken if one.node <= node <= _first(one) and self._masks(one)]
+        return [one for one in self._taken_by_call(node) if self._masks(one)]
+
+    def _taken_by_call(self, node: int) -> list[Intake]:
+        return [one for one in self.facts.seen.intakes if one.node <= node <= _first(one)]
 
     def _masks(self, intake: Intake) -> bool:
         """Whether an operand may be a mask of infinities, by what the call did that took it."""
@@ -161,11 +158,10 @@ class ForwardSources:
 
     def _result_of(self, node: int) -> int:
         """The result with NaN of the composite call in which a node lies, or the node itself."""
-        nodes = self.facts.graph.nodes
         seen, pending = {node}, [node]
         while pending:
             for above in self.facts.above(pending.pop()):
-                if above in seen or not self._same_call(nodes[above].origin, nodes[node].origin):
+                if above in seen or not self._same_call(above, node):
                     continue
                 if self.nan[above]:
                     return above
@@ -274,3 +270,18 @@ class BackwardSources:
     def _ends_at(self, leaf: int) -> bool:
         """Whether what arrived at a leaf is not finite."""
         return self.facts.received(leaf)[0].state == "non-finite"
+
+
+def loss_is_bad(facts: Facts) -> bool:
+    """Whether the loss is NaN or infinity, wherever it became so."""
+    return bool(facts.graph.roots) and isinstance(facts.loss, str)
+
+
+def left_out(facts: Facts) -> dict[int, int]:
+    """NaN of the forward pass that the loss does not contain, by the node that made it: the node
+    whose backward meets it."""
+    forward = facts.once(ForwardSources)
+    if forward.roots or loss_is_bad(facts):
+        return {}
+    born = facts.once(BackwardSources).born
+    return {cause: node for node in reversed(born) for cause in forward.behind(node)}
