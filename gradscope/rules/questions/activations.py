@@ -7,6 +7,7 @@ from typing import Literal
 
 from gradscope.rules.facts import Facts, short
 from gradscope.rules.questions.ops import VIEWS
+from gradscope.rules.questions.walks import walk
 
 FEWEST_ELEMENTS = 16
 """With fewer, chance alone makes all of them flat."""
@@ -27,12 +28,7 @@ def passed_on(facts: Facts, node: int) -> Iterable[str]:
         yield f"received {short(received[0])} (2-norm), sent {short(sent[0])}"
 
 
-def takers(facts: Facts, node: int) -> Iterable[int]:
+def takers(facts: Facts, node: int) -> list[int]:
     """The nodes that take a node's result, views looked through."""
-    pending = [node]
-    while pending:
-        for above in facts.above(pending.pop()):
-            if facts.op(above) in VIEWS:
-                pending.append(above)
-            else:
-                yield above
+    above = walk(facts.above(node), lambda one: facts.above(one) if facts.op(one) in VIEWS else ())
+    return [one for one in above if facts.op(one) not in VIEWS]

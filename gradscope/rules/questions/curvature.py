@@ -3,11 +3,13 @@ linear function."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
+from functools import partial
 from typing import NamedTuple
 
 from gradscope.rules.facts import Facts
 from gradscope.rules.questions.ops import PRODUCTS, STRAIGHT
+from gradscope.rules.questions.walks import walk
 
 _NOTHING = ("zero", "none", "not reached")
 
@@ -39,7 +41,7 @@ def straight(facts: Facts) -> Iterable[Straight]:
         ]
         if record.backward_made or not targets:
             continue
-        within = _within(facts, targets)
+        within = set(walk(targets, partial(_onwards, facts)))
         slopes = sorted(node for node in within if facts.op(node) in STRAIGHT)
         is_zero = any(_has_factor_of_zero(facts, node) for node in (record.id, *within))
         if is_zero and slopes and all(_is_explained(facts, node, dead) for node in within):
@@ -57,16 +59,6 @@ def _fruitful(facts: Facts) -> set[int]:
         if is_fruitful:
             found.add(node)
     return found
-
-
-def _within(facts: Facts, starts: Collection[int]) -> set[int]:
-    """The nodes that the gradient of these goes through."""
-    seen, pending = set(starts), list(starts)
-    while pending:
-        fresh = [target for target in _onwards(facts, pending.pop()) if target not in seen]
-        seen.update(fresh)
-        pending.extend(fresh)
-    return seen
 
 
 def _onwards(facts: Facts, node: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements, short
 from gradscope.rules.questions.ops import VIEWS
+from gradscope.rules.questions.walks import walk
 
 VANISHED = 1e-5
 """What is left of a gradient, by what it was, below which it has vanished."""
@@ -96,13 +97,5 @@ def is_parameter(facts: Facts, node: int) -> bool:
 
 def joins_parameters(facts: Facts, node: int) -> bool:
     """Whether anything above a node has a parameter as another operand: whether a layer follows."""
-    seen, pending = {node}, [node]
-    while pending:
-        for above in facts.above(pending.pop()):
-            if above in seen:
-                continue
-            if any(is_parameter(facts, below) for below in facts.below(above)):
-                return True
-            seen.add(above)
-            pending.append(above)
-    return False
+    above = walk(facts.above(node), facts.above)
+    return any(is_parameter(facts, below) for one in above for below in facts.below(one))

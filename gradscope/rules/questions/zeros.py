@@ -13,6 +13,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements
 from gradscope.rules.questions.norms import size_of, size_received
 from gradscope.rules.questions.ops import HALVES, NORMALISING, RECTIFIERS, TOTALS, VIEWS
+from gradscope.rules.questions.walks import walk
 from gradscope.words import listed
 
 ROUNDING = 1e-5
@@ -145,18 +146,10 @@ def is_hinge(facts: Facts, node: int) -> bool:
 
     A margin that every sample keeps has no gradient to give, and that is as it should be.
     """
-    if facts.op(node) not in RECTIFIERS:
+    if facts.op(node) not in RECTIFIERS or not facts.incoming[node]:
         return False
-    seen, pending = {node}, [node]
-    while pending:
-        for above in facts.above(pending.pop()):
-            if above in seen:
-                continue
-            if facts.op(above) not in TOTALS and facts.op(above) not in VIEWS:
-                return False
-            seen.add(above)
-            pending.append(above)
-    return len(seen) > 1
+    ops = map(facts.op, walk(facts.above(node), facts.above))
+    return all(op in TOTALS or op in VIEWS for op in ops)
 
 
 def _is_there(info: GradientInfo) -> bool:

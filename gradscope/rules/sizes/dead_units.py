@@ -34,6 +34,7 @@ from collections.abc import Iterable
 from gradscope.rules.facts import Facts, FindingDraft, elements
 from gradscope.rules.questions.activations import FEWEST_ELEMENTS, passed_on, shares, takers
 from gradscope.rules.questions.ops import VIEWS
+from gradscope.rules.questions.walks import walk
 from gradscope.rules.questions.zeros import Zeros, all_zero, empty_weights, filled, is_hinge
 from gradscope.rules.rule import Rule
 from gradscope.words import count
@@ -102,17 +103,12 @@ def _is_off(facts: Facts, node: int) -> bool:
 
 def _layers_before(facts: Facts, node: int) -> set[int]:
     """The weights that a node's operands were computed with last, on each way to it."""
-    weights, pending, seen = set[int](), [*facts.below(node)], set[int]()
-    while pending:
-        below = pending.pop()
-        if below in seen:
-            continue
-        seen.add(below)
-        near = {leaf for one in facts.below(below) for leaf in _behind_views(facts, one)}
-        weights |= near
-        if not near:
-            pending += facts.below(below)
-    return weights
+
+    def near(below: int) -> set[int]:
+        return {leaf for one in facts.below(below) for leaf in _behind_views(facts, one)}
+
+    way = walk(facts.below(node), lambda below: () if near(below) else facts.below(below))
+    return {leaf for below in way for leaf in near(below)}
 
 
 def _behind_views(facts: Facts, node: int) -> Iterable[int]:

@@ -48,6 +48,7 @@ from gradscope.rules.questions.norms import (
     starved_leaf,
 )
 from gradscope.rules.questions.ops import ELEMENTWISE, LIKELIHOODS, VIEWS
+from gradscope.rules.questions.walks import walk
 from gradscope.rules.rule import Rule
 
 FLAT_ENDED = ("Sigmoid", "Tanh", "Softmax")
@@ -114,13 +115,10 @@ def _is_stuck(facts: Facts, node: int) -> bool:
 def _is_likelihood(facts: Facts, node: int) -> bool:
     """Whether a logarithm of the very elements is taken, whose slope is 1 also where the answer is
     right."""
-    pending, seen = [node], {node}
-    while pending:
-        for above in facts.above(pending.pop()):
-            op = facts.op(above)
-            if op.startswith(LIKELIHOODS):
-                return True
-            if above not in seen and (op in VIEWS or op in ELEMENTWISE):
-                seen.add(above)
-                pending.append(above)
-    return False
+
+    def through(above: int) -> Iterable[int]:
+        same = facts.op(above) in VIEWS or facts.op(above) in ELEMENTWISE
+        return facts.above(above) if same else ()
+
+    ops = map(facts.op, walk(facts.above(node), through))
+    return any(op.startswith(LIKELIHOODS) for op in ops)

@@ -58,9 +58,9 @@ class ZeroGradient(Rule):
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         zeros, known = facts.once(Zeros), stops(facts)
         for nodes in facts.by_place(sorted(known)).values():
-            silencing = [node for node in nodes if zeros.silenced(node)]
-            if silencing:
-                yield _stop(facts, silencing[0], known[silencing[0]], nodes)
+            silencing = next((node for node in nodes if zeros.silenced(node)), None)
+            if silencing is not None:
+                yield _stop(facts, silencing, known[silencing], nodes)
             else:
                 yield from _way_ended(facts, [node for node in nodes if known[node] is STEP])
                 yield from _terms_cancel(facts, nodes)

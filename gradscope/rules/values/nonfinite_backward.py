@@ -74,7 +74,7 @@ class NonfiniteBackward(Rule):
         born = (node for node in backward.born if nodes[node].origin not in told)
         own = [node for node in born if not forward.behind(node) and not forward.took(node)]
         for group in list(facts.by_place(own).values())[:MOST]:
-            yield _born(facts, group, backward.spoilt[group[0]])
+            yield _born(facts, group, backward.born[group[0]])
         if backward.born_unseen:
             yield _unseen(facts, backward.born_unseen)
 
