@@ -18,9 +18,9 @@ from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.ignored import IgnoredByComment
-from gradscope.rules.questions.across import together
 from gradscope.rules.register import RULES, find_rule
 from gradscope.rules.rule import Rule
+from gradscope.rules.together import together
 from gradscope.words import listed
 
 __all__ = [

@@ -46,10 +46,6 @@ UNDEFINED = Advice(
     "0, if that comes up on the way.",
     "Look at the operands: a divisor, a count or a spread that is 0, or products that overflow.",
 )
-EMPTY = Advice(
-    "It is taken over no element at all, and a mean of nothing is 0/0.",
-    "Skip what is empty, or sum and divide by `max(count, 1)`.",
-)
 _EXP = Advice(
     "exp overflows above 88.7 in float32 and above 11.1 in float16.",
     "Use the stable form that torch has (`softplus`, `logsumexp`, `log_softmax`, `sigmoid`), or "
@@ -108,21 +104,6 @@ FORWARD: dict[str, Advice] = {
         "Clamp the base, or take the power of its absolute value.",
     ),
 }
-
-WRITTEN = Advice(
-    "If it was finite at first, an earlier update wrote this: a step with a NaN gradient, or a "
-    "learning rate under which it diverged.",
-    "Watch the earlier steps as well, and check how it is initialised.",
-)
-"""Of a parameter that holds NaN or infinity."""
-
-TAKEN = Advice(
-    "It carries no gradient history: the numbers come from the data, or were computed outside the "
-    "graph.",
-    "Clean the data where it is read: drop or fill such rows (`torch.isfinite(x).all(dim=1)`, "
-    "`torch.nan_to_num`).",
-)
-"""Of an operand that holds them, and that nothing learned went into."""
 
 
 def _at_zero(what: str, remedy: str) -> Advice:

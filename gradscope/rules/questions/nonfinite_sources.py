@@ -6,11 +6,14 @@ Born means: what went in was finite, what came out is not.  Everything after tha
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 from gradscope.model.observations import Intake
+from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts
 from gradscope.rules.questions.advice import FORWARD
 from gradscope.rules.questions.ops import FILLS, MOVING, is_attention, is_maskable
+from gradscope.rules.questions.walks import walk
 
 MOST = 5
 """Sources that are told apart; with more, one cause behind them all was not seen."""
@@ -93,9 +96,7 @@ class ForwardSources:
 
         What a node inside a composite operation computed was not seen; it is looked through.
         """
-        graph, found = self.facts.graph, []
-        seen = {node}
-        pending = [node]
+        found, seen, pending = [], {node}, [node]
         while pending:
             for below in self.facts.below(pending.pop()):
                 if below in seen:
@@ -103,12 +104,13 @@ class ForwardSources:
                 seen.add(below)
                 if self.bad(below):
                     found.append(below)
-                elif self._same_call(graph.nodes[below].origin, graph.nodes[node].origin):
+                elif self._same_call(below, node):
                     pending.append(below)
         return found
 
-    def _same_call(self, one: int | None, other: int | None) -> bool:
-        return one is not None and one == other
+    def _same_call(self, one: int, other: int) -> bool:
+        nodes = self.facts.graph.nodes
+        return nodes[one].origin is not None and nodes[one].origin == nodes[other].origin
 
     def _inner(self, node: int) -> list[int]:
         """The other nodes of a composite call, in whose result a node ends; top down."""
@@ -117,7 +119,7 @@ class ForwardSources:
         pending = [node]
         while pending:
             for below in self.facts.below(pending.pop()):
-                same = self._same_call(nodes[below].origin, nodes[node].origin)
+                same = self._same_call(below, node)
                 if same and nodes[below].op != nodes[node].op and below not in found:
                     found.append(below)
                     pending.append(below)
@@ -141,16 +143,14 @@ class ForwardSources:
 
     def took(self, node: int) -> list[Intake]:
         """What was not finite and had no history when the call that made a node took it."""
-        return [
-            one
-            for one in self.facts.seen.intakes
-            if one.node <= node <= _first(one) and not self._masks(one)
-        ]
+        return [one for one in self._taken_by_call(node) if not self._masks(one)]
 
     def masks(self, node: int) -> list[Intake]:
         """The masks without history that the call took which made a node."""
-        taken = self.facts.seen.intakes
-        return [one for one in taken if one.node <= node <= _first(one) and self._masks(one)]
+        return [one for one in self._taken_by_call(node) if self._masks(one)]
+
+    def _taken_by_call(self, node: int) -> list[Intake]:
+        return [one for one in self.facts.seen.intakes if one.node <= node <= _first(one)]
 
     def _masks(self, intake: Intake) -> bool:
         """Whether an operand may be a mask of infinities, by what the call did that took it."""
@@ -161,11 +161,10 @@ class ForwardSources:
 
     def _result_of(self, node: int) -> int:
         """The result with NaN of the composite call in which a node lies, or the node itself."""
-        nodes = self.facts.graph.nodes
         seen, pending = {node}, [node]
         while pending:
             for above in self.facts.above(pending.pop()):
-                if above in seen or not self._same_call(nodes[above].origin, nodes[node].origin):
+                if above in seen or not self._same_call(above, node):
                     continue
                 if self.nan[above]:
                     return above
@@ -221,56 +220,50 @@ def _first(intake: Intake) -> int:
 
 
 class BackwardSources:
-    """The sources in the backward pass that reach a leaf, in backward order.
+    """The sources in the backward pass that reach a leaf.
 
-    ``born_unseen`` are the leaves that were spoilt where nobody looked.
+    ``born`` are they in backward order, each with the leaves that it spoils; a hook of the program
+    may have mended what arrives at others.  ``born_unseen`` are the leaves that were spoilt where
+    nobody looked.
     """
 
     def __init__(self, facts: Facts) -> None:
-        self.facts = facts
-        self.born: list[int] = []
-        self.spoilt: dict[int, list[str]] = {}
+        self.born: dict[int, list[str]] = {}
         self.born_unseen: list[str] = []
-        if facts.backward is None:
+        backward = facts.backward
+        if backward is None or not any(map(_is_bad, backward.gradients)):
             return
-        bad = [info.state == "non-finite" for info in facts.backward.gradients]
-        if not any(bad):
-            return
-        self._bad_edge = [bad[entry] for entry in facts.backward.edges]
-        unread = [info.is_unread for info in facts.backward.gradients]
-        self._open_edge = [bad[entry] or unread[entry] for entry in facts.backward.edges]
-        upstream = facts.backward.upstream
-        for node, row in enumerate(upstream):
-            sends = any(self._bad_edge[index] for index in facts.outgoing[node])
-            if sends and not any(bad[entry] for entry in row):
-                self._consider(node)
-        if not self.born and any(unread) and not any(bad[e] for e in facts.backward.seeds):
-            self.born_unseen = [
-                name for node, name in facts.leaf_names.items() if self._ends_at(node)
-            ]
+        spoilt = [leaf for leaf in facts.leaf_names if any(map(_is_bad, facts.received(leaf)))]
 
-    def _consider(self, node: int) -> None:
-        names = self._leaves_below(node)
-        if names:
-            self.born.append(node)
-            self.spoilt[node] = names
+        def onwards(node: int) -> Iterable[int]:
+            sent = facts.sent(node)
+            return [target for target, info in sent if _is_bad(info) or info.is_unread]
 
-    def _leaves_below(self, node: int) -> list[str]:
-        """The leaves that a source spoils; a hook of the program may have mended what arrives."""
-        facts = self.facts
-        edges = facts.graph.edges
-        seen = {edges[index].target for index in facts.outgoing[node] if self._bad_edge[index]}
-        pending = list(seen)
-        while pending:
-            for index in facts.outgoing[pending.pop()]:
-                target = edges[index].target
-                if self._open_edge[index] and target not in seen:
-                    seen.add(target)
-                    pending.append(target)
-        return [
-            name for leaf, name in facts.leaf_names.items() if leaf in seen and self._ends_at(leaf)
-        ]
+        for node in range(len(facts.graph.nodes)):
+            bad = [target for target, info in facts.sent(node) if _is_bad(info)]
+            if bad and not any(map(_is_bad, facts.received(node))):
+                below = set(walk(bad, onwards))
+                names = [facts.leaf_names[leaf] for leaf in spoilt if leaf in below]
+                self.born.update({node: names} if names else {})
+        is_given = any(_is_bad(backward.gradients[entry]) for entry in backward.seeds)
+        if not self.born and not is_given and any(info.is_unread for info in backward.gradients):
+            self.born_unseen = [facts.leaf_names[leaf] for leaf in spoilt]
 
-    def _ends_at(self, leaf: int) -> bool:
-        """Whether what arrived at a leaf is not finite."""
-        return self.facts.received(leaf)[0].state == "non-finite"
+
+def _is_bad(info: GradientInfo) -> bool:
+    return info.state == "non-finite"
+
+
+def loss_is_bad(facts: Facts) -> bool:
+    """Whether the loss is NaN or infinity, wherever it became so."""
+    return bool(facts.graph.roots) and isinstance(facts.loss, str)
+
+
+def left_out(facts: Facts) -> dict[int, int]:
+    """NaN of the forward pass that the loss does not contain, by the node that made it: the node
+    whose backward meets it."""
+    forward = facts.once(ForwardSources)
+    if forward.roots or loss_is_bad(facts):
+        return {}
+    born = facts.once(BackwardSources).born
+    return {cause: node for node in reversed(born) for cause in forward.behind(node)}

@@ -1,7 +1,7 @@
 """How the size of the gradient changes along depth, at the operations that repeat.
 
 A group are the nodes of one expression in a loop or a repeated block, or of one op in one function.
-Its levels are how many of its nodes lie on the way from the root.  Knows nothing of messages.
+Its levels are how many of its nodes lie on the way from the root.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gradscope.rules.facts import Facts, elements, short
+from gradscope.rules.facts import Facts, short
+from gradscope.rules.questions.norms import flow_of, is_parameter, size_received
 from gradscope.rules.questions.ops import VIEWS
+from gradscope.words import count
 
 FEWEST_LEVELS = 5
 STEADY = 0.75
@@ -20,9 +22,6 @@ STEADY = 0.75
 
 SINGLE = 0.6
 """Share of a trend (of its logarithm) that one level may have: more is no matter of depth."""
-
-VANISHED = 1e-5
-"""The gradient at the far end by that at the near end, below which it has vanished."""
 
 
 @dataclass(frozen=True)
@@ -39,71 +38,49 @@ class Trend:
         """The gradient at the last level by that at the first."""
         return self.norms[-1] / self.norms[0]
 
-    @property
-    def a_level(self) -> float:
-        """The factor of one level."""
-        return float(self.ratio ** (1 / (len(self.norms) - 1)))
+    def lines(self, facts: Facts) -> Iterable[str]:
+        """What is seen of it."""
+        a_level = self.ratio ** (1 / (len(self.norms) - 1))
+        yield (
+            f"‖g‖ from {short(self.norms[0])} to {short(self.norms[-1])} over "
+            f"{count(len(self.norms), 'level')}, ×{short(a_level)} a level"
+        )
+        yield f"{facts.op(self.nodes[0])} itself multiplies it by {short(self.gain)}"
 
 
 def trends(facts: Facts) -> list[Trend]:
     """All groups whose gradient shrinks or grows steadily by orders of magnitude."""
-    found = [trend for group in _by_expression(facts) for trend in _trend(facts, group)]
-    if found:
-        return found
-    return [trend for group in _by_function(facts) for trend in _trend(facts, group)]
-
-
-def _norm(facts: Facts, node: int) -> float | None:
-    """The size of what a node received; None where it is nothing, zero or not finite."""
-    received = [info for info in facts.received(node) if info.state == "finite"]
-    norms = [float(info.norm) for info in received if info.norm is not None]
-    norm = math.hypot(*norms)
-    return norm if norm > 0 and math.isfinite(norm) else None
-
-
-def _operations(facts: Facts) -> Iterable[int]:
+    by_expression: dict[object, list[int]] = {}
+    by_function: dict[object, list[int]] = {}
     for node in facts.graph.nodes:
-        if node.kind != "leaf" and facts.op(node.id) not in VIEWS and _norm(facts, node.id):
-            yield node.id
-
-
-def _by_expression(facts: Facts) -> Iterable[list[int]]:
-    groups: dict[object, list[int]] = {}
-    for node in _operations(facts):
-        record = facts.graph.nodes[node]
-        if record.origin is not None:
-            groups.setdefault((record.origin, record.op), []).append(node)
-    return groups.values()
-
-
-def _by_function(facts: Facts) -> Iterable[list[int]]:
-    """For layers that are written out one below the other."""
-    groups: dict[object, list[int]] = {}
-    for node in _operations(facts):
-        record = facts.graph.nodes[node]
-        origin = facts.graph.origin_of(record)
-        if origin is not None:
-            groups.setdefault((origin.file, origin.function, record.op), []).append(node)
-    return groups.values()
+        origin = facts.graph.origin_of(node)
+        is_operation = node.kind != "leaf" and node.short_op not in VIEWS
+        if is_operation and origin is not None and size_received(facts, node.id):
+            by_expression.setdefault((node.origin, node.op), []).append(node.id)
+            by_function.setdefault((origin.file, origin.function, node.op), []).append(node.id)
+    # By function for layers that are written out one below the other.
+    for groups in (by_expression, by_function):
+        found = [trend for group in groups.values() for trend in _trend(facts, group)]
+        if found:
+            return found
+    return []
 
 
 def _trend(facts: Facts, group: list[int]) -> Iterable[Trend]:
-    if len(group) < FEWEST_LEVELS:
+    received = [size_received(facts, node) for node in group]
+    # The second spares the walk below for almost every group.
+    if len(group) < FEWEST_LEVELS or max(received) < 1e3 * min(received):
         return
-    norms = [_norm(facts, node) or 0.0 for node in group]
-    if max(norms) < 1e3 * min(norms):
-        return  # spares the walk below for almost every group
     levels = _levels(facts, group)
     if len(levels) < FEWEST_LEVELS:
         return
-    sizes = [math.hypot(*(_norm(facts, node) or 0.0 for node in nodes)) for nodes in levels]
-    growing = sum(after > before for before, after in itertools.pairwise(sizes))
-    share = growing / (len(sizes) - 1)
-    grows = sizes[-1] > sizes[0]
-    steps = [abs(math.log(after / before)) for before, after in itertools.pairwise(sizes)]
-    if max(steps) > SINGLE * abs(math.log(sizes[-1] / sizes[0])):
+    sizes = [math.hypot(*(size_received(facts, node) for node in nodes)) for nodes in levels]
+    steps = [math.log(after / before) for before, after in itertools.pairwise(sizes)]
+    whole = math.log(sizes[-1] / sizes[0])
+    if max(map(abs, steps)) > SINGLE * abs(whole):
         return
-    if (grows and share >= STEADY) or (not grows and share <= 1 - STEADY):
+    growing = sum(step > 0 for step in steps) / len(steps)
+    if growing >= STEADY if whole > 0 else growing <= 1 - STEADY:
         yield Trend(tuple(group), tuple(sizes), _gain(facts, group))
 
 
@@ -125,63 +102,7 @@ def _gain(facts: Facts, group: list[int]) -> float:
     """The geometric mean of what goes on below by what came from above, over a group."""
     logs = []
     for node in group:
-        sent = [
-            float(info.norm)
-            for target, info in facts.sent(node)
-            if info.state == "finite" and info.norm and not is_parameter(facts, target)
-        ]
-        received = _norm(facts, node)
-        if sent and received:
-            logs.append(math.log(max(sent) / received))
+        flow = flow_of(facts, node, [one for one in facts.below(node) if is_parameter(facts, one)])
+        if flow.sent:
+            logs.append(math.log(flow.gain))
     return math.exp(sum(logs) / len(logs)) if logs else 1.0
-
-
-def is_parameter(facts: Facts, node: int) -> bool:
-    """Whether a node is a leaf, or a view of one."""
-    nodes = facts.graph.nodes
-    if nodes[node].kind == "leaf":
-        return True
-    below = list(facts.below(node))
-    return facts.op(node) in VIEWS and len(below) == 1 and nodes[below[0]].kind == "leaf"
-
-
-def joins_parameters(facts: Facts, node: int) -> bool:
-    """Whether anything above a node has a parameter as another operand: whether a layer follows."""
-    seen, pending = {node}, [node]
-    while pending:
-        for above in facts.above(pending.pop()):
-            if above in seen:
-                continue
-            if any(is_parameter(facts, below) for below in facts.below(above)):
-                return True
-            seen.add(above)
-            pending.append(above)
-    return False
-
-
-Starving = tuple[tuple[str, float], tuple[str, float]]
-"""The names of two leaves and the mean sizes of what they got: next to nothing, and the most."""
-
-
-def starving_line(found: Starving) -> str:
-    """The same in words."""
-    (small, least), (large, most) = found
-    return f"{small} gets {short(least)}, {large} gets {short(most)} (root mean square)"
-
-
-def starved_leaf(facts: Facts, node: int) -> Starving | None:
-    """A leaf below a node with next to nothing, and the leaf with the most, by mean size."""
-    below = facts.reachable([node])
-    sizes: list[tuple[str, float, bool]] = []
-    for leaf in facts.graph.leaves:
-        info = facts.received(leaf.node)[0]
-        if info.state in ("finite", "zero") and info.norm is not None:
-            mean = float(info.norm) / math.sqrt(max(elements(leaf.tensor.shape), 1))
-            sizes.append((facts.leaf_names[leaf.node], mean, leaf.node in below))
-    far = [(name, size) for name, size, is_far in sizes if is_far]
-    every = [(name, size) for name, size, _ in sizes]
-    if not far:
-        return None
-    least = min(far, key=lambda entry: entry[1])
-    most = max(every, key=lambda entry: entry[1])
-    return (least, most) if least[1] < VANISHED * most[1] else None

@@ -1,18 +1,19 @@
 """Where gradients become zero, exactly or up to rounding, and which leaves get nothing else.
 
 Zero up to rounding is judged by what came in: the terms of a sum that cancel, or what a
-normalisation could have passed on.  Knows nothing of messages.
+normalisation could have passed on.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from gradscope.model.observations import Location
 from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements
+from gradscope.rules.questions.norms import size_of, size_received
 from gradscope.rules.questions.ops import HALVES, NORMALISING, RECTIFIERS, TOTALS, VIEWS
+from gradscope.rules.questions.walks import walk
 from gradscope.words import listed
 
 ROUNDING = 1e-5
@@ -40,6 +41,7 @@ class Zeros:
         self._lost = [False] * len(facts.graph.edges)
         self._hooked = {one.node for one in facts.seen.alterations}
         if facts.backward is not None:
+            self._on = facts.backward.on_edge
             for node in range(len(facts.graph.nodes)):
                 self._pass(node)
 
@@ -67,11 +69,6 @@ class Zeros:
             self._lost[facts.outgoing[node][0]] = True
         for edge in facts.outgoing[node]:
             self._lost[edge] |= gone
-
-    def _on(self, edge: int) -> GradientInfo:
-        backward = self.facts.backward
-        assert backward is not None
-        return backward.on_edge(edge)
 
     def _cancels(self, node: int, arrived: list[int]) -> bool:
         """Whether the terms of a sum are there, and their sum is not."""
@@ -110,7 +107,7 @@ class Zeros:
         if not scale or not facts.outgoing[node]:
             return False
         sent = self._on(facts.outgoing[node][0])
-        received = math.hypot(*map(size_of, facts.received(node)))
+        received = size_received(facts, node)
         if not received or not _is_there(sent) or sent.dtype in HALVES:
             return False
         return size_of(sent) <= ROUNDING * scale * received
@@ -149,24 +146,10 @@ def is_hinge(facts: Facts, node: int) -> bool:
 
     A margin that every sample keeps has no gradient to give, and that is as it should be.
     """
-    if facts.op(node) not in RECTIFIERS:
+    if facts.op(node) not in RECTIFIERS or not facts.incoming[node]:
         return False
-    seen, pending = {node}, [node]
-    while pending:
-        for above in facts.above(pending.pop()):
-            if above in seen:
-                continue
-            if facts.op(above) not in TOTALS and facts.op(above) not in VIEWS:
-                return False
-            seen.add(above)
-            pending.append(above)
-    return len(seen) > 1
-
-
-def size_of(info: GradientInfo) -> float:
-    """The norm of a gradient; 0 where it is nothing or no number."""
-    norm = 0.0 if info.norm is None else float(info.norm)
-    return norm if math.isfinite(norm) else 0.0
+    ops = map(facts.op, walk(facts.above(node), facts.above))
+    return all(op in TOTALS or op in VIEWS for op in ops)
 
 
 def _is_there(info: GradientInfo) -> bool:
@@ -188,34 +171,8 @@ def empty_weights(facts: Facts) -> dict[int, tuple[str, Location]]:
     return found
 
 
-def layers_before(facts: Facts, node: int) -> set[int]:
-    """The weights that a node's operands were computed with last, on each way to it."""
-    weights, pending, seen = set[int](), [*facts.below(node)], set[int]()
-    while pending:
-        below = pending.pop()
-        if below in seen:
-            continue
-        seen.add(below)
-        near = {leaf for one in facts.below(below) for leaf in _behind_views(facts, one)}
-        weights |= near
-        if not near:
-            pending += facts.below(below)
-    return weights
-
-
-def _behind_views(facts: Facts, node: int) -> Iterable[int]:
-    while facts.op(node) in VIEWS:
-        node = next(iter(facts.below(node)))
-    one = facts.graph.nodes[node]
-    if one.kind == "leaf" and one.outputs[0] is not None and len(one.outputs[0].shape) > 1:
-        yield node
-
-
-def in_order(places: dict[str, Location]) -> list[tuple[str, Location]]:
-    """Parameters by the lines that filled them."""
-    return sorted(places.items(), key=lambda one: (one[1].file, one[1].line, one[0]))
-
-
-def filled(starts: Iterable[tuple[str, Location]]) -> str:
-    """The parameters of zeros, each with that line."""
-    return f"filled with zeros: {listed(f'{name} at {place}' for name, place in starts)}"
+def filled(places: dict[str, Location]) -> tuple[Location | None, list[str]]:
+    """The line that filled the first of these parameters with zeros, and all of them in words."""
+    starts = sorted(places.items(), key=lambda one: (one[1].file, one[1].line, one[0]))
+    words = [f"filled with zeros: {listed(f'{name} at {place}' for name, place in starts)}"]
+    return (starts[0][1], words) if starts else (None, [])

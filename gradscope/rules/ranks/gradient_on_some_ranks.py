@@ -55,9 +55,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import across
+from gradscope.model.ranks import AcrossRanks
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.across import MOST, on_ranks, place_of
 from gradscope.rules.rule import Rule
+from gradscope.words import listed
+
+_NONE = ("none", "not reached")
 
 
 class GradientOnSomeRanks(Rule):
@@ -66,4 +70,40 @@ class GradientOnSomeRanks(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return across.gradient_on_some_ranks(facts)
+        ranks = facts.report.ranks
+        groups: dict[tuple[int, ...], list[AcrossRanks]] = {}
+        for one in ranks.parameters if ranks else ():
+            # One that has no such parameter (a stage of a pipeline) has its gradient from nobody.
+            without = sorted(at.rank for at in one.local if at.gradient.state in _NONE)
+            if 0 < len(without) < len(one.local):
+                groups.setdefault(tuple(without), []).append(one)
+        for ranks_without, found in groups.items():
+            yield _finding(facts, ranks_without, found)
+
+
+def _finding(facts: Facts, without: tuple[int, ...], found: list[AcrossRanks]) -> FindingDraft:
+    names = [one.name for one in found]
+    # Where the ranks agree on .grad all the same, somebody has told them of it.
+    is_meant = all(len(one.after) == 1 for one in found) and facts.seen.failure is None
+    return facts.finding(
+        "information" if is_meant else "warning",
+        f"{listed(names)} {'gets' if len(names) == 1 else 'get'} no gradient on "
+        f"{on_ranks(without)} only.",
+        location=place_of(facts, names[0]),
+        subject=names[0],
+        evidence=map(_sizes, found[:MOST]),
+        why="What the other ranks computed is averaged with nothing of these. "
+        "DistributedDataParallel waits for every parameter on every rank, unless "
+        "`find_unused_parameters=True` tells it not to.",
+        remedy="Use every parameter on every rank (also where a batch holds nothing for it: add "
+        "`0 * output.sum()`), or give DistributedDataParallel `find_unused_parameters=True`.",
+        fails=facts.has_lost_a_rank,
+    )
+
+
+def _sizes(one: AcrossRanks) -> str:
+    told = [
+        f"{'none' if at.gradient.state in _NONE else short(at.gradient.norm)} on rank {at.rank}"
+        for at in one.local
+    ]
+    return f"{one.name}: ‖g‖ {', '.join(told)}"

@@ -42,9 +42,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import across
+from gradscope.model.ranks import AcrossRanks
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.across import MOST, place_of
 from gradscope.rules.rule import Rule
+from gradscope.words import listed
+
+DRIFT = 1e-5
+"""Relative difference of two norms beyond which the values are not the same up to rounding."""
+
+_BEGAN_OTHERWISE = (
+    "the same on all ranks",
+    "All ranks make the same update, so the values stay as different as they are: each rank trains "
+    "a model of its own, with the gradients of all.",
+    "Begin with the same values on every rank: DistributedDataParallel sends those of rank 0 when "
+    "it is made. Change nothing on one rank alone afterwards, and load a checkpoint on every rank.",
+)
+_NOT_AVERAGED = (
+    "not the same either: nothing averages it",
+    "Each rank goes along its own gradient, so that the ranks train models of their own, with no "
+    "more data than one rank sees.",
+    "Call the DistributedDataParallel object itself, not its `.module`, and let the last batch "
+    "before a step run outside of `no_sync`.",
+)
+"""What is said of .grad, why, and what to do."""
 
 
 class ParametersDrift(Rule):
@@ -52,4 +73,39 @@ class ParametersDrift(Rule):
     name = "parameters-drift"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return across.parameters_drift(facts)
+        found = list(_drifted(facts))
+        if not found:
+            return
+        names = [one.name for one in found]
+        is_averaged = all(len(one.after) == 1 for one in found)
+        gradients, why, remedy = _BEGAN_OTHERWISE if is_averaged else _NOT_AVERAGED
+        yield facts.finding(
+            "error" if is_averaged else "warning",
+            f"{listed(names)} {'is' if len(names) == 1 else 'are'} not the same on all ranks.",
+            location=place_of(facts, names[0]),
+            subject=names[0],
+            evidence=[*map(_sizes, found[:MOST]), f"after backward .grad is {gradients}"],
+            why=why,
+            remedy=remedy,
+        )
+
+
+def _drifted(facts: Facts) -> Iterable[AcrossRanks]:
+    """Parameters that differ though all ranks have made the same steps, and none has stopped in
+    the middle of one."""
+    ranks = facts.report.ranks
+    if ranks is None or len({one.calls for one in ranks.told}) > 1:
+        return
+    if any(one.error or one.cut_short for one in ranks.told):
+        return
+    for one in ranks.parameters:
+        if one.whole is None and not one.in_groups:
+            sizes = [float(size) for _, size in one.weights]
+            largest = max(map(abs, sizes), default=0.0)
+            if largest and (max(sizes) - min(sizes)) / largest > DRIFT:
+                yield one
+
+
+def _sizes(one: AcrossRanks) -> str:
+    told = [f"{short(size, 6)} on rank {rank}" for rank, size in one.weights]
+    return f"{one.name}: ‖value‖ {', '.join(told)}"

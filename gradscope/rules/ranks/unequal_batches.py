@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import across
+from gradscope.rules.questions.across import MOST_RANKS
 from gradscope.rules.rule import Rule
 
 
@@ -50,4 +50,19 @@ class UnequalBatches(Rule):
     name = "unequal-batches"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return across.unequal_batches(facts)
+        ranks = facts.report.ranks
+        # A batch of another call may be of another size on every rank.
+        told = [one for one in (ranks.each if ranks else ()) if one.call == facts.step]
+        sizes = {one.rank: one.averaged for one in told if one.averaged is not None}
+        if len(set(sizes.values())) < 2:
+            return
+        every = [f"rank {rank}: {size:,} elements" for rank, size in sizes.items()]
+        yield facts.warning(
+            "The loss is a mean over a different number of elements on each rank.",
+            facts.graph.roots[0].node if facts.graph.roots else None,
+            evidence=every[:MOST_RANKS],
+            why="The gradients of all ranks are averaged as if each were of as many elements: "
+            "an element on the rank with fewer counts for more.",
+            remedy="Give every rank batches of one size, or multiply its loss by its number of "
+            "elements over the mean number on all ranks.",
+        )

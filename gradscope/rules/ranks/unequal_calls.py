@@ -38,10 +38,12 @@ Never: it is why the program failed. `gradscope doctor --ignore GS703` leaves it
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import across
+from gradscope.rules.questions.across import MOST_RANKS
 from gradscope.rules.rule import Rule
+from gradscope.words import count
 
 
 class UnequalCalls(Rule):
@@ -50,4 +52,23 @@ class UnequalCalls(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return across.unequal_calls(facts)
+        told = facts.report.ranks.told if facts.report.ranks else []
+        if not any(one.error for one in told):
+            return
+        least, most = min(told, key=attrgetter("calls")), max(told, key=attrgetter("calls"))
+        # One that has failed has made fewer calls for that.
+        if least.calls == most.calls or (least.error and not most.error):
+            return
+        calls = [f"rank {one.rank}: {count(one.calls, 'backward call')}" for one in told]
+        yield facts.finding(
+            "error",
+            f"Rank {least.rank} made {count(least.calls, 'backward call')}, rank {most.rank} made "
+            f"{most.calls:,}.",
+            location=facts.location(facts.backward.origin) if facts.backward else None,
+            evidence=calls[:MOST_RANKS],
+            why="In every backward call the ranks wait for one another. The one that makes more "
+            "calls waits for ever, or until it is told that the connection is closed.",
+            remedy="Give every rank the same number of batches (`DistributedSampler`, "
+            "`drop_last=True`), or train in `model.join()`.",
+            fails=facts.has_lost_a_rank,
+        )

@@ -31,9 +31,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import sizes
+from gradscope.rules.facts import Facts, FindingDraft, elements
+from gradscope.rules.questions.activations import FEWEST_ELEMENTS, passed_on, shares, takers
+from gradscope.rules.questions.ops import VIEWS
+from gradscope.rules.questions.walks import walk
+from gradscope.rules.questions.zeros import Zeros, all_zero, empty_weights, filled, is_hinge
 from gradscope.rules.rule import Rule
+from gradscope.words import count
+
+DEAD = 0.9
+FEWEST_SAMPLES, FEWEST_UNITS = 8, 4
+"""With fewer, chance alone makes units dead."""
 
 
 class DeadUnits(Rule):
@@ -41,4 +49,71 @@ class DeadUnits(Rule):
     name = "dead-units"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return sizes.dead_units(facts)
+        for (node, *_), share in shares(facts, "dead"):
+            output = facts.graph.nodes[node].outputs[0]
+            if output is None:
+                continue
+            shape = output.shape
+            units = shape[1 if len(shape) == 4 else -1] if shape else 1
+            samples = elements(shape) // max(units, 1)
+            if _is_off(facts, node):
+                yield _finding(facts, node, 1.0, units, samples)
+            elif share >= DEAD and units >= FEWEST_UNITS and samples >= FEWEST_SAMPLES:
+                yield _finding(facts, node, share, units, samples)
+
+
+def _finding(facts: Facts, node: int, share: float, units: int, samples: int) -> FindingDraft:
+    empty, weights = facts.once(empty_weights), _layers_before(facts, node)
+    starts = dict(empty[one] for one in weights) if weights <= empty.keys() else {}
+    first, lines = filled(starts)
+    return facts.warning(
+        f"The units of {facts.words(node)} are dead"
+        + (": the layer before it is filled with zeros." if starts else "."),
+        node,
+        # Of what is zero from the start, that line is the one to change.
+        location=first,
+        evidence=(
+            f"{share:.0%} of {count(units, 'unit')} are inactive for every one of "
+            f"{count(samples, 'sample')}",
+            *lines,
+            *passed_on(facts, node),
+        ),
+        why="Where a unit is inactive its gradient is 0, so nothing brings it back.",
+        remedy="Begin with small random numbers: only the last layer, or one that is added to "
+        "something else, may begin at zero."
+        if starts
+        else "Look at the bias and the scale of the layer before it, lower the learning rate, or "
+        "use LeakyReLU or GELU, which pass a gradient everywhere.",
+        # Where zeros go in and zeros come out, units are not dead.
+        nodes=(node, *takers(facts, node)),
+        of_values=True,
+    )
+
+
+def _is_off(facts: Facts, node: int) -> bool:
+    """Whether a ReLU passes nothing at all, which is neither chance nor a margin that is kept, and
+    a leaf gets nothing for it."""
+    output = facts.graph.nodes[node].outputs[0]
+    if facts.op(node) != "Relu" or output is None or elements(output.shape) < FEWEST_ELEMENTS:
+        return False
+    receives = facts.received(node)[0].state == "finite"
+    is_off = receives and all_zero(facts, node) and not is_hinge(facts, node)
+    return is_off and bool(facts.once(Zeros).silenced(node))
+
+
+def _layers_before(facts: Facts, node: int) -> set[int]:
+    """The weights that a node's operands were computed with last, on each way to it."""
+
+    def near(below: int) -> set[int]:
+        return {leaf for one in facts.below(below) for leaf in _behind_views(facts, one)}
+
+    way = walk(facts.below(node), lambda below: () if near(below) else facts.below(below))
+    return {leaf for below in way for leaf in near(below)}
+
+
+def _behind_views(facts: Facts, node: int) -> Iterable[int]:
+    while facts.op(node) in VIEWS:
+        node = next(iter(facts.below(node)))
+    one = facts.graph.nodes[node]
+    if one.kind == "leaf" and one.outputs[0] is not None and len(one.outputs[0].shape) > 1:
+        yield node

@@ -31,9 +31,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import sizes
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.norms import largest_leaf
+from gradscope.rules.questions.trend import trends
 from gradscope.rules.rule import Rule
+
+EXPLODED = 1e4
+LARGE = 1e3
+"""An exploding gradient is also large in itself, in some leaf."""
 
 
 class ExplodingGradient(Rule):
@@ -48,4 +53,19 @@ class ExplodingGradient(Rule):
     }
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return sizes.exploding_gradient(facts)
+        found = [trend for trend in facts.once(trends) if trend.ratio > EXPLODED]
+        name, largest = largest_leaf(facts)
+        if not found or largest < LARGE:
+            return
+        worst = max(found, key=lambda trend: (trend.gain, trend.ratio))
+        node = worst.nodes[0]
+        yield facts.warning(
+            f"The gradient explodes along depth: {facts.words(node)} is passed "
+            f"{len(worst.norms):,} times and makes it {short(worst.ratio)} times as large.",
+            node,
+            evidence=(*worst.lines(facts), f"{name} gets {short(largest)} (2-norm)"),
+            why="Each level multiplies it by more than 1.",
+            remedy="Initialise the weights smaller (`nn.init.xavier_uniform_`, or a standard "
+            "deviation of 1/sqrt(inputs)), normalise between levels, or make the recurrence "
+            "contract; `clip_grad_norm_` only limits the damage.",
+        )

@@ -4,23 +4,18 @@ One operation multiplies the gradient by far more, or far less, than others of i
 
 ## How it is recognised
 
-Of a layer with a weight: what it sends to its operand by what it receives, compared with the
-median of at least three other layers of the same operation. More than 300 times as much, if it
-also sends more than 30 times what the layer above it received: a normalisation between the two
-may take it back. Or less than 1e-4 of it, where another layer follows, and some leaf below gets
-less than 1e-5 of the mean gradient that the best-served one gets.
+A layer with a weight multiplies the gradient by 300 times the median of at least three other
+layers of the same operation, and sends 30 times what the layer above it received. Or by less
+than 1e-4 of it, where another layer follows, and a leaf below gets less than 1e-5 of the mean
+gradient that the best-served one gets.
 
-Of an operation whose derivative has a pole (a division, a root, a logarithm, a norm): it
-multiplies the gradient by more than 1e5, and a leaf gets more than 1,000, and more than 1,000
-times what the operation received. So does the `normalize` of a row of zeros, where `eps` is all
-that it divides by.
+An operation whose derivative has a pole (a division, a root, a logarithm, a norm, the
+`normalize` of a row of zeros) multiplies it by more than 1e5, and a leaf gets more than 1,000,
+and more than 1,000 times what came in.
 
-Of a product of more than one number with a constant, or a division by one: it multiplies the
-gradient by more than 1e4, and a leaf below gets more than 1,000 and more than 1,000 times what
-the product received; or by less than 1e-6, and either no leaf below gets more than 1e-6 (and
-1e-6 of what it received), or some leaf below is starved as above. A normalisation that takes
-the factor back keeps the rule quiet. A single number, as a loss, may be scaled on purpose; that
-is told only where no leaf gets more than 1e-12.
+A product with a constant multiplies it by more than 1e4, and a leaf gets as much; or by less
+than 1e-6, and no leaf gets more than 1e-6, or one is starved as above. A loss may be scaled on
+purpose: that is told only where no leaf gets more than 1e-12.
 
 ## A program that has it, healed
 
@@ -44,11 +39,56 @@ does not. `gradscope doctor --ignore GS206` leaves it out.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import gain
+from gradscope.rules.facts import Facts, FindingDraft, elements, short
+from gradscope.rules.questions import norms
+from gradscope.rules.questions.norms import Flow
+from gradscope.rules.questions.ops import POLES, WEIGHING
 from gradscope.rules.rule import Rule
+from gradscope.words import count
+
+FEWEST_SIBLINGS = 3
+"""Layers of the same kind, besides the one that is compared with them."""
+
+LARGER, SMALLER = 300.0, 1e-4
+"""A layer that multiplies the gradient by so many times what its siblings do."""
+
+LEFT = 30.0
+"""So many times what the layer above it has received must be sent on: else what lies between them
+takes back what the layer does, as a normalisation."""
+
+STEEP = 1e5
+"""What an operation that has a pole multiplies the gradient by close to it."""
+
+ARRIVED = 1e3
+"""That gradient is large in itself, in some leaf, and by this factor larger than what came in."""
+
+FACTOR_DOWN, FACTOR_UP = 1e-6, 1e4
+"""A constant beyond these, by which a value is multiplied on its way to the loss."""
+
+STARVED = 1e-6
+"""A leaf that gets less hardly learns, if what it gets is also this part of what came in."""
+
+NOTHING = 1e-12
+"""Where no leaf gets more than this, a loss was not scaled on purpose."""
+
+
+_POLE = (
+    "Backward of {} multiplies the gradient by {}.",
+    "It divides by a number next to 0, such as the length of a vector of zeros: its `eps` keeps "
+    "the result finite, and lets the gradient be as large as 1/eps.",
+    "Keep what it divides by away from 0: leave rows of zeros out, add a larger `eps` inside of "
+    "the root (`x / (x.square().sum(-1, keepdim=True) + 1e-6).sqrt()`), or clamp.",
+)
+_FACTOR = (
+    "{} multiplies the gradient by {}, a constant.",
+    "A constant factor in forward is the same factor in backward, for everything below it, and no "
+    "normalisation after it takes it back.",
+    "Look at the unit of this number; keep values near 1 between layers, by a normalisation or by "
+    "scaling the data.",
+)
 
 
 class OutlierGain(Rule):
@@ -56,4 +96,104 @@ class OutlierGain(Rule):
     name = "outlier-gain"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return gain.outlier_gain(facts)
+        for layers in _by_kind(facts).values():
+            for above, layer in zip([layers[0], *layers], layers, strict=False):
+                others = [one.gain for one in layers if one is not layer]
+                if len(others) >= FEWEST_SIBLINGS and statistics.median(others):
+                    yield from _odd(facts, above, layer, others)
+        for is_one, words in ((_is_pole, _POLE), (_is_factor, _FACTOR)):
+            found = (node.id for node in facts.graph.nodes if is_one(facts, node.id))
+            for nodes in facts.by_place(found).values():
+                yield _multiplied(facts, nodes[0], *words)
+
+
+def _by_kind(facts: Facts) -> dict[str, list[Flow]]:
+    """For each op the layers with a weight, each by the use of it that is nearest to the loss."""
+    kinds: dict[str, list[Flow]] = {}
+    known: set[frozenset[int]] = set()
+    for node in range(len(facts.graph.nodes)):
+        if facts.op(node) in WEIGHING:
+            weights = frozenset(one for one in facts.below(node) if norms.is_parameter(facts, one))
+            layer = norms.flow_of(facts, node, besides=weights)
+            if weights and weights not in known and layer.received and layer.sent:
+                known.add(weights)
+                kinds.setdefault(facts.op(node), []).append(layer)
+    return kinds
+
+
+def _odd(facts: Facts, above: Flow, layer: Flow, others: list[float]) -> Iterable[FindingDraft]:
+    node, usual = layer.node, statistics.median(others)
+    grows = layer.gain > LARGER * usual and layer.sent > LEFT * above.received
+    shrinks = layer.gain < SMALLER * usual and norms.joins_parameters(facts, node)
+    # A residual connection goes past a layer that starves nothing.
+    starved = norms.starved_leaf(facts, node) if shrinks and not grows else ""
+    if not grows and not starved:
+        return
+    gain, module = short(layer.gain), facts.module(facts.graph.nodes[node])
+    name = f"The layer {module}" if module else facts.words(node)
+    siblings = f"{count(len(others), f'other {facts.op(node)}')} with a weight"
+    lines = [layer.line, *_made(facts, node), f"{siblings}: by {short(usual)} (median)", starved]
+    yield facts.warning(
+        f"{name} multiplies the gradient by {gain}, far more than its siblings."
+        if grows
+        else f"{name} leaves {gain} of the gradient, far less than its siblings.",
+        node,
+        evidence=filter(None, lines),
+        why="Its weights are far larger than those of the other layers: everything below it gets a "
+        "gradient of another size, which no one learning rate fits."
+        if grows
+        else "Its weights are far smaller than those of the other layers, and what lies below it "
+        "hardly learns.",
+        remedy="Look at how this layer is initialised or scaled: a standard deviation of "
+        "1/sqrt(inputs) keeps the size of what goes through.",
+    )
+
+
+def _made(facts: Facts, node: int) -> Iterable[str]:
+    below = facts.reachable([one for one in facts.below(node) if norms.is_parameter(facts, one)])
+    names = {name for leaf, name in facts.leaf_names.items() if leaf in below}
+    for learner in facts.seen.learners:
+        made = facts.location(learner.made)
+        if learner.name in names and made is not None and len(learner.tensor.shape) > 1:
+            yield f"{learner.name} was made at {made}"
+
+
+def _is_pole(facts: Facts, node: int) -> bool:
+    """Whether the derivative of an operation is close to infinite, and that comes to a leaf."""
+    # A division by a number, or by what has no history, is a choice of the program's.
+    is_chosen = facts.op(node) == "Div" and len(facts.sent(node)) < 2
+    if facts.op(node) not in POLES or is_chosen:
+        return False
+    flow = norms.flow_of(facts, node)
+    is_steep = 0 < STEEP * flow.received < flow.sent
+    return is_steep and facts.once(norms.largest_below)[node][0] > ARRIVED * max(flow.received, 1.0)
+
+
+def _is_factor(facts: Facts, node: int) -> bool:
+    """Whether an operation is a product with a constant that leaves see the size of; a loss may be
+    scaled on purpose."""
+    outputs = facts.graph.nodes[node].outputs
+    if facts.op(node) not in ("Mul", "Div") or len(facts.sent(node)) != 1:
+        return False
+    flow, arrived = norms.flow_of(facts, node), facts.once(norms.largest_below)[node][0]
+    if not (outputs and outputs[0] and flow.received and flow.sent and arrived):
+        return False
+    is_loss = elements(outputs[0].shape) < 2
+    if flow.sent > FACTOR_UP * flow.received:
+        return not is_loss and arrived > ARRIVED * max(flow.received, 1.0)
+    if flow.sent >= FACTOR_DOWN * flow.received:
+        return False
+    least = (NOTHING if is_loss else STARVED) * min(flow.received, 1.0)
+    return arrived < least or (not is_loss and bool(norms.starved_leaf(facts, node)))
+
+
+def _multiplied(facts: Facts, node: int, message: str, why: str, remedy: str) -> FindingDraft:
+    flow, (size, name) = norms.flow_of(facts, node), facts.once(norms.largest_below)[node]
+    starved = norms.starved_leaf(facts, node) if flow.sent < flow.received else ""
+    return facts.warning(
+        message.format(facts.words(node), short(flow.gain)),
+        node,
+        evidence=(flow.line, starved or f"{name} gets {short(size)} (2-norm)"),
+        why=why,
+        remedy=remedy,
+    )

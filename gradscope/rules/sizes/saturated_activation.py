@@ -38,9 +38,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import sizes
+from gradscope.rules.facts import Facts, FindingDraft, elements
+from gradscope.rules.questions.activations import FEWEST_ELEMENTS, passed_on, shares, takers
+from gradscope.rules.questions.norms import (
+    flow_of,
+    joins_parameters,
+    largest_leaf,
+    size_received,
+    starved_leaf,
+)
+from gradscope.rules.questions.ops import ELEMENTWISE, LIKELIHOODS, VIEWS
+from gradscope.rules.questions.walks import walk
 from gradscope.rules.rule import Rule
+
+FLAT_ENDED = ("Sigmoid", "Tanh", "Softmax")
+
+SATURATED = 0.85
+
+STUCK = 1e-5
+"""An activation of few elements that leaves less of the gradient passes none on."""
+
+LOUD = 1e-3
+"""The size of a gradient at a last activation from which on its answers are not right yet."""
 
 
 class SaturatedActivation(Rule):
@@ -48,4 +67,58 @@ class SaturatedActivation(Rule):
     name = "saturated-activation"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return sizes.saturated_activation(facts)
+        for (node, *_), share in shares(facts, "saturated"):
+            output = facts.graph.nodes[node].outputs[0]
+            if not facts.op(node).endswith(FLAT_ENDED) or share < SATURATED or output is None:
+                continue
+            is_small = elements(output.shape) < FEWEST_ELEMENTS
+            # So few may be sure of themselves; not those on which the learning of a leaf depends.
+            starved = _kept_off(facts, node) if is_small and share == 1 else ""
+            if starved or not is_small:
+                yield _finding(facts, node, share, starved)
+
+
+def _finding(facts: Facts, node: int, share: float, starved: str) -> FindingDraft:
+    rows = "rows" if "Softmax" in facts.op(node) else "elements"
+    is_twice = any(facts.op(above) == "LogSoftmax" for above in takers(facts, node))
+    is_stuck = share == 1 and _is_stuck(facts, node)
+    # A last activation that is sure of its answers is what training is for.
+    is_sure = not (is_twice or starved or is_stuck or joins_parameters(facts, node))
+    lines = [f"{share:.0%} of its {rows} are at the flat ends", *passed_on(facts, node), starved]
+    return facts.finding(
+        "information" if is_sure else "warning",
+        f"{facts.words(node)} is saturated: it hardly passes any gradient on.",
+        node,
+        evidence=filter(None, lines),
+        why="Its operand is far from 0, where the derivative is next to nothing.",
+        remedy="Leave the softmax out: `cross_entropy` begins with one of its own."
+        if is_twice
+        else "Scale what goes in: normalise the inputs, divide attention scores by the square root "
+        "of their width, or initialise the layer before it smaller.",
+        of_values=True,
+    )
+
+
+def _kept_off(facts: Facts, node: int) -> str:
+    """The leaf that an activation keeps nearly all gradient off, and the one that gets most."""
+    flow = flow_of(facts, node)
+    return starved_leaf(facts, node) if flow.sent < STUCK * flow.received else ""
+
+
+def _is_stuck(facts: Facts, node: int) -> bool:
+    """Whether the loss asks for another result, and no leaf at all hears of it."""
+    received = size_received(facts, node)
+    is_unheard = largest_leaf(facts)[1] < STUCK * received
+    return received > LOUD and is_unheard and not _is_likelihood(facts, node)
+
+
+def _is_likelihood(facts: Facts, node: int) -> bool:
+    """Whether a logarithm of the very elements is taken, whose slope is 1 also where the answer is
+    right."""
+
+    def through(above: int) -> Iterable[int]:
+        same = facts.op(above) in VIEWS or facts.op(above) in ELEMENTWISE
+        return facts.above(above) if same else ()
+
+    ops = map(facts.op, walk(facts.above(node), through))
+    return any(op.startswith(LIKELIHOODS) for op in ops)

@@ -41,9 +41,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.loop_observations import AlikeUnits
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import alike
 from gradscope.rules.rule import Rule
+
+MOST = 4
+"""Weights set at one line that are listed."""
 
 
 class UnitsAlike(Rule):
@@ -51,4 +54,29 @@ class UnitsAlike(Rule):
     name = "units-alike"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return alike.units_alike(facts)
+        places: dict[int | None, list[AlikeUnits]] = {}
+        for one in facts.seen.alike:
+            places.setdefault(one.origin, []).append(one)
+        for found in places.values():
+            yield _finding(facts, found)
+
+
+def _finding(facts: Facts, found: list[AlikeUnits]) -> FindingDraft:
+    first = found[0]
+    leaves = [facts.graph.leaves[one.leaf].node for one in found if one.leaf is not None]
+    lines = [f"{one.name}: {one.units:,} units, all equal" for one in found[:MOST]]
+    if len(found) > MOST:
+        lines.append(f"and {len(found) - MOST:,} more")
+    return facts.warning(
+        f"All {first.units:,} units of {first.name} have the same weights and get the same "
+        "gradient.",
+        next(iter(leaves), None),
+        location=facts.location(first.origin),
+        subject=first.name,
+        evidence=(*lines, "so they were before an update, and after it"),
+        why="They begin alike, and what comes in and what goes out of them is alike, too: every "
+        "update changes them alike. Such a layer is no more than a single unit, however wide it "
+        "is.",
+        remedy="Initialise the weights at random (`nn.init.xavier_uniform_`, "
+        "`nn.init.kaiming_normal_`); only biases may begin as a constant.",
+    )

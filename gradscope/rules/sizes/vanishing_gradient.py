@@ -35,8 +35,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import sizes
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.norms import VANISHED, starved_leaf
+from gradscope.rules.questions.trend import trends
 from gradscope.rules.rule import Rule
 
 
@@ -46,4 +47,21 @@ class VanishingGradient(Rule):
     before = {"GS313": "call"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return sizes.vanishing_gradient(facts)
+        found = [trend for trend in facts.once(trends) if trend.ratio < VANISHED]
+        if not found:
+            return
+        worst = min(found, key=lambda trend: (trend.gain, trend.ratio))
+        node, starved = worst.nodes[0], starved_leaf(facts, worst.nodes[-1])
+        if not starved:
+            return  # a recurrence may forget: its weights still learn from the later steps
+        yield facts.warning(
+            f"The gradient vanishes along depth: {facts.words(node)} is passed "
+            f"{len(worst.norms):,} times and leaves {short(worst.ratio)} of it.",
+            node,
+            evidence=(*worst.lines(facts), starved),
+            why="Each level multiplies it by less than 1, so what is far from the loss hardly "
+            "learns.",
+            remedy="Use an activation that does not shrink it (ReLU, GELU), normalisation layers, "
+            "residual connections, or an initialisation that keeps the variance; in a recurrence, "
+            "gates (GRU, LSTM) or fewer steps.",
+        )

@@ -4,30 +4,19 @@ From one operation on, the gradient is zero, exactly or up to rounding.
 
 ## How it is recognised
 
-The operation receives a gradient, sends nothing but zeros, some leaf gets nothing but zeros,
-and it is one of: a step function (round, sign, floor), a clamp that all elements lie beyond, a
-softmax over one element, a random draw (`torch.bernoulli`, `torch.normal`), nearest-neighbour
-sampling of an image, a product both of whose factors are zero (where both come from parameters
-that hold nothing but zeros, the line that filled the first of them is named). Or it passes on
-less than 1e-5 of what it could, which is what rounding leaves of zero: a normalisation whose
-result does not depend on what goes in, as a `LayerNorm` over one number, a `BatchNorm` over
-equal rows, or one whose result is only summed; a softmax of that sort; a sum of gradients that
-cancel, as those of a number divided by its own length. Float16 and bfloat16 are not judged by
-rounding. Or a step function ends the only way from its operand to the loss, though the leaves
-behind it learn in other ways. Or what two lines send to one result cancels, elsewhere than in a
-leaf, though the leaves behind it learn in other ways: a term of the loss that should have
-detached it. Or it is a second derivative, of what `torch.autograd.grad(..., create_graph=True)`
-gave, that is zero everywhere because the network is made of straight pieces (ReLU, LeakyReLU,
-Hardtanh): no leaf gets anything of it; activations that are flat for all numbers of the step
-are left to [GS204](GS204.md). Or, whatever the operation, every leaf gets nothing but zeros
-although the loss is not 0. A loss of exactly 0 is left alone, so is what the numbers of a step
-make zero where the loss is NaN ([GS101](GS101.md), [GS105](GS105.md)), and a margin that every
-sample keeps: a rectifier with nothing but sums and factors between it and the loss. Where five
-backward calls or more were watched, and none of them has brought any leaf anything but zeros, a
-loss of 0 is told as well if it comes of a product with zeros (a mask that selects nothing,
-weights that are all 0), or of a target that is the prediction; not where something that was
-computed from parameters came into the graph without history, for such a mask may be a margin,
-too.
+An operation receives a gradient, sends nothing but zeros, and some leaf gets nothing else: a
+step function, a clamp that all elements lie beyond, a softmax over one element, a random draw,
+nearest-neighbour sampling, a product of zeros. Or it passes on less than 1e-5 of what it could
+(not judged in half precision): a normalisation whose result does not depend on what goes in, or
+gradients that cancel. Or, whatever the operation, all leaves get zeros though the loss is not 0.
+
+It is told, too, where the leaves learn in other ways: a step function ends the only way from
+its operand; what two lines send to one result cancels; a second derivative is 0 everywhere, as
+the network is made of straight pieces (ReLU, LeakyReLU, Hardtanh).
+
+A margin that every sample keeps is left alone, and what is zero where the loss is NaN. A loss
+of exactly 0 is told only if five calls or more brought nothing else, and it comes of a product
+with zeros or of a target that is the prediction.
 
 ## A program that has it, healed
 
@@ -51,9 +40,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import zero
+from gradscope.model.observations import Location
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.curvature import Straight, straight
+from gradscope.rules.questions.norms import size_of
+from gradscope.rules.questions.stops import FACTORS, STEP, Stop, stops
+from gradscope.rules.questions.zeros import Zeros, empty_weights, filled
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed
 
 
 class ZeroGradient(Rule):
@@ -62,4 +56,129 @@ class ZeroGradient(Rule):
     before = {"GS204": "node"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return zero.zero_gradient(facts)
+        zeros, known = facts.once(Zeros), stops(facts)
+        for nodes in facts.by_place(sorted(known)).values():
+            silencing = next((node for node in nodes if zeros.silenced(node)), None)
+            if silencing is not None:
+                yield _stop(facts, silencing, known[silencing], nodes)
+            else:
+                yield from _way_ended(facts, [node for node in nodes if known[node] is STEP])
+                yield from _terms_cancel(facts, nodes)
+        found = {one.node: one for one in straight(facts)}
+        for nodes in facts.by_place(found).values():
+            yield _second_derivative(facts, found[nodes[0]], nodes)
+
+
+def _stop(facts: Facts, node: int, stop: Stop, nodes: list[int]) -> FindingDraft:
+    zeros = facts.once(Zeros)
+    is_rounded = node in zeros.flat or node in zeros.sums.values()
+    names = zeros.silenced(node)
+    first, lines = filled(_empty_factors(facts, node) if stop is FACTORS else {})
+    product = facts.at(facts.graph.nodes[node].origin)
+    starts = [*lines, f"multiplied{product}"] if lines and product else []
+    return facts.warning(
+        f"The gradient becomes {'zero up to rounding' if is_rounded else 'exactly zero'} at "
+        f"{facts.words(node)}.",
+        node,
+        evidence=(
+            _passed(facts, node),
+            f"nothing but {'rounding' if is_rounded else 'zeros'} for {count(len(names), 'leaf')}: "
+            f"{listed(names)}",
+            *starts,
+        ),
+        # Of what is zero from the start, that line is the one to change.
+        location=first,
+        why=stop.why,
+        remedy=stop.remedy,
+        nodes=nodes,
+        of_values=not stop.is_always,
+    )
+
+
+def _empty_factors(facts: Facts, node: int) -> dict[str, Location]:
+    """The parameters of zeros that the factors of a product come from, if each has one."""
+    empty = facts.once(empty_weights)
+    factors = [facts.reachable([target]) & empty.keys() for target in facts.below(node)]
+    return dict(empty[leaf] for leaves in factors for leaf in leaves) if all(factors) else {}
+
+
+def _passed(facts: Facts, node: int) -> str:
+    """What a node received, and what came of it."""
+    received = f"received {short(facts.received(node)[0].norm)} (2-norm)"
+    for target, source in facts.once(Zeros).sums.items():
+        if source == node:
+            total = short(sum(map(size_of, facts.received(target))))
+            sent = short(_sent_to(facts, node, target))
+            return f"{received}, sent {sent}, to which others add up to {total}"
+    return f"{received}, sent {short(size_of(facts.sent(node)[0][1]))}"
+
+
+def _sent_to(facts: Facts, node: int, target: int) -> float:
+    return max(size_of(info) for below, info in facts.sent(node) if below == target)
+
+
+def _way_ended(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
+    """A step function whose operand goes nowhere else, of leaves that learn in other ways."""
+    for node in nodes:
+        below = [one for one in facts.below(node) if facts.graph.nodes[one].kind != "leaf"]
+        ended = [one for one in below if all(i.state == "zero" for i in facts.received(one))]
+        leaves = facts.reachable(ended)
+        names = [name for leaf, name in facts.leaf_names.items() if leaf in leaves]
+        if names:
+            yield facts.warning(
+                f"One way of the gradient ends at {facts.words(node)}, in zeros.",
+                node,
+                evidence=(_passed(facts, node), f"{listed(names)} learn in other ways only"),
+                why=STEP.why,
+                remedy=STEP.remedy,
+            )
+            return
+
+
+def _terms_cancel(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
+    """Two lines whose gradients for one result add up to nothing, though its leaves learn in other
+    ways."""
+    for target, source in facts.once(Zeros).sums.items():
+        lines = {facts.graph.nodes[above].origin for above in facts.above(target)}
+        if source in nodes and len(lines) > 1:
+            words, size = facts.words(target), short(_sent_to(facts, source, target))
+            yield facts.warning(
+                f"What {facts.words(source)} sends cancels all other gradient of {words}.",
+                source,
+                evidence=f"{size} (2-norm) from each side, and nothing but rounding in sum",
+                why="Two terms of the loss pull at one result with equal force in opposite "
+                "directions: neither has any effect on what made it.",
+                remedy="Detach the result in the term that is to train something else: a "
+                "temperature or a multiplier learns from `log_prob.detach()`, a critic from "
+                "`action.detach()`.",
+            )
+            return
+
+
+def _second_derivative(facts: Facts, one: Straight, nodes: list[int]) -> FindingDraft:
+    """The finding says where it is differentiated to nothing, and which leaves are multiplied with
+    it."""
+    size = short(max(_sent_to(facts, one.node, target) for target in one.targets))
+    lines = [f"got a gradient of {size} (2-norm), of which no leaf gets anything"]
+    origins = {facts.words(slope): facts.graph.nodes[slope].origin for slope in one.slopes}
+    pieces = [
+        f"{words}{facts.at(origin)}" for words, origin in origins.items() if origin is not None
+    ]
+    if pieces:
+        lines.append(f"made of straight pieces: {listed(pieces)}")
+    factors = [target for target in facts.below(one.node) if target not in one.targets]
+    reached = facts.reachable(factors) & facts.once(Zeros).leaves
+    names = [name for leaf, name in facts.leaf_names.items() if leaf in reached]
+    if names:
+        lines.append(f"nothing but zeros for what it is multiplied with: {listed(names)}")
+    return facts.warning(
+        f"The second derivative in {facts.words(one.node)} is exactly zero.",
+        one.node,
+        evidence=lines,
+        why="It is of a function that is made of straight pieces, as a network with ReLU: its "
+        "slope is constant on each, so the second derivative is 0 whatever goes in, and nothing "
+        "learns from it.",
+        remedy="Use an activation whose slope changes smoothly (tanh, SiLU, softplus, sin) where a "
+        "loss takes second derivatives.",
+        nodes=nodes,
+    )

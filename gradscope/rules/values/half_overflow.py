@@ -30,9 +30,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import half
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.nonfinite_evidence import aftermath, counts
+from gradscope.rules.questions.nonfinite_sources import MOST, BackwardSources, ForwardSources
+from gradscope.rules.questions.ops import ACCUMULATING, GROWING, MEETING
 from gradscope.rules.rule import Rule
+
+CLOSE = 0.5
+"""Share of a gradient near the largest number that is worth a word."""
+
+_LARGEST = "the largest number of float16 is 65,504"
 
 
 class HalfOverflow(Rule):
@@ -41,4 +48,113 @@ class HalfOverflow(Rule):
     before = {"GS101": "node", "GS102": "node", "GS410": "call"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return half.half_overflow(facts)
+        forward, backward = facts.once(ForwardSources), facts.once(BackwardSources)
+        groups = facts.by_place(node for node in forward.born if _overflows(facts, forward, node))
+        for nodes in list(groups.values())[:MOST]:
+            yield _overflow(facts, forward, nodes)
+        if forward.roots:
+            return
+        hidden = (node.id for node in facts.graph.nodes if _is_hidden(facts, forward, node.id))
+        for nodes in list(facts.by_place(hidden).values())[:1]:
+            yield _hidden_overflow(facts, nodes)
+        born = [node for node in backward.born if _overflows_backward(facts, node)]
+        if born:
+            yield _gradient_overflow(facts, born)
+        elif not backward.born and facts.graph.scale is None:
+            # A scaler works so far on purpose.
+            yield from _close_to_overflow(facts)
+
+
+def _is_half(facts: Facts, node: int) -> bool:
+    """Whether the first half precision among a node's results is float16."""
+    dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
+    return next((one for one in dtypes if one in ("float16", "bfloat16")), "") == "float16"
+
+
+def _overflows(facts: Facts, forward: ForwardSources, node: int) -> bool:
+    """Whether a birth in the forward pass is a number too large for float16."""
+    # NaN is an overflow only where sums of both signs have met on the way.
+    grows = facts.op(node) in GROWING and (forward.inf[node] or facts.op(node) in MEETING)
+    return grows and _is_half(facts, node)
+
+
+def _overflow(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
+    return facts.finding(
+        "error",
+        f"{facts.words(nodes[0])} overflows in float16.",
+        nodes[0],
+        evidence=(*counts(facts, nodes), _LARGEST, aftermath(facts, forward)),
+        why="What goes into it is finite, but the result is larger than float16 can hold.",
+        remedy="Compute this part in float32 (`.float()`, or a block of "
+        "`torch.autocast(..., enabled=False)`), scale before it, or use bfloat16.",
+        nodes=nodes,
+    )
+
+
+def _is_hidden(facts: Facts, forward: ForwardSources, node: int) -> bool:
+    """Whether a product or sum in float16 became infinite, and then was divided by."""
+    if not forward.inf[node] or forward.nan[node] or forward.meant[node]:
+        return False
+    is_own = not forward.sources(node) and node not in forward.intakes
+    return is_own and facts.op(node) in ACCUMULATING and _is_half(facts, node)
+
+
+def _hidden_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
+    return facts.warning(
+        f"{facts.words(nodes[0])} overflows in float16, and nobody notices.",
+        nodes[0],
+        evidence=(*counts(facts, nodes), _LARGEST, "the loss is finite all the same"),
+        why="What comes after turns infinity into a finite number, as 1/inf is 0: the result says "
+        "nothing of what went in, and no gradient gets past.",
+        remedy="Compute this part in float32 (`x.float()`) and cast the result back.",
+        nodes=(),  # what goes wrong in backward there is worse
+    )
+
+
+def _overflows_backward(facts: Facts, node: int) -> bool:
+    """Whether a birth in the backward pass is a gradient too large for float16."""
+    if facts.is_compiled(node):
+        # It casts inside, and what overflows there may leave it as NaN in float32.  Who scales the
+        # loss expects that now and then, and skips the step.
+        return facts.graph.scale is not None
+    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
+    halves = all(info.dtype == "float16" and not info.nan for info in bad)
+    return bool(bad) and halves and facts.op(node) in GROWING
+
+
+def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
+    is_scaled = facts.graph.scale is not None
+    return facts.finding(
+        "information" if is_scaled else "error",
+        f"The gradient overflows in half precision in backward of {facts.words(nodes[0])}.",
+        nodes[0],
+        evidence=f"received {short(facts.received(nodes[0])[0].norm)} (2-norm), sent infinity",
+        why="With a gradient scaler this is expected in the first steps; it skips them and lowers "
+        "its scale."
+        if is_scaled
+        else "A gradient larger than 65,504 has no float16.",
+        remedy="Nothing, if it happens rarely."
+        if is_scaled
+        else "Use torch.amp.GradScaler, or keep this part in float32.",
+        nodes=nodes,
+    )
+
+
+def _close_to_overflow(facts: Facts) -> Iterable[FindingDraft]:
+    """A gradient that a few times as much makes infinite."""
+    for node in range(len(facts.graph.nodes)):
+        halves = [info.half for _, info in facts.sent(node) if info.half is not None]
+        share = max((float(half.large) for half in halves), default=0.0)
+        if share >= CLOSE:
+            yield facts.finding(
+                "information",
+                f"The gradient is close to overflow in float16 in backward of {facts.words(node)}.",
+                node,
+                evidence=f"{share:.0%} of what it sends is above 4,094, a sixteenth of the largest "
+                "number",
+                why="The largest number of float16 is 65,504; a batch with a larger loss makes it "
+                "infinite.",
+                remedy="Use torch.amp.GradScaler, which skips such steps, divide the loss, or use "
+                "bfloat16.",
+            )
+            return

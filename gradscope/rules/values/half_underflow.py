@@ -35,9 +35,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import half
+from gradscope.rules.facts import Facts, FindingDraft, elements, short
+from gradscope.rules.questions.half_rounding import HalfRounding
+from gradscope.rules.questions.ops import SCALING
+from gradscope.rules.questions.zeros import Zeros, all_zero, zeroing
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed
+
+TINY = 6e-8
+"""The smallest number of float16 above 0."""
+
+SMALL = 6e-5
+"""The smallest float16 with full precision."""
+
+LOST = 0.1
+"""Relative error of all gradients that is too much."""
+
+NOTICED = 0.02
+"""The same from which on it is told."""
+
+_SCALE = "Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16."
 
 
 class HalfUnderflow(Rule):
@@ -46,4 +63,69 @@ class HalfUnderflow(Rule):
     before = {"GS205": "node"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return half.half_underflow(facts)
+        nodes = [node for node in zeroing(facts) if _underflows(facts, node)]
+        silencing = (node for node in nodes if facts.once(Zeros).silenced(node))
+        node = next(silencing, None)
+        if node is not None:
+            yield _zero(facts, node, nodes)
+        elif facts.graph.scale is None:
+            yield from _few_digits(facts)
+
+
+def _zero(facts: Facts, node: int, nodes: list[int]) -> FindingDraft:
+    names = facts.once(Zeros).silenced(node)
+    return facts.warning(
+        f"The gradient underflows to zero in float16 at {facts.words(node)}.",
+        node,
+        evidence=(
+            f"received {short(facts.received(node)[0].norm)} (2-norm), sent 0",
+            f"float16 has nothing between 0 and {TINY}",
+            f"nothing but zeros for {len(names):,} leaves: {listed(names)}",
+        ),
+        why="The gradient is not zero, but rounds to zero in this dtype.",
+        remedy=_SCALE,
+        nodes=nodes,
+    )
+
+
+def _few_digits(facts: Facts) -> Iterable[FindingDraft]:
+    rounding = HalfRounding(facts)
+    start, total = rounding.start, rounding.total
+    if start is None or total < NOTICED:
+        return
+    off = [facts.leaf_names[leaf] for leaf, error in rounding.leaves.items() if error >= LOST]
+    few = f"{count(len(off), 'leaf')} off by {LOST:.0%} or more: {listed(off)}"
+    yield facts.finding(
+        "warning" if total >= LOST else "information",
+        f"The gradient becomes so small at {facts.words(start)} that float16 has few digits left.",
+        start,
+        evidence=(
+            f"{rounding.small:.0%} of what it sends is below {SMALL}, where float16 counts in "
+            f"steps of {TINY}",
+            f"all gradients are off by about {total:.0%}",
+            *([few] if off else []),
+        ),
+        why="A number below 6e-5 has fewer digits in float16 the smaller it is, and below 3e-8 it "
+        "is 0.",
+        remedy=_SCALE,
+    )
+
+
+def _underflows(facts: Facts, node: int) -> bool:
+    """Whether the zeros that a node sent are float16 numbers too small to be written."""
+    if facts.op(node) not in SCALING or not all_zero(facts, node):
+        return False
+    received = next(info for info in facts.received(node) if info.state == "finite")
+    sent = [(target, info) for target, info in facts.sent(node) if info.state == "zero"]
+    if received.norm is None or any(info.dtype != "float16" for _, info in sent):
+        return False
+    size = _size(facts, node)
+    typical: float = float(received.norm) / max(size, 1) ** 0.5
+    if facts.op(node) == "Mean":
+        return typical * (size / max(_size(facts, sent[0][0]), 1)) < TINY
+    return typical < SMALL
+
+
+def _size(facts: Facts, node: int) -> int:
+    output = facts.graph.nodes[node].outputs[0]
+    return elements(output.shape) if output else 1

@@ -8,15 +8,13 @@ NaN or infinity.
 The nodes whose upstream gradient is finite and whose sent gradient is not, where that reaches
 the gradient of a leaf. Where the forward pass made NaN there, or the data held it, it is
 [GS101](GS101.md) or [GS105](GS105.md). A `where` or `masked_fill` above it is recognised: the
-branch that is not taken gets a gradient of 0, and 0 times infinity is NaN. Where the node is a
-custom Function, its backward is run once more on copies, unnoticed, and the finding stands at
-the line inside of it that makes the first NaN or infinity; where that cannot be done, at the
-line that applies it. Why is told by what the operation had saved: a 0 where its derivative has
-a pole, or, where a product or a quotient had saved none, a gradient and a local derivative
-whose product is beyond the largest number of their dtype. In a long run, where most calls are
-looked at only briefly, a gradient that overflows in an ordinary product shows only at the
-parameters; the finding then names the backward call and not the operation, and `--thorough`
-finds that.
+branch that is not taken gets a gradient of 0, and 0 times infinity is NaN. The backward of a
+custom Function is run once more on copies, unnoticed, and the finding stands at the line inside
+of it. Why is told by what the operation had saved: a 0 where its derivative has a pole, or a
+gradient and a derivative whose product is beyond the largest number of their dtype.
+
+In a long run most calls are looked at only briefly. A gradient that overflows in an ordinary
+product then shows only at the parameters; `--thorough` finds the operation.
 
 ## A program that has it, healed
 
@@ -39,9 +37,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import values
+from gradscope.model.observations import Saved
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.advice import AT_ENDS, BACKWARD, BACKWARD_ELSE, TOO_LARGE, Advice
+from gradscope.rules.questions.blame import blame
+from gradscope.rules.questions.nonfinite_evidence import turned
+from gradscope.rules.questions.nonfinite_sources import (
+    MOST,
+    BackwardSources,
+    ForwardSources,
+    left_out,
+    loss_is_bad,
+)
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed, option
+
+DIRECT = 6
+"""Nodes between a guarded operation and the `where` that is meant to guard it."""
+
+_JOINING = ("Sum", "Mean", "Mm", "Addmm", "Bmm", "Norm", "MseLoss")
+"""Behind these an element is no longer one element."""
 
 
 class NonfiniteBackward(Rule):
@@ -50,4 +65,98 @@ class NonfiniteBackward(Rule):
     before = {"GS601": "node", "GS410": "call"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return values.nonfinite_backward(facts)
+        forward = facts.once(ForwardSources)
+        if forward.roots or loss_is_bad(facts):
+            return  # then every gradient is a consequence
+        backward = facts.once(BackwardSources)
+        nodes = facts.graph.nodes
+        told = {nodes[cause].origin for cause in facts.once(left_out)} - {None}
+        born = (node for node in backward.born if nodes[node].origin not in told)
+        own = [node for node in born if not forward.behind(node) and not forward.took(node)]
+        for group in list(facts.by_place(own).values())[:MOST]:
+            yield _born(facts, group, backward.born[group[0]])
+        if backward.born_unseen:
+            yield _unseen(facts, backward.born_unseen)
+
+
+def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
+    node = nodes[0]
+    known = blame(facts, node, in_backward=True)
+    why, remedy = known.advice if known else _advice(facts, node)
+    guard = _guard(facts, node) if remedy != TOO_LARGE.remedy else None
+    if guard is not None:
+        why = (
+            f"{facts.words(guard)} does not take this branch, but backward still goes through it: "
+            f"it sends a gradient of 0, and 0 times an infinite derivative is NaN. {why}"
+        )
+        remedy = (
+            "Make the operand harmless before the operation, not the result after it: "
+            "`x = torch.where(good, x, torch.ones_like(x))` and then the operation."
+        )
+    return facts.finding(
+        "error",
+        f"{known.words} makes the first NaN or infinity of backward."
+        if known and known.is_inside
+        else f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
+        node,
+        location=known.location if known else None,
+        evidence=(
+            *([known.line] if known else []),
+            turned(facts, node),
+            *(_told(facts, one) for one in facts.seen.saved if one.node == node),
+            f"spoils the gradient of {count(len(spoilt), 'leaf')}: {listed(spoilt)}",
+        ),
+        why=why,
+        remedy=remedy,
+        nodes=nodes,
+    )
+
+
+def _advice(facts: Facts, node: int) -> Advice:
+    """Why a gradient stopped being finite there, as far as what the node had saved tells."""
+    op, saved = facts.op(node), [one for one in facts.seen.saved if one.node == node]
+    # Of a quotient the divisor alone has a pole, of a length the length.
+    ends = [one for one in saved if one.slot.startswith("other" if op == "Div" else "result")]
+    odd = any(one.nan or one.inf or (op in BACKWARD and one.zeros) for one in ends or saved)
+    if odd or op in AT_ENDS or (not saved and op in BACKWARD):
+        return BACKWARD.get(op, BACKWARD_ELSE)
+    if not saved:
+        return Advice(TOO_LARGE.why, "")
+    overflow = next((one.overflow for one in saved if one.overflow is not None), None)
+    if overflow is None:
+        return TOO_LARGE
+    upstream, derivative, largest = map(short, overflow)
+    why = f"What arrives times the local derivative, {upstream} times {derivative}, is beyond the "
+    return Advice(f"{why}largest number of its dtype, {largest}.", TOO_LARGE.remedy)
+
+
+def _unseen(facts: Facts, spoilt: list[str]) -> FindingDraft:
+    return facts.finding(
+        "error",
+        "Backward makes NaN or infinity; at which operation was not seen.",
+        location=facts.location(facts.backward.origin if facts.backward else None),
+        evidence=f"{count(len(spoilt), 'leaf')} with such a gradient: {listed(spoilt)}",
+        why="This call was looked at only briefly, and none of the operations that usually do it "
+        "is to blame: a gradient grew too large for its dtype.",
+        remedy=f"Run it again with `{option('thorough')}`, which looks at every operation.",
+    )
+
+
+def _told(facts: Facts, saved: Saved) -> str:
+    zeros = f", {saved.zeros:,} of {saved.count:,} are 0" if saved.zeros else ""
+    bad = f", {saved.nan:,} NaN, {saved.inf:,} infinite" if saved.nan or saved.inf else ""
+    spread = f"from {short(saved.minimum)} to {short(saved.maximum)}"
+    return f"{facts.op(saved.node)} saved {saved.slot} for backward: {spread}{zeros}{bad}"
+
+
+def _guard(facts: Facts, node: int) -> int | None:
+    """The `where` above a node that takes its result elementwise, if there is one."""
+    level, seen = [node], {node}
+    for _ in range(DIRECT):
+        level = [above for below in level for above in facts.above(below) if above not in seen]
+        seen.update(level)
+        for candidate in level:
+            if facts.op(candidate) in ("Where", "MaskedFill"):
+                return candidate
+        level = [above for above in level if facts.op(above) not in _JOINING]
+    return None

@@ -32,9 +32,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import values
+from gradscope.model.observations import Intake
+from gradscope.rules.facts import Facts, FindingDraft, elements
+from gradscope.rules.questions.nonfinite_sources import MOST, BackwardSources, ForwardSources
 from gradscope.rules.rule import Rule
+
+_WRITTEN = (
+    "If it was finite at first, an earlier update wrote this: a step with a NaN gradient, or a "
+    "learning rate under which it diverged.",
+    "Watch the earlier steps as well, and check how it is initialised.",
+)
+_TAKEN = (
+    "It carries no gradient history: the numbers come from the data, or were computed outside the "
+    "graph.",
+    "Clean the data where it is read: drop or fill such rows (`torch.isfinite(x).all(dim=1)`, "
+    "`torch.nan_to_num`).",
+)
+"""Of what nothing learned went into; the other of a parameter."""
 
 
 class NonfiniteInput(Rule):
@@ -43,4 +57,49 @@ class NonfiniteInput(Rule):
     before = {"GS203": "values", "GS204": "values", "GS205": "values", "GS410": "call"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return values.nonfinite_input(facts)
+        forward = facts.once(ForwardSources)
+        for leaf in list(dict.fromkeys(forward.leaves))[:MOST]:
+            yield _leaf(facts, leaf)
+        taken = forward.taken
+        if not forward.roots:
+            # The loss is finite, and backward met what the data held.
+            taken = [one for node in facts.once(BackwardSources).born for one in forward.took(node)]
+        # What was detached after something else had spoilt it is no source.
+        cut = {known.origin for known in facts.seen.cuts} - {None}
+        sources = [one for one in taken if one.made not in cut]
+        places: dict[object, Intake] = {}
+        for intake in sources if sources or forward.born else taken:
+            places.setdefault((intake.made, intake.name), intake)
+        for intake in list(places.values())[:MOST]:
+            yield _operand(facts, intake)
+
+
+def _leaf(facts: Facts, node: int) -> FindingDraft:
+    leaf = next(leaf for leaf in facts.graph.leaves if leaf.node == node)
+    name, size = facts.leaf_names[node], elements(leaf.tensor.shape)
+    why, remedy = _WRITTEN
+    return facts.finding(
+        "error",
+        f"{name} itself holds NaN or infinity, before any operation of this step.",
+        node,
+        location=facts.location(leaf.origin),
+        subject=name,
+        evidence=f"{leaf.tensor.nan:,} NaN, {leaf.tensor.inf:,} infinite of {size:,}",
+        why=why,
+        remedy=remedy,
+    )
+
+
+def _operand(facts: Facts, intake: Intake) -> FindingDraft:
+    name = intake.name or facts.expression(intake.made) or "an operand"
+    why, remedy = _WRITTEN if intake.name in facts.leaf_names.values() else _TAKEN
+    return facts.finding(
+        "error",
+        f"{name} holds NaN or infinity before it goes into {facts.words(intake.node)}.",
+        intake.node,
+        location=facts.location(intake.made),
+        subject=intake.name,
+        evidence=f"{intake.nan:,} NaN, {intake.inf:,} infinite of {intake.count:,} elements",
+        why=why,
+        remedy=remedy,
+    )

@@ -1,0 +1,169 @@
+"""Where gradients became zero: the operations, why, and what to do; with a table of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from gradscope.rules.facts import Facts
+from gradscope.rules.questions.ops import LIMITS, PRODUCTS, RECTIFIERS, SAMPLES, STEPS
+from gradscope.rules.questions.zeros import Zeros, all_zero, is_hinge, zeroing
+
+FEWEST_EMPTY = 5
+"""Backward calls that bring nothing but zeros, and no other, before a loss of 0 is a mistake."""
+
+
+class Stop(NamedTuple):
+    """Why a gradient became zero at an operation, and what to do; ``is_always``: whatever goes in,
+    and not only for the numbers of this step."""
+
+    why: str
+    remedy: str
+    is_always: bool = False
+
+
+STEP = Stop(
+    "It is a step function: flat everywhere, so its derivative is 0 everywhere.",
+    "Let the gradient through as if it were the identity (straight-through): "
+    "`y = x + (torch.round(x) - x).detach()`; or use a smooth stand-in while training.",
+    is_always=True,
+)
+SINGLE = Stop(
+    "A softmax over a single element is always 1, whatever goes in.",
+    "Check its `dim`; for a single output use a sigmoid.",
+    is_always=True,
+)
+NEAREST = Stop(
+    "No gradient reaches the grid: `mode='nearest'` takes one pixel whatever the fraction, and "
+    "outside the image there is nothing to follow.",
+    "Sample with `mode='bilinear'` while the grid is to be learned.",
+)
+SAMPLE = Stop(
+    "A new sample is drawn each time; torch gives what it was drawn from a gradient of 0.",
+    "Move the chance out of it: `mean + std * torch.randn_like(std)`, or `rsample()` of "
+    "torch.distributions; for a choice `gumbel_softmax`, or learn from its `log_prob`.",
+    is_always=True,
+)
+BEYOND = Stop(
+    "Every element lies beyond its limits, where the derivative is 0.",
+    "Use a smooth limit (sigmoid, tanh, softplus), clamp only after training, or initialise so "
+    "that values start inside.",
+)
+FACTORS = Stop(
+    "Both factors are zero, so neither gets a gradient from the other, and both stay zero.",
+    "Initialise one of the two factors with random numbers, as LoRA does.",
+)
+CONSTANT = Stop(
+    "What the loss takes of this result is the same whatever goes in: a group of one number, "
+    "or of equal ones, is normalised to a constant, and so is a sum or mean over what is "
+    "normalised.",
+    "Normalise over a dimension that has more than one number, and do not sum the normalised "
+    "result itself into the loss.",
+)
+CANCELS = Stop(
+    "The gradient comes back along two ways, and what they bring cancels: the result does not "
+    "depend on the operand, as a length divided by itself.",
+    "Check the dimension: over a single number a norm, a mean and a sum leave nothing of it "
+    "but a constant.",
+)
+FLAT = Stop(
+    "Every element lies where it is flat, so its derivative is 0, and no parameter learns.",
+    "Look at the bias and the scale of what goes in, or use an activation that passes a "
+    "gradient everywhere (softplus, GELU, LeakyReLU).",
+)
+MASKED = Stop(
+    "Every element is multiplied by 0, or none is selected: a mask that nothing fits, or "
+    "weights that are all 0. No parameter learns.",
+    "Look at how the mask or the weights are made: another type, a class that never comes, a "
+    "division of whole numbers.",
+)
+EQUAL = Stop(
+    "Prediction and target are equal in every call: the loss compares a value with itself.",
+    "Is the target another variable, or a network that should be a copy?",
+)
+SATURATED = Stop(
+    "All of it is saturated: what goes in is so large that the result is exactly 0 or 1 (of a "
+    "tanh -1 or 1), where the derivative is 0, and no parameter learns.",
+    "Bring what goes in to a smaller scale: look at the weights of the layer before, "
+    "normalise, or divide by a temperature; a loss that takes logits does without it.",
+)
+MINIMUM = Stop(
+    "For what went in its derivative is exactly 0, as that of x² or of |x| at 0, and no "
+    "parameter learns.",
+    "Start elsewhere: where all outputs are equal (a last layer of zeros), nothing can pull "
+    "them apart.",
+)
+
+_EQUAL = frozenset({"MseLoss", "L1Loss", "SmoothL1Loss", "HuberLoss"})
+_MASKED = frozenset({"Mul", "Index"})
+
+
+def stops(facts: Facts) -> Mapping[int, Stop]:
+    """The nodes where a gradient became zero for a reason that is known."""
+    zeros = facts.once(Zeros)
+    found: dict[int, Stop] = {}
+    if facts.loss != 0:  # as that of a margin that is kept, which has no gradient to give
+        found.update(dict.fromkeys(zeros.sums.values(), CANCELS))
+        found.update(dict.fromkeys(zeros.flat, CONSTANT))
+        found.update(_each(facts, _for_these_numbers))
+    found.update(_each(facts, _for_any_numbers))
+    return found or _nothing_learns(facts)
+
+
+def _each(facts: Facts, ask: Callable[[Facts, int], Stop | None]) -> Iterator[tuple[int, Stop]]:
+    for node in zeroing(facts):
+        stop = ask(facts, node)
+        if stop is not None:
+            yield node, stop
+
+
+def _for_any_numbers(facts: Facts, node: int) -> Stop | None:
+    op = facts.op(node)
+    if op.startswith("GridSampler") and facts.sent(node)[-1][1].state == "zero":
+        return NEAREST
+    if not all_zero(facts, node):
+        return None
+    if op in STEPS:
+        return STEP
+    output = facts.graph.nodes[node].outputs[0]
+    if op in ("Softmax", "LogSoftmax") and output is not None and 1 in output.shape:
+        return SINGLE
+    return SAMPLE if op in SAMPLES else None
+
+
+def _for_these_numbers(facts: Facts, node: int) -> Stop | None:
+    op = facts.op(node)
+    if op in LIMITS and all_zero(facts, node) and not is_hinge(facts, node):
+        return BEYOND
+    if op not in PRODUCTS:
+        return None
+    factors = [(target, info) for target, info in facts.sent(node) if info.state != "none"][-2:]
+    come_apart = len({target for target, _ in factors}) == 2
+    return FACTORS if come_apart and all(info.state == "zero" for _, info in factors) else None
+
+
+def _nothing_learns(facts: Facts) -> Mapping[int, Stop]:
+    """A loss that is not 0, or always was, and yet every leaf gets nothing but zeros."""
+    states = {facts.received(leaf)[0].state for leaf in facts.leaf_names if facts.received(leaf)}
+    node = next((node for node in zeroing(facts) if all_zero(facts, node)), None)
+    if node is None or "zero" not in states or not states <= {"zero", "none", "not reached"}:
+        return {}
+    op = facts.op(node)
+    if is_hinge(facts, node) or (facts.loss == 0 and not _is_empty(facts, op)):
+        return {}
+    if op in LIMITS or op in RECTIFIERS:
+        return {node: FLAT}
+    if op in _MASKED:
+        return {node: MASKED}
+    if op in _EQUAL:
+        return {node: EQUAL}
+    return {node: SATURATED if op in ("Softmax", "Sigmoid", "Tanh") else MINIMUM}
+
+
+def _is_empty(facts: Facts, op: str) -> bool:
+    """Whether a loss of exactly 0 has another reason than a margin that is kept, in every call."""
+    steps = facts.seen.steps
+    # A mask that was computed from what learns is a rectifier, too, and may be satisfied.
+    is_satisfied = any(cut.feeds_graph for cut in facts.seen.cuts)
+    is_always = len(steps) >= FEWEST_EMPTY and all(step.norm == 0 for step in steps)
+    return is_always and not is_satisfied and (op in _MASKED or op in _EQUAL)
