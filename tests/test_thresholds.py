@@ -30,6 +30,7 @@ from gradscope.model.observations import (
     Alteration,
     Carried,
     Cut,
+    CutPart,
     EmptyStep,
     Failure,
     Intake,
@@ -330,6 +331,13 @@ def losing(count: int) -> Report:
     )
 
 
+def partly_cut(count: int) -> Report:
+    """One cut that takes a part of so many leaves."""
+    parts = tuple(CutPart(f"w{n}", 2, 4) for n in range(count))
+    cuts = (Cut(B, "detach", "function", feeds_graph=True, parts=parts),)
+    return observed(plain(), learners=(REACHED,), cuts=cuts)
+
+
 def failed(length: int) -> Report:
     """A failure that torch tells with so many characters."""
     text = "grad can be implicitly created only for scalar outputs".ljust(length, ".")
@@ -548,7 +556,7 @@ def off_by(error: float) -> Report:
 
 EDGES = (
     Edge(
-        "unlearned.MOST",
+        "held_at_limit.MOST",
         limited(4),
         "layers.3.decay: 2 of 5 elements",
         limited(5),
@@ -556,13 +564,13 @@ EDGES = (
         last_line,
     ),
     Edge(
-        "cancelled.MOST_STEPS",
+        "gradient_cancels.MOST_STEPS",
         taken_from_itself(197),
         ("GS318",),
         taken_from_itself(198),
     ),
     Edge(
-        "cancelled.ROUNDING",
+        "gradient_cancels.ROUNDING",
         taken_from_itself(1, 1 + 9.5e-6),
         ("GS318",),
         taken_from_itself(1, 1 + 1.05e-5),
@@ -780,9 +788,9 @@ EDGES = (
         out_of_order("optimizer idle", 4),
     ),
     Edge("zero.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),
-    Edge("unlearned.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
+    Edge("remade_parameter.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
     Edge(
-        "unlearned.FEWEST_MODELS",
+        "remade_parameter.FEWEST_MODELS",
         remade(5, stepped=True),
         ("GS312",),
         remade(4, stepped=True),
@@ -800,14 +808,14 @@ EDGES = (
     ),
     Edge("left_out.MOST_LEFT", headed(5), ["warning"], headed(4), ["information"], ask=severity),
     Edge(
-        "lost.FEWEST_VAIN",
+        "not_in_optimizer.FEWEST_VAIN",
         observed(plain(), replaced_models=(ReplacedModel(A, B, 2),)),
         ("GS307",),
         observed(plain(), replaced_models=(ReplacedModel(A, B, 1),)),
     ),
-    Edge("lost.FEWEST_UNCHANGED", copied(3), ("GS307",), copied(2)),
-    Edge("unlearned.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),
-    Edge("unlearned.STILL", still(3, 90), ("GS313",), still(3, 89)),
+    Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), ("GS307",), copied(2)),
+    Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),
+    Edge("step_changes_nothing.STILL", still(3, 90), ("GS313",), still(3, 89)),
     Edge("loop.FEWEST_GROWTHS", growing(4), ("GS502",), growing(3)),
     Edge(
         "loop.FEWEST_GROWTHS",
@@ -841,13 +849,15 @@ EDGES = (
         subject,
     ),
     Edge(
-        "partial.MOST_TERMS",
+        "term_without_gradient.MOST_TERMS",
         losing(5),
         "and 1 more term",
         losing(4),
         "`call7()` gives a gradient to v",
         last_line,
     ),
+    Edge("part_cut_off.MOST", partly_cut(5), 4, partly_cut(4), 4, shown),
+    Edge("part_cut_off.MOST", partly_cut(4), 4, partly_cut(3), 3, shown),
     Edge("errors: 300", failed(301), 307, failed(299), 306, length),
     Edge(
         "errors: 8", twice("CumulatiXBackward0"), "f(w)", twice("CumulatXBackward0"), "", expression

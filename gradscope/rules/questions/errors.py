@@ -12,7 +12,7 @@ import msgspec
 
 from gradscope.model.observations import Change, Failure, Freed, Raiser
 from gradscope.rules.facts import Facts, FindingDraft, elements
-from gradscope.rules.questions.parameters import failed_without_history
+from gradscope.rules.questions.missing import failed_without_history
 from gradscope.rules.questions.readings import (
     FUNCTIONS,
     HOOKS,

@@ -9,7 +9,7 @@ from gradscope.model.loop_observations import WastedCalls
 from gradscope.model.observations import Carried, EmptyStep, Location, Step
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.questions.disorders import out_of_order
-from gradscope.rules.questions.parameters import same_line
+from gradscope.rules.questions.places import same_line
 from gradscope.words import count
 
 FEWEST_GROWTHS = 3

@@ -8,7 +8,7 @@ from gradscope.model.loop_observations import SummedGradients
 from gradscope.model.observations import Severity
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.disorders import out_of_order, placed
-from gradscope.rules.questions.left_out import twin_optimizers
+from gradscope.rules.questions.optimizers import twin_optimizers
 from gradscope.words import count
 
 FEWEST_WINDOWS = 2
