@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import OrderKind
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.disorders import OrderWords, told
 from gradscope.rules.rule import Rule
@@ -44,14 +43,12 @@ class StepWithoutBackward(Rule):
     name = "step-without-backward"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return () if facts.seen.calls else told(facts, _WORDS)
+        return () if facts.seen.calls else told(facts, {"step alone": _WORDS})
 
 
-_WORDS: dict[OrderKind, OrderWords] = {
-    "step alone": OrderWords(
-        "The optimizer steps, and nothing has computed a gradient: backward is never called.",
-        "{steps}, and .grad of all {parameters} was None",
-        "A step skips parameters without a gradient, so nothing is learned.",
-        "Call `loss.backward()` before `optimizer.step()`.",
-    )
-}
+_WORDS = OrderWords(
+    "The optimizer steps, and nothing has computed a gradient: backward is never called.",
+    "{steps}, and .grad of all {parameters} was None",
+    "A step skips parameters without a gradient, so nothing is learned.",
+    "Call `loss.backward()` before `optimizer.step()`.",
+)

@@ -87,8 +87,8 @@ class HistoryCut(Rule):
     }
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for indices, learners in cut_off(facts, "function"):
-            yield of_cut(facts, facts.seen.cuts[indices[0]], learners)
+        for cuts, learners in cut_off(facts, "function"):
+            yield of_cut(facts, cuts[0], learners)
         yield from _constant_terms(facts)
         yield from _wasted_graphs(facts)
 

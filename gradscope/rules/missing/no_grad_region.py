@@ -79,8 +79,7 @@ class NoGradRegion(Rule):
     }
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for indices, learners in cut_off(facts, "no_grad", "inference_mode"):
-            cuts = [facts.seen.cuts[index] for index in indices]
+        for cuts, learners in cut_off(facts, "no_grad", "inference_mode"):
             found = of_cut(facts, cuts[0], learners)
             # What ran there is told where another line has switched gradients off.
             calls = dict.fromkeys(cut.origin for cut in cuts if place_of(cut) != cut.origin)

@@ -69,5 +69,5 @@ class ReentrantCheckpoint(Rule):
     }
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for indices, learners in cut_off(facts, "checkpoint"):
-            yield of_cut(facts, facts.seen.cuts[indices[0]], learners)
+        for cuts, learners in cut_off(facts, "checkpoint"):
+            yield of_cut(facts, cuts[0], learners)

@@ -14,14 +14,14 @@ from gradscope.words import count, listed
 
 def cut_off(
     facts: Facts, *reasons: CutReason
-) -> Iterable[tuple[list[int], list[TrackedParameter]]]:
+) -> Iterable[tuple[list[Cut], list[TrackedParameter]]]:
     """The cuts for these reasons with the learners behind them; one place is one cause."""
-    places: dict[int | None, tuple[list[int], list[TrackedParameter]]] = {}
+    places: dict[int | None, tuple[list[Cut], list[TrackedParameter]]] = {}
     for index, learners in sorted(facts.once(find_missing).by_cut.items()):
         cut = facts.seen.cuts[index]
         if cut.reason in reasons:
-            indices, behind = places.setdefault(place_of(cut), ([], []))
-            indices.append(index)
+            cuts, behind = places.setdefault(place_of(cut), ([], []))
+            cuts.append(cut)
             behind.extend(learners)
     return places.values()
 

@@ -119,7 +119,7 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
         for index, cut in enumerate(facts.seen.cuts)
         if (learner.name in cut.leaves or _is_of_same_loop(facts, cut, learner, reached))
         and not (learner.recorded and _is_evaluation(cut))
-        and not (cut.inside and is_spare_part(facts, learner))
+        and not (cut.inside and _is_spare_part(facts, learner))
         and not _is_only_read(cut, learner, reached)
         # The results of torch.autograd.grad are meant for other things, too.
         and (cut.function != "grad" or cut.feeds_graph)
@@ -184,7 +184,7 @@ def _blame_latest(facts: Facts, missing: Missing) -> None:
     missing.idle = [learner for learner in missing.idle if learner.name in left]
 
 
-def is_spare_part(facts: Facts, learner: TrackedParameter) -> bool:
+def _is_spare_part(facts: Facts, learner: TrackedParameter) -> bool:
     """Whether a parameter belongs to a library's model of which other parts do learn: a pooler
     whose output this use of the model does not need."""
     file = _installed_file(facts, learner)
@@ -214,7 +214,7 @@ def without_gradient(
     held = " It is in the optimizer." if first.in_optimizer and names else ""
     unnamed = "What the optimizer holds" if first.in_optimizer else "A parameter without a name"
     missing = f"{count(len(learners), 'parameter')} without a gradient"
-    may_be_meant |= not first.in_optimizer or is_spare_part(facts, first)
+    may_be_meant |= not first.in_optimizer or _is_spare_part(facts, first)
     return facts.finding(
         # A gradient that was asked for and is not there has made the program fail.
         "error" if first.wanted else "information" if may_be_meant else "warning",
