@@ -30,6 +30,7 @@ from gradscope.model.observations import (
     Alteration,
     Carried,
     Cut,
+    CutPart,
     EmptyStep,
     Failure,
     Intake,
@@ -330,6 +331,13 @@ def losing(count: int) -> Report:
     )
 
 
+def partly_cut(count: int) -> Report:
+    """One cut that takes a part of so many leaves."""
+    parts = tuple(CutPart(f"w{n}", 2, 4) for n in range(count))
+    cuts = (Cut(B, "detach", "function", feeds_graph=True, parts=parts),)
+    return observed(plain(), learners=(REACHED,), cuts=cuts)
+
+
 def failed(length: int) -> Report:
     """A failure that torch tells with so many characters."""
     text = "grad can be implicitly created only for scalar outputs".ljust(length, ".")
@@ -548,7 +556,7 @@ def off_by(error: float) -> Report:
 
 EDGES = (
     Edge(
-        "unlearned.MOST",
+        "held_at_limit.MOST",
         limited(4),
         "layers.3.decay: 2 of 5 elements",
         limited(5),
@@ -556,13 +564,13 @@ EDGES = (
         last_line,
     ),
     Edge(
-        "cancelled.MOST_STEPS",
+        "gradient_cancels.MOST_STEPS",
         taken_from_itself(197),
         ("GS318",),
         taken_from_itself(198),
     ),
     Edge(
-        "cancelled.ROUNDING",
+        "gradient_cancels.ROUNDING",
         taken_from_itself(1, 1 + 9.5e-6),
         ("GS318",),
         taken_from_itself(1, 1 + 1.05e-5),
@@ -736,26 +744,26 @@ EDGES = (
         ("GS107",),
         diverging(plain(), 1.0, 100.0, 0.95e4),
     ),
-    Edge("meant.CLIPPED", clipped(0.99), ("GS504",), clipped(1.0)),
+    Edge("gradient_altered.CLIPPED", clipped(0.99), ("GS504",), clipped(1.0)),
     Edge(
-        "loop.FEWEST_DROPPED",
+        "steps.FEWEST_DROPPED",
         stepped(*(Step(n, dropped=1) for n in range(3))),
         ("GS505",),
         stepped(*(Step(n, dropped=1) for n in range(2))),
     ),
     Edge(
-        "loop.FEWEST_EMPTY",
+        "gradients_unused.FEWEST_EMPTY",
         observed(plain(), empty_steps=(EmptyStep(A, 2),)),
         ("GS505",),
         observed(plain(), empty_steps=(EmptyStep(A, 1),)),
     ),
     Edge(
-        "loop.FEWEST_WASTED",
+        "gradients_unused.FEWEST_WASTED",
         observed(plain(), wasted_calls=(WastedCalls(A, B, 3, 3),)),
         ("GS505",),
         observed(plain(), wasted_calls=(WastedCalls(A, B, 2, 2),)),
     ),
-    Edge("loop.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
+    Edge("steps.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
     Edge(
         "disorders.FEWEST",
         out_of_order("clip unused", 2),
@@ -787,25 +795,25 @@ EDGES = (
         out_of_order("scheduler first", 1),
     ),
     Edge(
-        "order.FEWEST_WINDOWS",
+        "accumulation_not_divided.FEWEST_WINDOWS",
         summed(),
         ("GS510",),
         summed(steps=1),
     ),
     Edge(
-        "oddities.FEWEST_MIXED",
+        "derivatives_mixed.FEWEST_MIXED",
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 2, (2,)),)),
         ("GS520",),
         observed(plain(), oddities=(Oddity("mixed derivatives", A, 1, (2,)),)),
     ),
     Edge(
-        *("disorders.FEWEST_IDLE", out_of_order("optimizer idle", 5), ("GS505",)),
+        *("gradients_unused.FEWEST_IDLE", out_of_order("optimizer idle", 5), ("GS505",)),
         out_of_order("optimizer idle", 4),
     ),
     Edge("stops.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),
-    Edge("unlearned.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
+    Edge("remade_parameter.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
     Edge(
-        "unlearned.FEWEST_MODELS",
+        "remade_parameter.FEWEST_MODELS",
         remade(5, stepped=True),
         ("GS312",),
         remade(4, stepped=True),
@@ -823,23 +831,23 @@ EDGES = (
     ),
     Edge("left_out.MOST_LEFT", headed(5), ["warning"], headed(4), ["information"], ask=severity),
     Edge(
-        "lost.FEWEST_VAIN",
+        "not_in_optimizer.FEWEST_VAIN",
         observed(plain(), replaced_models=(ReplacedModel(A, B, 2),)),
         ("GS307",),
         observed(plain(), replaced_models=(ReplacedModel(A, B, 1),)),
     ),
-    Edge("lost.FEWEST_UNCHANGED", copied(3), ("GS307",), copied(2)),
-    Edge("unlearned.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),
-    Edge("unlearned.STILL", still(3, 90), ("GS313",), still(3, 89)),
-    Edge("loop.FEWEST_GROWTHS", growing(4), ("GS502",), growing(3)),
+    Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), ("GS307",), copied(2)),
+    Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),
+    Edge("step_changes_nothing.STILL", still(3, 90), ("GS313",), still(3, 89)),
+    Edge("growing_graph.FEWEST_GROWTHS", growing(4), ("GS502",), growing(3)),
     Edge(
-        "loop.FEWEST_GROWTHS",
+        "growing_graph.FEWEST_GROWTHS",
         observed(plain(), carried=(Carried(B, "add", 3, "x"),)),
         ("GS502",),
         observed(plain(), carried=(Carried(B, "add", 2, "x"),)),
     ),
     Edge(
-        "loop.MOST_NORMS",
+        "gradients_accumulate.MOST_NORMS",
         piled(9),
         "‖g‖ of the new gradients: 1, 2, 3, 4, 5, 6, 7, 8 and 1 more",
         piled(8),
@@ -847,16 +855,16 @@ EDGES = (
         last_line,
     ),
     Edge(
-        "_facts: listed",
+        "words: listed",
         frozen(5),
         ("5 parameters: m.w0, m.w1, m.w2, m.w3 and 1 more",),
         frozen(4),
         ("4 parameters: m.w0, m.w1, m.w2, m.w3",),
         evidence,
     ),
-    Edge("missing: listed", idle(4), "w0, w1, w2 and 1 more", idle(3), "w0, w1, w2", subject),
+    Edge("parameters: listed", idle(4), "w0, w1, w2 and 1 more", idle(3), "w0, w1, w2", subject),
     Edge(
-        "missing: listed",
+        "parameters: listed",
         behind_a_cut(4),
         "w0, w1, w2 and 1 more",
         behind_a_cut(3),
@@ -864,16 +872,23 @@ EDGES = (
         subject,
     ),
     Edge(
-        "partial.MOST_TERMS",
+        "term_without_gradient.MOST_TERMS",
         losing(5),
         "and 1 more term",
         losing(4),
         "`call7()` gives a gradient to v",
         last_line,
     ),
-    Edge("errors: 300", failed(301), 307, failed(299), 306, length),
+    Edge("part_cut_off.MOST", partly_cut(5), 4, partly_cut(4), 4, shown),
+    Edge("part_cut_off.MOST", partly_cut(4), 4, partly_cut(3), 3, shown),
+    Edge("readings: 300", failed(301), 307, failed(299), 306, length),
     Edge(
-        "errors: 8", twice("CumulatiXBackward0"), "f(w)", twice("CumulatXBackward0"), "", expression
+        "not_twice_differentiable: 8",
+        twice("CumulatiXBackward0"),
+        "f(w)",
+        twice("CumulatXBackward0"),
+        "",
+        expression,
     ),
     Edge("units_alike.MOST", alike(5), "and 1 more", alike(4), "layers.3.weight", fourth),
     Edge("parameters_drift.DRIFT", drifted(1.1e-5), ("GS702",), drifted(0.9e-5), ()),

@@ -38,8 +38,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.observations import OddityKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.questions.oddities import OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -48,4 +49,26 @@ class RecomputedOtherwise(Rule):
     name = "recomputed-otherwise"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return looking_for("state not kept", "other numbers")(facts)
+        return told(facts, _WORDS)
+
+
+_AGAIN = (
+    "Backward drops other elements than forward did: the gradient belongs to another function than "
+    "the one whose loss was computed."
+)
+
+_WORDS: dict[OddityKind, OddWords] = {
+    "state not kept": OddWords(
+        "The checkpoint computes its function again with other random numbers.",
+        "preserve_rng_state=False, and dropout inside{other}",
+        _AGAIN,
+        "Leave `preserve_rng_state=False` out.",
+    ),
+    "other numbers": OddWords(
+        "{name} computes its function again in backward, with other random numbers.",
+        "dropout inside{other}; neither forward nor backward of {name} keeps a random state",
+        _AGAIN,
+        "Keep `torch.get_rng_state()` (and that of the device) in forward, and set it again in "
+        "backward, inside `torch.random.fork_rng()`; or use torch.utils.checkpoint.",
+    ),
+}

@@ -41,10 +41,12 @@ GS410` leaves it out.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
+from gradscope.model.observations import Failure, Raiser, RaiserKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import raised
 from gradscope.rules.rule import Rule
+from gradscope.words import first_line
 
 
 class BackwardRaises(Rule):
@@ -52,4 +54,126 @@ class BackwardRaises(Rule):
     name = "backward-raises"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return raised.backward_raises(facts)
+        failure = facts.seen.failure
+        if failure is None or not failure.in_backward:
+            return
+        raiser = failure.raiser
+        words, name = _words(facts, raiser), "" if raiser is None else _named(facts, raiser)
+        then = "" if failure.ended else ", and the program went on"
+        yield facts.finding(
+            "error" if failure.ended else "information",
+            f"{words.who.format(name=name)} raised {failure.type}{then}.",
+            None if raiser is None else raiser.node,
+            location=facts.location(_place(failure, raiser)),
+            subject=raiser.name if raiser is not None and raiser.kind in _WITH_NAMES else "",
+            evidence=(
+                f"{failure.type}: {first_line(failure.message)[:300]}",
+                *([] if raiser is None else _evidence(facts, raiser)),
+            ),
+            why=words.why,
+            remedy=words.remedy,
+            fails=True,
+        )
+
+
+_WITH_NAMES = ("Function", "hook")
+"""Kinds of raisers that have a name in the program."""
+
+
+class _RaiserWords(NamedTuple):
+    """What is said of a raiser of one kind: who, why that ends the call, and what to do."""
+
+    who: str
+    why: str
+    remedy: str
+
+
+_WORDS: dict[RaiserKind, _RaiserWords] = {
+    "Function": _RaiserWords(
+        "Backward of {name}",
+        "Torch runs the backward of a custom Function as it stands; what it raises ends the whole "
+        "call, and the leaves behind it get no gradient.",
+        "Fix it at the line that raised. Backward knows its ctx and the gradients it is given: "
+        "what else it needs, forward has to keep, tensors with `ctx.save_for_backward`.",
+    ),
+    "hook": _RaiserWords(
+        "The hook{name}",
+        "Hooks run in the middle of backward; what one raises ends the whole call, and the leaves "
+        "behind it get no gradient.",
+        "Fix the hook at the line that raised, or take it away where it is registered.",
+    ),
+    "saved tensor": _RaiserWords(
+        "What brings back a saved tensor of {name}",
+        "Backward of this operation needs what it had saved. A hook of saved_tensors_hooks, or a "
+        "checkpoint, which computes it again, has to bring it back and could not.",
+        "Fix what runs there: for a checkpoint, the function has to do the second time what it "
+        "did the first time.",
+    ),
+    "operation": _RaiserWords(
+        "Backward of {name}",
+        "Torch refuses here what forward could do: the words above say why.",
+        "Change this forward call, or what goes into it, so that its backward is possible.",
+    ),
+}
+_CALL = _RaiserWords(
+    "The backward call",
+    "Torch refuses what the call is given, or what it asks for: the words above say why.",
+    "Change this call as they say.",
+)
+_UNDEFINED = _RaiserWords(
+    "Backward of {name}",
+    "Torch calls the static method `backward` of the class. This class has none: it may stand "
+    "inside of another method, or go by another name.",
+    "Define `backward` in the class itself, a @staticmethod at the level of `forward`.",
+)
+_LOST = _RaiserWords(
+    "The backward call",
+    "The ranks wait for one another in backward. One that this rank waited for has ended, or makes "
+    "other calls.",
+    "Look at what the other ranks say: the one that ended first is the cause.",
+)
+
+
+def _words(facts: Facts, raiser: Raiser | None) -> _RaiserWords:
+    if facts.has_lost_a_rank and (raiser is None or raiser.kind == "operation"):
+        return _LOST
+    if raiser is None:
+        return _CALL
+    return _UNDEFINED if _is_undefined(raiser) else _WORDS[raiser.kind]
+
+
+def _is_undefined(raiser: Raiser) -> bool:
+    """Whether it is a Function without a ``backward``: known is what comes nearest to one."""
+    return raiser.kind == "Function" and raiser.registered is not None
+
+
+def _named(facts: Facts, raiser: Raiser) -> str:
+    """The name of a Function or a hook; an operation in the program's words."""
+    if raiser.kind == "hook":
+        return f", {raiser.name}," if raiser.name.startswith("a ") else f" {raiser.name}".rstrip()
+    if raiser.kind == "Function":
+        return raiser.name or "of the program"
+    return facts.expression(raiser.made) or raiser.name or "an operation"
+
+
+def _place(failure: Failure, raiser: Raiser | None) -> int | None:
+    """Where to look: a hook where it was registered, all else where forward made the node."""
+    places = (raiser.registered, raiser.made, raiser.raised) if raiser is not None else ()
+    return next((place for place in places if place is not None), failure.origin)
+
+
+def _evidence(facts: Facts, raiser: Raiser) -> Iterable[str]:
+    """Which line raised, and of what the hook or the Function is."""
+    raised, made = facts.location(raiser.raised), facts.location(raiser.made)
+    if raised is not None:
+        what = facts.expression(raiser.raised)
+        yield f"raised at {raised}" + (f" by {what}" if what else "")
+    if _is_undefined(raiser):
+        yield (
+            f"no `backward` is in the class, and {facts.expression(raiser.registered)} is here"
+            + (f"; applied at {made}" if made else "")
+        )
+    if raiser.kind == "hook" and made is not None:
+        yield f"it gets the gradient of {facts.expression(raiser.made)} at {made}"
+    elif raiser.kind == "hook" and raiser.node in facts.leaf_names:
+        yield f"it gets the gradient of {facts.leaf_names[raiser.node]}"

@@ -32,8 +32,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import raised
 from gradscope.rules.rule import Rule
+from gradscope.words import first_line
 
 
 class ForwardRaises(Rule):
@@ -41,4 +41,17 @@ class ForwardRaises(Rule):
     name = "forward-raises"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return raised.forward_raises(facts)
+        failure = facts.seen.failure
+        if failure is None or not failure.got or not failure.ended or failure.in_backward:
+            return
+        yield facts.finding(
+            "information",
+            f"{facts.expression(failure.origin) or 'an operation'} raised {failure.type}, by which "
+            "the program ended.",
+            location=facts.location(failure.origin),
+            evidence=(f"{failure.type}: {first_line(failure.message)[:300]}", failure.got),
+            why="Torch refuses what came to this operation: the words above say why.",
+            remedy="Compare the shapes above with those that the operation takes. `gradscope "
+            "trace` draws the graph of what came to it.",
+            fails=True,
+        )

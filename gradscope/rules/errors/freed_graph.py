@@ -30,8 +30,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
+from gradscope.model.observations import Freed
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+from gradscope.rules.questions.readings import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 
@@ -41,4 +44,41 @@ class FreedGraph(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.freed_graph(facts)
+        for _, finding in read(facts, (_FREED,)):
+            yield _shared(facts, facts.seen.freed[0], finding) if facts.seen.freed else finding
+
+
+_FREED = ErrorReading(
+    "backward through the graph a second time",
+    "backward goes through a part of the graph that an earlier backward call has freed.",
+    "A backward call frees the saved tensors of everything it went through.",
+    "If state is carried from step to step, `.detach()` it; if two losses share a part, add "
+    "them up and call backward once; what was computed before the loop, compute inside.",
+)
+
+
+def _shared(facts: Facts, freed: Freed, finding: FindingDraft) -> FindingDraft:
+    """The finding with the node that both calls share."""
+    by = facts.location(freed.origin)
+    where = f"the call at {by} freed it" if by else "an earlier call freed it"
+    # Nothing took what is carried over into a graph of its own: backward starts from it again.
+    again = freed.variable if freed.stored is not None and freed.taken is None else ""
+    made = None if again else facts.location(facts.graph.nodes[freed.node].origin)
+    stored, taken = facts.location(freed.stored), facts.location(freed.taken)
+    carried = f"carried over by {freed.variable}"
+    carried += f", stored at {stored}" if stored else ""
+    carried += f" and used again at {taken}" if taken else ""
+    return msgspec.structs.replace(
+        finding,
+        message=f"backward is called from {again} a second time; its graph was freed."
+        if again
+        else f"backward goes through {facts.words(freed.node)} a second time; its saved tensors "
+        "were freed.",
+        location=made or finding.location,
+        node=facts.reference(freed.node),
+        subject=freed.variable or facts.subject(freed.node),
+        evidence=(
+            f"{facts.op(freed.node)} is the first node both calls share; {where}",
+            *([carried] if freed.variable else []),
+        ),
+    )

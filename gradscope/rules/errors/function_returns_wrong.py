@@ -40,11 +40,16 @@ out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+import msgspec
+
+from gradscope.model.observations import Failure
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+from gradscope.rules.questions.readings import FUNCTIONS, read
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed
 
 
 class FunctionReturnsWrong(Rule):
@@ -53,4 +58,50 @@ class FunctionReturnsWrong(Rule):
     before = {"GS601": "node", "GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.function_returns_wrong(facts)
+        for failure, finding in read(facts, FUNCTIONS):
+            yield _at_function(facts, failure, finding)
+        yield from _missing_gradients(facts)
+
+
+_NAME = re.compile(
+    r"function (\w+?)(?:Backward)? returned an (?:incorrect|invalid)"
+    r"|^(\w+?)(?:Backward)?: expected|(\w+?)Backward\S* returned"
+)
+
+
+def _at_function(facts: Facts, failure: Failure, finding: FindingDraft) -> FindingDraft:
+    """The finding with the node of the Function that torch named."""
+    found = _NAME.search(failure.message)
+    name = next(filter(None, found.groups()), "") if found else ""
+    for node in facts.graph.nodes:
+        if name and node.short_op.removesuffix("Backward") == name:
+            return msgspec.structs.replace(
+                finding,
+                message=f"{name}: {finding.message}",
+                location=facts.location(node.origin) or finding.location,
+                node=facts.reference(node.id),
+                subject=name,
+            )
+    return msgspec.structs.replace(finding, subject=name or finding.subject)
+
+
+def _missing_gradients(facts: Facts) -> Iterable[FindingDraft]:
+    """None for an input that needs a gradient, which torch takes without a word."""
+    learners = {item.leaf for item in facts.seen.learners if item.leaf is not None}
+    wanted = {facts.graph.leaves[index].node for index in learners}
+    for node in facts.graph.nodes:
+        received = any(info.state == "finite" for info in facts.received(node.id))
+        if node.kind != "custom" or not received:
+            continue
+        lost = [t for t, info in facts.sent(node.id) if info.state == "none" and t in wanted]
+        lost = [t for t in lost if facts.received(t)[0].state in ("none", "not reached")]
+        if lost:
+            names = [facts.leaf_names[target] for target in lost]
+            yield facts.warning(
+                f"{node.short_op} returns None as the gradient of {listed(names)}.",
+                node.id,
+                subject=listed(names),
+                evidence=f"{count(len(names), 'input')} that require grad got None",
+                why="None says that this input has no influence on the result; torch believes it.",
+                remedy="Return its gradient from backward, in the place of that argument.",
+            )

@@ -36,8 +36,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.observations import OddityKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.questions.oddities import OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -47,4 +48,38 @@ class GradientIsNone(Rule):
     before = {"GS412": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return looking_for("none yet", "none left", "none since", "none brought")(facts)
+        return told(facts, _WORDS)
+
+
+_WORDS: dict[OddityKind, OddWords] = {
+    "none yet": OddWords(
+        "{name}.grad is None: no backward call has been made yet.",
+        "read at {this}, where the program ended",
+        "backward fills .grad; before the first call it is None.",
+        "Use gradients after `loss.backward()`.",
+        fails=True,
+    ),
+    "none left": OddWords(
+        "{name}.grad is None: what backward had brought was dropped before it was read.",
+        "read at {this}, where the program ended; zeroed before{other}",
+        "`zero_grad` sets .grad to None, unless it is told `set_to_none=False`.",
+        "Use gradients between `loss.backward()` and `optimizer.zero_grad()`.",
+        fails=True,
+    ),
+    "none since": OddWords(
+        "{name}.grad is None: the last backward call has brought it no gradient.",
+        "read at {this}, where the program ended; zeroed before{other}",
+        "Only leaves that the loss depends on get a gradient, and `zero_grad` has set the one that "
+        "it had to None.",
+        "Leave out those whose .grad is None; or let each loss depend on it.",
+        fails=True,
+    ),
+    "none brought": OddWords(
+        "{name}.grad is None: no backward call has brought it a gradient.",
+        "read at {this}, where the program ended",
+        "Only leaves that the loss depends on get a gradient.",
+        "Use it in the forward pass, itself and not a copy; `gradscope backward` shows what the "
+        "loss depends on.",
+        fails=True,
+    ),
+}

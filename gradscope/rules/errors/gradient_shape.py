@@ -24,11 +24,15 @@ Never.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+import msgspec
+
+from gradscope.rules.facts import Facts, FindingDraft, elements
+from gradscope.rules.questions.readings import RESHAPED, SHAPES, read
 from gradscope.rules.rule import Rule
+from gradscope.words import added_up, misfit
 
 
 class GradientShape(Rule):
@@ -37,4 +41,18 @@ class GradientShape(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.gradient_shape(facts)
+        for failure, finding in read(facts, (SHAPES,)):
+            sizes = re.findall(r"torch\.Size\(\[([\d, ]*)\]\)", failure.message)
+            if len(sizes) != 2:
+                yield finding
+                continue
+            given, root = (list(map(int, re.findall(r"\d+", size))) for size in sizes)
+            more = added_up(elements(given), elements(root))
+            yield msgspec.structs.replace(
+                finding,
+                evidence=(*finding.evidence, misfit(str(given), str(root))),
+                why=f"{finding.why} {more[:1].upper()}{more[1:]}{'.' * bool(more)}".strip(),
+                remedy=RESHAPED
+                if elements(given) == elements(root)
+                else f"Give one of shape {root}, such as `torch.ones({root})`.",
+            )

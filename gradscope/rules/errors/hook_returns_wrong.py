@@ -26,8 +26,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+from gradscope.rules.questions.readings import HOOKS, read
 from gradscope.rules.rule import Rule
 
 
@@ -37,4 +39,7 @@ class HookReturnsWrong(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.hook_returns_wrong(facts)
+        placed = [one for one in facts.seen.alterations if one.function.startswith("register")]
+        for _, finding in read(facts, HOOKS):
+            where = facts.location(placed[-1].origin) if placed else None
+            yield msgspec.structs.replace(finding, location=where or finding.location)

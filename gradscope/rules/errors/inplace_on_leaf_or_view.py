@@ -26,10 +26,13 @@ Never.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+import msgspec
+
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+from gradscope.rules.questions.readings import LEAVES, read
 from gradscope.rules.rule import Rule
 
 
@@ -39,4 +42,8 @@ class InplaceOnLeafOrView(Rule):
     before = {"GS412": "failure", "GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.inplace_on_leaf_or_view(facts)
+        for failure, finding in read(facts, LEAVES):
+            maker = re.search(r"Output \d+ of (\w+)", failure.message)
+            out_of = maker[1].removesuffix("Backward0") if maker else ""
+            more = [f"the view came out of {out_of}"] if maker else []
+            yield msgspec.structs.replace(finding, evidence=(*finding.evidence, *more))

@@ -27,8 +27,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+from gradscope.rules.questions.missing import NO_HISTORY
+from gradscope.rules.questions.readings import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 
@@ -38,4 +41,27 @@ class NoHistory(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.no_history(facts)
+        for failure, finding in read(facts, (_NO_HISTORY,)):
+            raiser = failure.raiser
+            inside = facts.location(raiser.raised) if raiser else None
+            if raiser is None or raiser.kind != "Function" or inside is None:
+                yield finding
+                continue
+            yield msgspec.structs.replace(
+                finding,
+                location=inside,
+                why="While backward runs, torch records no history: what a Function computes in "
+                "its backward has none, unless it asks for it.",
+                remedy=f"In {raiser.name}.backward, put `with torch.enable_grad():` around what is "
+                "computed again.",
+            )
+
+
+_NO_HISTORY = ErrorReading(
+    NO_HISTORY,
+    "backward starts from a tensor without history: nothing that requires grad went into it.",
+    "Tensors made by torch.tensor, torch.randn and the like do not require grad unless they are "
+    "told to.",
+    "Make what is to be learned with `requires_grad=True` or as an nn.Parameter; check that no "
+    "torch.no_grad block is around the forward pass.",
+)

@@ -25,8 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+from gradscope.rules.questions.readings import NONSCALAR, read
 from gradscope.rules.rule import Rule
 
 
@@ -36,4 +38,16 @@ class NonscalarRoot(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.nonscalar_root(facts)
+        for _, finding in read(facts, (NONSCALAR,)):
+            if not facts.backward or not facts.backward.error:
+                yield finding
+                continue
+            root = facts.graph.nodes[facts.graph.roots[0].node]
+            shape = list(root.outputs[0].shape) if root.outputs[0] else "unknown"
+            made = facts.location(root.origin)
+            where = f", made at {made}" if made else ""
+            yield msgspec.structs.replace(
+                finding,
+                node=facts.reference(root.id),
+                evidence=(*finding.evidence, f"its shape is {shape}{where}"),
+            )

@@ -39,10 +39,15 @@ Never.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+import msgspec
+
+from gradscope.model.observations import Raiser
+from gradscope.model.report import Node
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+from gradscope.rules.questions.readings import TWICE, read
 from gradscope.rules.rule import Rule
 
 
@@ -52,4 +57,41 @@ class NotTwiceDifferentiable(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.not_twice_differentiable(facts)
+        for failure, finding in read(facts, TWICE):
+            raiser = failure.raiser
+            if raiser is not None and raiser.kind == "Function":
+                yield _marked_once(facts, raiser, finding)
+                continue
+            if raiser is not None and raiser.node is not None:
+                is_first = "_backward" not in failure.message
+                if is_first and not facts.graph.nodes[raiser.node].backward_made:
+                    continue  # not even its first derivative is implemented
+            guilty = _named(facts, failure.message)
+            if guilty is not None:
+                finding = msgspec.structs.replace(
+                    finding,
+                    location=facts.location(guilty.origin) or finding.location,
+                    node=facts.reference(guilty.id),
+                )
+            yield finding
+
+
+def _named(facts: Facts, message: str) -> Node | None:
+    """The node of the operation that torch names."""
+    name = re.search(r"derivative for '?(?:aten::)?(\w+?)(?:_backward)?'? is not", message)
+    wanted = name[1].replace("_", "").lower()[:8] if name else ""
+    guilty = (node for node in facts.graph.nodes if node.short_op.lower().startswith(wanted))
+    # Cdist, not the CdistBackward that the first derivative left in the graph.
+    return min(guilty, key=lambda node: len(node.short_op), default=None) if wanted else None
+
+
+def _marked_once(facts: Facts, raiser: Raiser, finding: FindingDraft) -> FindingDraft:
+    """The finding at the forward call of the Function that is marked ``once_differentiable``."""
+    return msgspec.structs.replace(
+        finding,
+        message=f"{raiser.name} is differentiated twice, and its backward is marked "
+        "once_differentiable.",
+        location=facts.location(raiser.made) or finding.location,
+        node=None if raiser.node is None else facts.reference(raiser.node),
+        subject=raiser.name,
+    )

@@ -30,9 +30,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.observations import Change
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+from gradscope.rules.questions.readings import ErrorReading, read
 from gradscope.rules.rule import Rule
+from gradscope.words import listed
 
 
 class SavedTensorChanged(Rule):
@@ -41,4 +43,48 @@ class SavedTensorChanged(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.saved_tensor_changed(facts)
+        # What one place changes is one finding, whatever has saved it.
+        places: dict[int | None, dict[int | None, list[Change]]] = {}
+        for change in facts.seen.changes:
+            if not change.silent:
+                saver = facts.graph.nodes[change.node].origin
+                places.setdefault(change.origin, {}).setdefault(saver, []).append(change)
+        for origin, savers in places.items():
+            yield _changed(facts, origin, [one for changes in savers.values() for one in changes])
+        if not places:
+            yield from (finding for _, finding in read(facts, (_UNSEEN,)))
+
+
+_UNSEEN = ErrorReading(
+    "modified by an inplace operation",
+    "A tensor was changed in place after an operation had saved it for backward.",
+    "Backward needs it as it was.",
+    "Use out-of-place operations (`x = x + y` for `x += y`), or clone it first.",
+)
+
+
+def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> FindingDraft:
+    first = changes[0]
+    name, _, own = first.function.partition(": ")
+    what, saver = facts.expression(origin) or name, facts.words(first.node)
+    places = [facts.location(facts.graph.nodes[change.node].origin) for change in changes]
+    saved = listed(str(place) for place in places if place is not None)
+    return facts.finding(
+        "error",
+        f"{what} changes {own}, which {saver} had saved for backward."
+        if own
+        else f"{what} changes a tensor in place that {saver} had saved for backward."
+        if what
+        else f"A tensor that {saver} had saved for backward is changed in place.",
+        first.node,
+        location=facts.location(origin),
+        evidence=(
+            f"{facts.op(first.node)} saved it as {first.slot}" + (f" at {saved}" if saved else ""),
+            f"changed by {name or 'a call that was not seen'}",
+        ),
+        fails=True,
+        why="Backward of that operation needs the tensor as it was, and torch refuses to go on "
+        "with another.",
+        remedy="Use the out-of-place operation (`x = x + y` for `x += y`, `inplace=False`), clone "
+        "the tensor first, or move the change (an optimizer's step, too) behind backward.",
+    )

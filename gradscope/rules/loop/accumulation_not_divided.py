@@ -41,8 +41,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import order
+from gradscope.rules.questions.places import placed
 from gradscope.rules.rule import Rule
+from gradscope.words import count
+
+FEWEST_WINDOWS = 2
+"""Steps after several backward calls each, before these are called an accumulation."""
 
 
 class AccumulationNotDivided(Rule):
@@ -50,4 +54,21 @@ class AccumulationNotDivided(Rule):
     name = "accumulation-not-divided"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return order.accumulation_not_divided(facts)
+        for entry in facts.seen.accumulations:
+            if not entry.means or entry.steps < FEWEST_WINDOWS or entry.fewest < 2:
+                continue
+            calls = f"{entry.fewest:,}{' or more' * (entry.fewest != entry.most)}"
+            clipped = f", clipped at {placed(facts, entry.clipped, '')}" if entry.clipped else ""
+            yield facts.finding(
+                # Tasks may be added up, too, and their sum clipped; a part of a batch is no task.
+                "warning" if entry.clipped and entry.same_loop else "information",
+                f"The gradients of {calls} backward calls are added up, and their losses are "
+                "means.",
+                location=facts.location(entry.origin),
+                evidence=f"{count(entry.steps, 'step')} at "
+                f"{placed(facts, entry.stepped, 'the step')}{clipped}",
+                why=f"The sum is {calls} times the gradient of the whole batch"
+                + (", and the limit of the clipping holds for that sum." if clipped else "."),
+                remedy="Divide the loss by the number of calls, `(loss / n).backward()`; nothing, "
+                "if the sum is meant (several tasks).",
+            )

@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.disorders import out_of_order
+from gradscope.rules.questions.disorders import OrderWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -48,4 +48,15 @@ class ClipBeforeUnscale(Rule):
     name = "clip-before-unscale"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return out_of_order("clip scaled")(facts)
+        return told(facts, {"clip scaled": _WORDS})
+
+
+_WORDS = OrderWords(
+    "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
+    "{times}; they are divided only at {beside}",
+    "The loss was multiplied by 65,536 or so, and the gradients with it, so the limit is "
+    "smaller by that factor than it says: next to nothing is left of every gradient.",
+    "Call `scaler.unscale_(optimizer)` after backward and before clipping.",
+    "scaler.step",
+    fewest=1,
+)

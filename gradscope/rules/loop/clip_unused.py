@@ -39,8 +39,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.loop_observations import OrderKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.disorders import out_of_order
+from gradscope.rules.questions.disorders import OrderWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -49,4 +50,25 @@ class ClipUnused(Rule):
     name = "clip-unused"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return out_of_order("clip unused", "clip empty")(facts)
+        return told(facts, _WORDS)
+
+
+_WORDS: dict[OrderKind, OrderWords] = {
+    "clip unused": OrderWords(
+        "{this} clips no gradient that a step will use.",
+        "{times}, and each time the gradients were none, or had been used by {beside} before",
+        "It changes what is in .grad at that moment. Before backward that is empty, and after the "
+        "step it is of no use any more: the step itself is made with gradients of any size.",
+        "Clip between `loss.backward()` and `optimizer.step()`.",
+        "a step",
+        fine=False,
+    ),
+    "clip empty": OrderWords(
+        "{this} clips nothing: it gets no parameters.",
+        "{times} it was given a generator that had been gone through before, which is empty then",
+        "Whoever goes through a generator, such as `model.parameters()`, uses it up: an optimizer "
+        "made of it, or the clipping of the step before. All gradients stay as large as they are.",
+        "Make a list of it, `parameters = list(model.parameters())`, or call `model.parameters()` "
+        "at each place.",
+    ),
+}

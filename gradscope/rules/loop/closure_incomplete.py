@@ -46,8 +46,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.loop_observations import OrderKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.disorders import out_of_order
+from gradscope.rules.questions.disorders import OrderWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -56,4 +57,28 @@ class ClosureIncomplete(Rule):
     name = "closure-incomplete"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return out_of_order("closure alone", "closure stale")(facts)
+        return told(facts, _WORDS)
+
+
+_CLOSURE = (
+    "LBFGS calls it several times in a step, with other parameters each time, and needs the loss "
+    "and the gradients at each: where to go next, how far, and whether to stop depends on them."
+)
+
+_WORDS: dict[OrderKind, OrderWords] = {
+    "closure alone": OrderWords(
+        "The function given to {this} brings no gradient: it does not call backward.",
+        "{steps} of LBFGS, and .grad of its parameters was the same after each call as before",
+        _CLOSURE,
+        "Do all of it in the function: `zero_grad`, the forward pass, `loss.backward()`, and "
+        "`return loss`.",
+        fine=False,
+    ),
+    "closure stale": OrderWords(
+        "The function given to {this} returns the same value each time.",
+        "{steps} of LBFGS, in which it was called up to {each}, each with other parameters",
+        _CLOSURE,
+        "Compute the loss in the function, and return that one: `return loss`.",
+        fine=False,
+    ),
+}

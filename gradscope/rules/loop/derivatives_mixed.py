@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.questions.oddities import OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -50,4 +50,19 @@ class DerivativesMixed(Rule):
     name = "derivatives-mixed"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return looking_for("mixed derivatives")(facts)
+        return told(facts, {"mixed derivatives": _WORDS})
+
+
+FEWEST_MIXED = 2
+"""Calls that mix second derivatives, before anything is said of them."""
+
+_WORDS = OddWords(
+    "{this} adds mixed derivatives to the second derivatives.",
+    "a gradient of {0} columns is differentiated by the same tensor, all columns at once; "
+    "{times} times",
+    "Started with ones, grad sums over what it starts from: column i of the result is the "
+    "derivative of the sum of all columns by x_i, u_xx + u_xy where u_xx was meant.",
+    "Take one column at a time: `torch.autograd.grad(u_x[:, 0].sum(), x, "
+    "create_graph=True)[0][:, 0]`; or `torch.func.hessian` under vmap.",
+    fewest=FEWEST_MIXED,
+)

@@ -33,9 +33,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import meant
+from gradscope.model.observations import Alteration
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.zeros import Zeros
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed
+
+CLIPPED = 0.01
+"""Clipping that leaves less of a gradient decides the size of every step by itself."""
 
 
 class GradientAltered(Rule):
@@ -43,4 +48,100 @@ class GradientAltered(Rule):
     name = "gradient-altered"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return meant.gradient_altered(facts)
+        if facts.seen.failure is not None and facts.seen.failure.in_backward:
+            return  # what hooks would have made of the gradient in the end was not seen
+        # What is clipped before it is divided by the scale is not too large: its order is wrong.
+        scaled = {entry.origin for entry in facts.seen.disorders if entry.kind == "clip scaled"}
+        told: set[int | None] = set()
+        for entry in facts.seen.alterations:
+            if entry.origin not in told | scaled and _matters(entry):
+                told.add(entry.origin)
+                yield _altered(facts, entry)
+        altered = facts.backward.altered if facts.backward else ()
+        for node in altered[:1] if not told else ():
+            yield facts.finding(
+                "information",
+                f"Something that was not seen changes the gradient of {facts.words(node)}.",
+                node,
+                evidence=f"{count(len(altered), 'node')} whose gradient is not what was sent there",
+                why="What arrives there is not the sum of what was sent.",
+                remedy=_UNSEEN,
+            )
+
+
+def _matters(entry: Alteration) -> bool:
+    """Clipping now and then is ordinary; clipping nearly everything away is worth a word."""
+    if not entry.function.startswith("clip"):
+        return True
+    if entry.before is None or entry.after is None:
+        return False
+    return float(entry.after) < CLIPPED * float(entry.before)
+
+
+def _altered(facts: Facts, entry: Alteration) -> FindingDraft:
+    clipped, is_seen = entry.function.startswith("clip"), entry.origin is not None
+    place = facts.expression(entry.origin) or entry.function
+    who = f"A hook ({place})" if is_seen else "Something that was not seen"
+    silenced, change = _silenced(facts, entry), _change(facts, entry)
+    why, remedy = _of_clipping(entry) if clipped else (_BELOW, _UNHOOK if is_seen else _UNSEEN)
+    return facts.finding(
+        "warning" if silenced else "information",
+        f"{who} makes the gradient zero."
+        if silenced
+        else f"{place} leaves next to nothing of the gradient."
+        if clipped
+        else f"{who} changes a gradient on its way.",
+        entry.node,
+        location=facts.location(entry.origin),
+        evidence=(
+            f"{entry.function}: {change}" if is_seen else change,
+            *([f"nothing but zeros for {listed(silenced)}"] if silenced else []),
+        ),
+        why=why,
+        remedy=remedy,
+        step=entry.call,
+    )
+
+
+def _silenced(facts: Facts, entry: Alteration) -> list[str]:
+    """The leaves that get nothing because a hook gave zeros for a gradient inside of the graph; one
+    on a leaf freezes that leaf on purpose."""
+    if entry.node is None or facts.graph.nodes[entry.node].kind == "leaf":
+        return []
+    # What arrived is not known as one number where several gradients did.
+    if entry.before == 0 or entry.after is None or float(entry.after):
+        return []
+    return facts.once(Zeros).silenced(entry.node)
+
+
+def _change(facts: Facts, entry: Alteration) -> str:
+    """The norms before and after; where the gradient was a sum, its parts are all that is known."""
+    backward = facts.backward
+    ways = [] if entry.node is None else facts.incoming[entry.node]
+    if entry.before is not None or len(ways) < 2 or backward is None:
+        shown = [(short(entry.before, n), short(entry.after, n)) for n in (3, 8)]
+        before, after = next((two for two in shown if two[0] != two[1]), shown[0])
+        is_same = before == after and entry.before is not None
+        return f"‖g‖ {before} before, {after} after{', of other numbers' * is_same}"
+    norms = [float(norm) for way in ways if (norm := backward.on_edge(way).norm) is not None]
+    largest = f", the largest ‖g‖ {short(max(norms))}" if norms else ""
+    return f"{count(len(ways), 'gradient')} had arrived{largest}; ‖g‖ {short(entry.after)} after"
+
+
+def _of_clipping(entry: Alteration) -> tuple[str, str]:
+    """What the limit decides, and what to do, by the smallest norm that came there as well."""
+    before, after, least = (float(one or 0) for one in (entry.before, entry.after, entry.least))
+    why = _LIMIT if after < CLIPPED * least else ""
+    if why and least > CLIPPED * before:
+        return why, "Raise the limit to the size that gradients usually have."
+    others = f", whose ‖g‖ was down to {short(least)} here" if least else ""
+    return why, f"Look for what makes this gradient so much larger than others{others}."
+
+
+_LIMIT = "The limit, not the loss, decides how large every step is."
+_BELOW = "Everything below gets the changed gradient."
+_UNHOOK = "Nothing, if it is meant (gradient reversal, scaling); else remove the hook."
+_UNSEEN = (
+    "Nothing, if it is meant; else look for a hook, or for a backward that writes into what it is "
+    "given."
+)

@@ -7,14 +7,12 @@ step, so each goes along the sum of all of them.
 
 A parameter was changed with a gradient that still held what an earlier change had used.
 Accumulating over micro-batches before one step is not that, nor is a gradient that is replaced
-before the step. What another loss adds in between, without a step of this parameter's, is a
-part of it. Of a parameter in an optimizer only steps count as changes; of any other, every edit
-in place if the program reads the gradient.
+before the step, nor what another loss adds in between. Of a parameter in an optimizer only
+steps count as changes; of any other, every edit in place if the program reads the gradient.
 
-The finding is at the backward call that adds to the old gradient. Where that is made by the
-function that the program gives to a step (LBFGS calls it again and again), it is at the
-`zero_grad` that stands outside of it. Where the two steps are different lines, as one that was
-added after the loop, it is at the second.
+The finding is at the backward call that adds to the old gradient. Where the function that is
+given to a step makes that call (LBFGS calls it again and again), it is at the `zero_grad` that
+stands outside of it. Where the two steps are different lines, it is at the second.
 
 ## A program that has it, healed
 
@@ -23,19 +21,7 @@ added after the loop, it is at the second.
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first = nn.Linear(4, 4)
-         self.second = nn.Linear(4, 4)
-
-     def forward(self, x):
-         return self.second(torch.tanh(self.first(x)))
-
-
- model = Net()
+ model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
  for _ in range(3):
      loss = model(torch.randn(8, 4)).pow(2).mean()
@@ -51,11 +37,16 @@ Never without a reason of your own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import loop
+from gradscope.model.observations import Step
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.places import same_line
 from gradscope.rules.rule import Rule
+from gradscope.words import count
+
+MOST_NORMS = 8
+"""Steps whose gradient norm is written out."""
 
 
 class GradientsAccumulate(Rule):
@@ -63,4 +54,48 @@ class GradientsAccumulate(Rule):
     name = "gradients-accumulate"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return loop.gradients_accumulate(facts)
+        piled = [step for step in facts.seen.steps if step.reused]
+        if not piled:
+            return
+        step = piled[0]
+        # One step more, beside those that do zero, is the odd one.
+        is_odd = not any(same_line(facts, one.reused_by, one.used_by) for one in piled)
+        better = facts.seen.zeroed if step.in_closure else step.reused_by if is_odd else None
+        yield facts.warning(
+            "Gradients pile up: the function that the step calls again and again does not zero "
+            "them."
+            if step.in_closure
+            else "Gradients pile up: nothing zeroes them between two steps.",
+            location=facts.location(better) or facts.location(step.origin),
+            evidence=(
+                f"{count(step.reused, 'parameter')} updated with a gradient that still held the "
+                f"one of the update before; seen at {count(len(piled), 'backward call')}",
+                *_between(facts, step, is_odd),
+                *_norms(facts.seen.steps),
+            ),
+            why="backward adds to .grad. Each step therefore goes along the sum of all gradients "
+            "so far, not along the gradient.",
+            remedy="Call `optimizer.zero_grad()` at the beginning of that function."
+            if step.in_closure
+            else "Call `optimizer.zero_grad()` once for every `optimizer.step()`.",
+            step=step.number,
+        )
+
+
+def _between(facts: Facts, step: Step, is_odd: bool) -> Iterable[str]:
+    """What was called between the two steps, and what was not."""
+    backward, before = facts.location(step.origin), facts.location(step.used_by)
+    if backward and step.in_closure:
+        yield f"backward is called inside of the step, at {backward}"
+    elif backward and before and is_odd:
+        yield f"used at {before}; added to at {backward}; used once more here"
+    if zeroed := facts.at(facts.seen.zeroed):
+        where = "outside of it" if step.in_closure else "but not between these steps"
+        yield f"zero_grad is called{zeroed}, {where}"
+
+
+def _norms(steps: Sequence[Step]) -> Iterable[str]:
+    norms = [short(step.norm) for step in steps if step.norm is not None]
+    if len(norms) > 1:
+        more = f" and {len(norms) - MOST_NORMS:,} more" * (len(norms) > MOST_NORMS)
+        yield f"‖g‖ of the new gradients: {', '.join(norms[:MOST_NORMS])}{more}"

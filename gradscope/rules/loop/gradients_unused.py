@@ -4,35 +4,15 @@ Gradients are dropped before a step has used them.
 
 ## How it is recognised
 
-- An optimizer steps twice while none of its parameters holds a gradient (or only zeros), though
-backward had brought them some: the finding is at the `zero_grad`, or at the line that drops
-them by hand (`p.grad = None`, `p.grad.zero_()`) between that call and the step. Where the step
-stands between a forward pass and its backward, the finding is at the step. Whether they are
-zeros by hand is asked only where a call is looked at in full.
-- An optimizer's `zero_grad` drops, twice, gradients that a later step needs, and the step goes
-on with the others: of a part that two optimizers share (also where a later backward call gives
-it another), or that only the first of two losses reaches. A module's own `zero_grad` may do
-that on purpose.
-- An optimizer's `zero_grad` drops all that a backward call has brought, three times at least
-and as often as its steps use a call: the step waits for several batches, and `zero_grad` comes
-with each. Where the program has read or clipped a gradient in between, a call may have been
-made for that. Where the step stands behind the loop around the `zero_grad`, and that is the
-only loop of the function, or one through a DataLoader, the finding is at the step.
-- An optimizer's `zero_grad` drops three backward calls or more, always fewer at a time than
-each of its steps uses, which is always the same number: the last batches of an epoch, too few
-for a step. This is information.
-- An optimizer that the program has made makes no step, while others do. Five backward calls or
-more, after the first step of another one, have brought a gradient to parameters that it holds
-and that none which steps holds, and nothing to what others step: they were made for it. Or they
-brought what others step a gradient as well, and as many other calls brought it to those only; a
-network that only passes its gradient on, and whose turn has not come yet, has no such calls.
-That is told where the program has ended. What the program changes by hand counts anew. The
-finding is at the backward call.
-- The gradients of all leaves are dropped three times in a row, or the program ends by itself
-after two backward calls; all leaves are in an optimizer, nothing has ever changed them, and the
-program has not read their gradients. Where a method `step` is called under an `if` in the
-function that calls backward, the finding is at that `if`: it was never true. Where it is called
-under the `else`, the finding is at that call.
+- A step finds no gradient twice, or only zeros, though backward had brought some. The finding is
+  at what drops them, by `zero_grad` or by hand; at the step, where that comes before backward.
+- `zero_grad` drops twice what a later step needs, and the step goes on with the others.
+- `zero_grad` drops all of a backward call, three times and as often as steps use a call; it is
+  information where only the last batches of an epoch, too few for a step, are dropped.
+- Five backward calls or more bring gradients to parameters whose only optimizer never steps,
+  while others do. Where these got a gradient as well, that is told at the end.
+- All gradients are dropped three times in a row, or the program ends after two backward calls,
+  and nothing has changed a leaf. The finding is at the `if` around the step, where there is one.
 
 ## A program that has it, healed
 
@@ -41,19 +21,7 @@ under the `else`, the finding is at that call.
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first = nn.Linear(4, 4)
-         self.second = nn.Linear(4, 4)
-
-     def forward(self, x):
-         return self.second(torch.tanh(self.first(x)))
-
-
- model = Net()
+ model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
  for _ in range(4):
      loss = model(torch.randn(8, 4)).pow(2).mean()
@@ -72,10 +40,24 @@ the training. `gradscope doctor --ignore GS505` leaves it out.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
+from gradscope.model.loop_observations import WastedCalls
+from gradscope.model.observations import EmptyStep, Severity
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import loop
+from gradscope.rules.questions.disorders import OrderWords, told
+from gradscope.rules.questions.steps import unstepped
 from gradscope.rules.rule import Rule
+from gradscope.words import count
+
+FEWEST_EMPTY = 2
+"""Steps without a gradient before they are called a mistake."""
+
+FEWEST_WASTED = 3
+"""Backward calls that leave nothing, and at least as many as are used, before that is one."""
+
+FEWEST_IDLE = 5
+"""Backward calls for an optimizer that does not step, before that is one."""
 
 
 class GradientsUnused(Rule):
@@ -83,4 +65,136 @@ class GradientsUnused(Rule):
     name = "gradients-unused"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return loop.gradients_unused(facts)
+        for empty in facts.seen.empty_steps:
+            if empty.times >= FEWEST_EMPTY:
+                yield _empty(facts, empty)
+        for wasted in facts.seen.wasted_calls:
+            if wasted.stepped is not None and wasted.dropped >= FEWEST_WASTED:
+                yield from _wasted(facts, wasted)
+        # Where the same calls serve others as well, its turn may come later.
+        idle = _IDLE if facts.is_over else _IDLE._replace(fine=False)
+        yield from told(facts, {"optimizer idle": idle})
+        found = unstepped(facts)
+        if found is not None:
+            zeroed = facts.at(facts.seen.zeroed)
+            more = [f"zero_grad is called between them{zeroed}"] if zeroed else []
+            evidence = "{calls} without any step: no parameter has changed"
+            said = _Words("{reason}", evidence, found.remedy)
+            calls = count(found.calls, "backward call")
+            yield _unused(facts, said, found.places, more, reason=found.words, calls=calls)
+
+
+class _Words(NamedTuple):
+    """What is said of one, with its expressions, places and numbers filled in."""
+
+    message: str
+    evidence: str
+    remedy: str
+    why: str = (
+        "A step changes parameters by what is in .grad at that moment; where that is None or 0, "
+        "nothing is learned."
+    )
+    severity: Severity = "warning"
+
+
+_ORDER = "the order is `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`."
+_IN_PART = _Words(
+    "zero_grad drops gradients that a later step needs: the step goes on with the others.",
+    "what backward had brought {parameters} was gone at the step{at}; {times}",
+    "Zero the gradients of all optimizers before the first backward call, or after the last step: "
+    "what two of them hold, or one loss alone reaches, is lost between.",
+)
+_TOO_SOON = _Words(
+    "{step} comes before the backward call whose gradients it needs.",
+    "{steps} without any gradient, between a forward pass and its backward{dropped}",
+    f"Step after backward; {_ORDER}",
+)
+_BETWEEN = _Words(
+    "{zero} drops the gradients between backward and the step that needs them.",
+    "{steps}{at} without any gradient, after a backward call that brought some",
+    f"Between backward and step nothing may zero the gradients; {_ORDER}",
+)
+_WASTED = _Words(
+    "zero_grad drops the gradients of backward calls before any step has used them.",
+    "{calls} of {all:,} left nothing; the step{at} used the others",
+    "Zero the gradients where the step is, once for each step; then the backward calls between "
+    "two steps add up.",
+)
+_BEHIND = _Words(
+    "{step} stands behind the loop of its backward calls, and uses the last of them only.",
+    _WASTED.evidence,
+    "Step inside of the loop, after each backward.",
+)
+_REMAINDER = _Words(
+    "zero_grad drops the gradients of the last batches, which are too few for a step.",
+    "{calls} left nothing; each step{at} used {window}",
+    "Step once more after the last batch, or take as many batches as fill the steps.",
+    "The number of batches is no multiple of those that are added up: what the rest of an epoch "
+    "brings is in .grad when the next begins, and nothing learns from it.",
+    "information",
+)
+_IDLE = OrderWords(
+    "{this} brings gradients to parameters whose optimizer never steps.",
+    "{calls} for {parameters} that only {beside} holds; it has made no step, and others have",
+    "A step changes what its own optimizer holds. These parameters stay as they are.",
+    "Call `step()` of that optimizer after this backward; or leave it out, and the backward with "
+    "it.",
+    "an optimizer",
+    fewest=FEWEST_IDLE,
+)
+
+
+def _unused(
+    facts: Facts,
+    words: _Words,
+    places: Iterable[int | None],
+    more: Iterable[str] = (),
+    **named: str | int,
+) -> FindingDraft:
+    """A finding at the first of these places that is known."""
+    return facts.finding(
+        words.severity,
+        words.message.format(**named),
+        location=next(filter(None, map(facts.location, places)), None),
+        evidence=(words.evidence.format(**named), *more),
+        why=words.why,
+        remedy=words.remedy,
+    )
+
+
+def _empty(facts: Facts, entry: EmptyStep) -> FindingDraft:
+    """A step without what a backward call had brought, or will bring."""
+    words = _IN_PART if entry.in_part else _TOO_SOON if entry.too_soon else _BETWEEN
+    zeroed = facts.at(entry.zeroed)
+    return _unused(
+        facts,
+        words,
+        (None if words is _TOO_SOON else entry.zeroed, entry.origin),
+        step=facts.expression(entry.origin) or "The step",
+        zero=facts.expression(entry.zeroed) or "Something",
+        at=facts.at(entry.origin),
+        dropped=f"; what was there had been dropped{zeroed}" if zeroed else "",
+        steps=count(entry.times, "step"),
+        times=count(entry.times, "time"),
+        parameters=count(entry.parameters, "parameter"),
+    )
+
+
+def _wasted(facts: Facts, entry: WastedCalls) -> Iterable[FindingDraft]:
+    """Backward calls that leave nothing for a step: as many as it uses, or the last few."""
+    is_rest = entry.dropped < entry.applied
+    if is_rest and not entry.window:
+        return
+    behind = entry.behind and not is_rest
+    zeroed = facts.at(facts.seen.zeroed if entry.origin is None else entry.origin)
+    yield _unused(
+        facts,
+        _REMAINDER if is_rest else _BEHIND if behind else _WASTED,
+        (entry.stepped if behind else entry.origin,),
+        [f"zero_grad is called in that loop,{zeroed}"] if behind and zeroed else [],
+        step=facts.expression(entry.stepped) or "The step",
+        at=facts.at(entry.stepped),
+        calls=count(entry.dropped, "backward call"),
+        all=entry.dropped + entry.applied,
+        window=entry.window,
+    )

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.questions.oddities import OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -46,4 +46,15 @@ class IndexRepeated(Rule):
     name = "index-repeated"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return looking_for("index repeated")(facts)
+        return told(facts, {"index repeated": _WORDS})
+
+
+_WORDS = OddWords(
+    "The assignment at {this} keeps one of the sums that go to the same element.",
+    "{0:,} of {1:,} elements are written to where another one is written as well",
+    "Python reads all elements that the index names, adds to each copy, and assigns the "
+    "copies: of several for one element one stays. What the others have added is lost, and "
+    "backward gives it a gradient as if it were not.",
+    "Add them up: `out.index_add_(0, index, values)`, `scatter_add_`, or "
+    "`out.index_put_((index,), values, accumulate=True)`.",
+)

@@ -6,15 +6,15 @@ A loss compares (n, 1) with (n,), or the like, which makes n·n elements.
 
 A loss function, or an operation that only elementwise operations (also `min`, `where`, `clamp`)
 and a reduction follow, broadcasts two operands against each other so that the first dimension
-of both, the samples, is in the result twice: a column against a row, (n, 1, h, w) against (n,
-h, w), (n, 3, 1, 1) against (n, 3), weights (n,) against losses (n, 1). Where both have as many
-dimensions they were aligned on purpose; where a loss of torch is given different numbers of
-them, and grows, it is told whatever the first one is. Also under `no_grad` or of detached
-tensors, where a target or an advantage is computed from what the network gave. Expressions that
-show that it is meant (`x[:, None]`, `unsqueeze`) are left alone, and so is an operand that
-`unsqueeze` or `None` has just made a column, and what goes into a softmax or a product of
-matrices. Places where the same two shapes meet are one finding. A sum or difference that is
-only averaged, as `(log_prob - q).mean()`, is left alone: that mean is the one of the pairs.
+of both, the samples, is in the result twice: (n, 1) against (n,), (n, 1, h, w) against (n, h,
+w). Where both have as many dimensions they were aligned on purpose; where a loss of torch is
+given different numbers of them, and grows, it is told whatever the first one is. Also under
+`no_grad` or of detached tensors, where a target is computed. Places where the same two shapes
+meet are one finding.
+
+Left alone are expressions that show that it is meant (`x[:, None]`, `unsqueeze`), an operand
+that these have just made a column, what goes into a softmax or a product of matrices, and a sum
+or difference that is only averaged, for that mean is the one of the pairs.
 
 ## A program that has it, healed
 
@@ -37,10 +37,11 @@ out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+from gradscope.model.observations import Broadcast
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import meant
 from gradscope.rules.rule import Rule
 
 
@@ -49,4 +50,55 @@ class LossBroadcasts(Rule):
     name = "loss-broadcasts"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return meant.loss_broadcasts(facts)
+        # Where the same two shapes meet at several places, one of them is wrong: one cause.
+        places: dict[frozenset[tuple[int, ...]], dict[int | None, Broadcast]] = {}
+        for entry in facts.seen.broadcasts:
+            is_loss = entry.function in _LOSSES
+            # Where a loss of torch is given another number of dimensions, torch warns as well.
+            is_odd = _is_mixed(entry) or (is_loss and len(set(map(len, entry.shapes))) > 1)
+            is_summed = entry.reduced or is_loss
+            if is_summed and is_odd and not _MEANT.search(facts.expression(entry.origin)):
+                places.setdefault(frozenset(entry.shapes), {}).setdefault(entry.origin, entry)
+        for entries in places.values():
+            yield _broadcast(facts, *entries.values())
+
+
+_LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy")
+_MEANT = re.compile(
+    r"None\b|unsqueeze|\.T\b|\.mT\b|transpose|outer|\[:, *None|keepdim|view|reshape"
+)
+"""Words in an expression that show that its author thought of the shapes."""
+
+
+def _is_mixed(entry: Broadcast) -> bool:
+    """Whether both operands begin with the same dimension, as samples do, and it is there twice in
+    the result: they were aligned by other dimensions."""
+    if len(entry.shapes) != 2:
+        return False
+    low, high = sorted(entry.shapes, key=len)
+    # Of as many dimensions, as (n, 1) and (1, n), they were aligned on purpose.
+    if len(low) == len(high) or not low or low[0] != high[0] or low[0] == 1:
+        return False
+    # Where two dimensions are as long as each other, one of them alone may be what was meant.
+    fewer = max(low.count(low[0]), high.count(low[0]))
+    is_same = [size for size in high if size > 1] == [size for size in low if size > 1]
+    return entry.result.count(low[0]) > fewer and (fewer == 1 or is_same)
+
+
+def _broadcast(facts: Facts, first: Broadcast, *others: Broadcast) -> FindingDraft:
+    words, *so = (facts.expression(one.origin) or one.function for one in (first, *others))
+    shapes = " and ".join(str(list(shape)) for shape in first.shapes)
+    return facts.warning(
+        f"{words} broadcasts its operands against each other.",
+        next((node.id for node in facts.graph.nodes if node.origin == first.origin), None),
+        location=facts.location(first.origin),
+        subject=facts.variable(first.origin),
+        evidence=(
+            f"{shapes} make {list(first.result)}",
+            *(f"so they do in {other}" for other in so),
+        ),
+        why="Every element meets every other, not only its own partner; the mean of that has its "
+        "minimum at the mean of the targets.",
+        remedy="Give both the same shape: `prediction.squeeze(-1)` or `target.unsqueeze(-1)`, or "
+        "`prediction.flatten(1)` where several dimensions are of length 1.",
+    )

@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.questions.oddities import OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -53,4 +53,13 @@ class OwnValueCompared(Rule):
     before = {"GS303": "place"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return looking_for("own value")(facts)
+        return told(facts, {"own value": _WORDS})
+
+
+_WORDS = OddWords(
+    "{this} compares a straight-through value with what it is made of.",
+    "the value is `x + (q - x).detach()`, the other is x without its history{other}",
+    "As a number it is the distance from q to x; but all of the gradient goes to x, away from "
+    "q, and what made q, a codebook, gets none.",
+    "Compare q itself: `mse_loss(q, x.detach())`.",
+)

@@ -38,8 +38,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.observations import OddityKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.questions.oddities import OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -48,4 +49,29 @@ class ResultDropped(Rule):
     name = "result-dropped"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return looking_for("gradient dropped", "parameter dropped", "history dropped")(facts)
+        return told(facts, _WORDS)
+
+
+_DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
+_IN_PLACE = "Call `{name}_`, with an underscore, which works in place; or assign what it gives."
+
+_WORDS: dict[OddityKind, OddWords] = {
+    "gradient dropped": OddWords(
+        _DROPPED,
+        "`{name}` is given a gradient, and nothing takes its result",
+        "The gradient stays as it was, and the step uses it so.",
+        _IN_PLACE,
+    ),
+    "parameter dropped": OddWords(
+        _DROPPED,
+        "`{name}` is given a parameter, and nothing takes its result",
+        "The parameter stays as it was.",
+        _IN_PLACE,
+    ),
+    "history dropped": OddWords(
+        _DROPPED,
+        "`{name}` is given a result with history, and nothing takes its result",
+        "The result keeps its history, and takes it into whatever it goes into next.",
+        "Assign what it gives: `h = h.detach()`.",
+    ),
+}

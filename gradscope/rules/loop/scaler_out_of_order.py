@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import errors
+from gradscope.rules.questions.readings import SCALER, read
 from gradscope.rules.rule import Rule
 
 
@@ -51,4 +51,4 @@ class ScalerOutOfOrder(Rule):
     name = "scaler-out-of-order"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return errors.scaler_out_of_order(facts)
+        return (finding for _, finding in read(facts, SCALER))

@@ -36,8 +36,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.loop_observations import OrderKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.disorders import out_of_order
+from gradscope.rules.questions.disorders import OrderWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -46,4 +47,21 @@ class SchedulerBeforeStep(Rule):
     name = "scheduler-before-step"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return out_of_order("scheduler first", "scheduler early")(facts)
+        return told(facts, _WORDS)
+
+
+_FIRST = OrderWords(
+    "{this} comes before the step of its optimizer.",
+    "{times} before {beside}",
+    "The first value of the schedule is skipped, and every step is made with the learning rate of "
+    "the next one.",
+    "Call `optimizer.step()` first, and `scheduler.step()` after it.",
+    "any step",
+    fine=False,
+)
+
+_WORDS: dict[OrderKind, OrderWords] = {
+    "scheduler first": _FIRST,
+    # A training that is resumed calls it early, and never again from that line.
+    "scheduler early": _FIRST._replace(fewest=1, fine=True),
+}

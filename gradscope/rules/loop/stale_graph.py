@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import order
+from gradscope.rules.questions.disorders import OrderWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -47,4 +47,31 @@ class StaleGraph(Rule):
     name = "stale-graph"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return order.stale_graph(facts)
+        yield from told(facts, {"stale part": _OF_PART})
+        failure = facts.seen.failure
+        # Where torch has noticed it, the tensor that it needed is told.
+        if failure is None or not failure.in_backward:
+            yield from told(facts, {"stale graph": _OF_ALL})
+
+
+_OF_PART = OrderWords(
+    "{this} is older than the steps whose backward goes through it.",
+    "{beside} went through it again {times} after {parameters} that it was computed from had "
+    "changed",
+    "What the steps change does not reach forward: the loss sees the values that were computed "
+    "before them, and the gradient belongs to parameters that are no more. `retain_graph=True` "
+    "keeps torch from saying so.",
+    "Compute it anew in every step, before the loss; or, where it is to stay as it is, under "
+    "torch.no_grad().",
+    "backward",
+)
+_OF_ALL = OrderWords(
+    "The optimizer steps between a forward pass and its backward.",
+    "{parameters} changed here, and then {beside} went through a graph made with the values "
+    "from before; {times}",
+    "The gradient belongs to the old values of the parameters, not to the present ones; the "
+    "step itself used the gradient of the iteration before, or none.",
+    "Call `loss.backward()` after the forward pass and before `optimizer.step()`; compute a "
+    "new loss for every step.",
+    "backward",
+)

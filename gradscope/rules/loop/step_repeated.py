@@ -40,7 +40,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import order
+from gradscope.rules.questions.disorders import OrderWords, told
+from gradscope.rules.questions.optimizers import twin_optimizers
 from gradscope.rules.rule import Rule
 
 
@@ -49,4 +50,30 @@ class StepRepeated(Rule):
     name = "step-repeated"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return order.step_repeated(facts)
+        # An optimizer that a copy has left behind still holds the last gradients it was for.
+        left = [facts.location(one.stepped) for one in facts.seen.replaced_models]
+        again = told(facts, {"step again": _AGAIN})
+        yield from (one for one in again if one.location is None or one.location not in left)
+        # Where what learns is in no optimizer, the second of two that hold the same was meant for
+        # that.
+        out = any(one.reached and one.in_optimizer is False for one in facts.seen.learners)
+        if not (out and twin_optimizers(facts) is not None):
+            yield from told(facts, {"step shared": _SHARED})
+
+
+_AGAIN = OrderWords(
+    "The optimizer steps a second time with the same gradients.",
+    "{times}; nothing has changed the gradients of {parameters} since {beside}",
+    "The step is larger than the learning rate says: it goes along a gradient once more that "
+    "belongs to where the parameters were before.",
+    "Call `optimizer.step()` once for each gradient; delete the other call.",
+    "the step before",
+)
+_SHARED = OrderWords(
+    "Two optimizers step the same parameters with the same gradients.",
+    "{times}; nothing has changed the gradients of {parameters} since {beside}",
+    "What two optimizers hold is changed twice for one backward call, and each keeps a "
+    "momentum of its own, which knows nothing of the other's steps.",
+    "Give each optimizer other parameters; or call backward again before this step.",
+    "the other step",
+)

@@ -44,7 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import looking_for
+from gradscope.rules.questions.oddities import OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -53,4 +53,13 @@ class WeightNotDetached(Rule):
     name = "weight-not-detached"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return looking_for("weight learns")(facts)
+        return told(facts, {"weight learns": _WORDS})
+
+
+_WORDS = OddWords(
+    "{this} multiplies the log-probability of a sample by what has a gradient itself.",
+    "a step used a gradient that the weight sends to what it was computed from: {0} parameters",
+    "In a policy gradient the weight is a number: a return, a reward or an advantage. Where it "
+    "has history, what computes it is trained to weigh likely samples otherwise.",
+    "Detach it: `advantage = (returns - values).detach()`.",
+)

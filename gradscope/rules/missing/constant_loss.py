@@ -8,14 +8,13 @@ from anything that learns.
 A call of one of torch's loss functions (`mse_loss`, `cross_entropy`, `kl_div` and their kind,
 or the modules that call them) with gradients on, none of whose operands has history; its
 result, or a single number made from it, is added to a loss that backward goes through, and some
-optimizer was seen. It is left alone where the same line was given something with history at any
-other time of the run, where the result is only logged, multiplied with what learns, or
-subtracted as the entropy of a target is, and where a step changes what the operands were cut
-off from: then that cut is the finding ([GS303](GS303.md)). Losses that are written out in
-arithmetic are not known as losses.
+optimizer was seen. It is left alone where the same line was given history at any other time,
+where the result is only logged, multiplied with what learns, or subtracted, and where a step
+changes what the operands were cut off from: that is [GS303](GS303.md). Losses that are written
+out in arithmetic are not known as losses.
 
-The line named is the one that made the prediction, the first operand, if that was computed of
-what had no history already; else the call of the loss function.
+The line named is the one that made the prediction, the first operand, of what had no history
+already; else the call of the loss function.
 
 ## A program that has it, healed
 
@@ -52,8 +51,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import partial
+from gradscope.rules.questions.cuts import constant_losses, place_of
 from gradscope.rules.rule import Rule
+from gradscope.words import listed
 
 
 class ConstantLoss(Rule):
@@ -61,4 +61,24 @@ class ConstantLoss(Rule):
     name = "constant-loss"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return partial.constant_loss(facts)
+        for cut in constant_losses(facts):
+            name = facts.variable(cut.made) or facts.expression(cut.made)
+            places = dict.fromkeys(place_of(facts.seen.cuts[number]) for number in cut.sources)
+            ends = [
+                f"{facts.expression(at)} ({one})" for at in places if (one := facts.location(at))
+            ]
+            yield facts.warning(
+                f"{facts.expression(cut.origin) or cut.function} compares constants: "
+                "it adds to the loss and nothing to the gradient.",
+                location=facts.location(cut.made) or facts.location(cut.origin),
+                subject=facts.variable(cut.origin),
+                evidence=(
+                    f"none of its operands has history; it is called{facts.at(cut.origin)}",
+                    *([f"its first operand, the prediction, is {name}"] if name else []),
+                    *(["prediction and target hold the same numbers"] if cut.equal else []),
+                    *([f"history ended at {listed(ends)}"] if ends else []),
+                ),
+                why="Neither its prediction nor its target was computed from anything that learns, "
+                "with gradients on.",
+                remedy="Give it the result of what is to learn: is another variable meant?",
+            )

@@ -54,9 +54,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.loop_observations import LimitedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import unlearned
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed
+
+MOST = 4
+"""Parameters clamped at one line that are listed."""
 
 
 class HeldAtLimit(Rule):
@@ -64,4 +68,25 @@ class HeldAtLimit(Rule):
     name = "held-at-limit"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return unlearned.held_at_limit(facts)
+        places: dict[int | None, list[LimitedParameter]] = {}
+        for one in facts.seen.limited:
+            places.setdefault(one.origin, []).append(one)
+        for origin, found in places.items():
+            names = listed((one.name for one in found), 3)
+            beyond = sum(one.beyond for one in found)
+            s = "s" * (beyond == 1)
+            yield facts.warning(
+                f"{count(beyond, 'element')} of {names} lie{s} beyond the limits of "
+                f"{facts.expression(origin) or 'a clamp'}, and get{s} no gradient any more.",
+                location=facts.location(origin),
+                subject=names,
+                evidence=(
+                    f"{one.name}: {one.beyond:,} of {one.count:,} elements" for one in found[:MOST]
+                ),
+                why="The derivative of a clamp is 0 beyond its limits: a step that has carried an "
+                "element over one is never taken back, whatever the loss says.",
+                remedy="Clamp the parameter itself after each step, under torch.no_grad "
+                "(`p.clamp_(low, high)`); keep it inside by a function that has a slope everywhere "
+                "(`low + (high - low) * torch.sigmoid(p)`); or let the gradient pass, "
+                "`p + (p.clamp(low, high) - p).detach()`.",
+            )

@@ -6,27 +6,20 @@ comparison, a cast to whole numbers (`.long()`).
 
 ## How it is recognised
 
-Parameters that an optimizer holds (or a module, where there is no optimizer) lie behind its
-inputs, its result has no history, and no watched backward call reached them. Also what is made
-from its result and added to the loss as it is, as a single number or before the mean over the
-samples, though other terms reach the parameters: a warning where a tensor was copied
-(`torch.tensor`) or made a plain number (`.item()`, wherever the program keeps that number;
-`.numpy()`, where the statement that assigns the number reads the array), or where the step that
-follows changes what the term was computed from (a gradient penalty without `create_graph`, a
-loss of detached features, the score of a detached critic); information where it may be meant (a
-single number that is detached for its value). What only keeps a value, made of the very term
-that it is added to or taken from, is left alone. A custom Function cuts off what its forward
-uses and is not given as an argument. A cut in a loop, after each of many blocks, is one finding
-for all of them. Where several calls cut off one parameter, the finding is at the one whose
-result backward starts from (`loss.detach().requires_grad_()`), else at one whose result comes
-into a graph. A parameter that is also used with history was not lost under `no_grad`, if
-another call cuts it off. Zeros that the program puts into `.grad` beside what backward has
-brought are no gradient.
+The inputs of a call depend on parameters that an optimizer holds (or a module, where there is
+no optimizer), its result has no history, and no watched backward call reached them. Of several
+such calls the one is named whose result backward starts from, else one whose result comes into
+a graph; a cut in a loop is one finding. A custom Function cuts off what its forward uses and is
+not given as an argument. `copy.deepcopy` of a module does where backward reached only the copy.
 
-`copy.deepcopy` of a module is such a cut where backward reached the copy, and no call the
-original, though an optimizer holds that. And a step that is written through `.data` or under
-`no_grad` cuts off the graph of its gradient, where `torch.autograd.grad` was asked for that
-(`create_graph=True`) and nothing ever goes back through it.
+Also told is what is made of the result and added to the loss, though other terms reach the
+parameters. It is a warning where a tensor was copied or made a plain number (`torch.tensor`,
+`.item()`, `.numpy()`), or where the next step changes what the term was computed from, as in a
+gradient penalty without `create_graph`. It is information where it may be meant: a single
+number that is detached for its value. What only keeps the value of its own term is left alone.
+
+And a step that is written through `.data` or under `no_grad` cuts off the graph of its gradient,
+where `create_graph=True` had asked for that and nothing goes back through it.
 
 ## A program that has it, healed
 
@@ -69,9 +62,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import missing
+from gradscope.rules.questions.cut_off import cut_off, of_cut
+from gradscope.rules.questions.cuts import at_place, constant_losses, name_of, place_of
+from gradscope.rules.questions.missing import find_missing
+from gradscope.rules.questions.places import same_line
 from gradscope.rules.rule import Rule
+from gradscope.words import listed
 
 
 class HistoryCut(Rule):
@@ -88,4 +87,57 @@ class HistoryCut(Rule):
     }
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return missing.history_cut(facts)
+        for cuts, learners in cut_off(facts, "function"):
+            yield of_cut(facts, cuts[0], learners)
+        yield from _constant_terms(facts)
+        yield from _wasted_graphs(facts)
+
+
+_OFTEN_MEANT = ("detach", "detach_", "data", "grad")
+"""What also takes a term out of the gradient on purpose."""
+
+
+def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
+    """Terms of a loss that are constants, though they were computed from parameters."""
+    told = {place_of(facts.seen.cuts[index]) for index in facts.once(find_missing).by_cut}
+    # Of what a loss of constants was made of, that loss tells.
+    constants = constant_losses(facts)
+    told |= {place_of(facts.seen.cuts[one]) for cut in constants for one in cut.sources}
+    starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
+    for index, cut in enumerate(facts.seen.cuts):
+        if not cut.summand or not cut.leaves or place_of(cut) in told:
+            continue
+        told.add(place_of(cut))
+        often = cut.reason != "function" or cut.function in _OFTEN_MEANT
+        # A single number is detached on purpose, for its value; a loss made of what was detached
+        # moves nothing, also where the step after it changes what it was computed from.
+        meant = often and (index not in starved or (cut.scalar and cut.function != "grad"))
+        yield msgspec.structs.replace(
+            of_cut(facts, cut, []),
+            severity="information" if meant else "warning",
+            message=f"{at_place(facts, cut)}{name_of(cut)} cuts a term of the loss off: it adds to "
+            "the loss and nothing to the gradient.",
+            evidence=(f"its inputs depend on {listed(cut.leaves)}; what is added does not",),
+            fails=False,
+        )
+
+
+def _wasted_graphs(facts: Facts) -> Iterable[FindingDraft]:
+    """Inner steps (MAML) through ``.data`` or under ``no_grad``."""
+    told = [facts.seen.cuts[index].origin for index in facts.once(find_missing).by_cut]
+    for entry in facts.seen.wasted_graphs:
+        if any(same_line(facts, entry.origin, one) for one in told):
+            continue
+        told.append(entry.origin)
+        where = facts.at(entry.asked)
+        yield facts.warning(
+            f"{facts.expression(entry.origin) or entry.function} cuts the gradient of a gradient "
+            "off: the step is made outside of the graph.",
+            location=facts.location(entry.origin),
+            evidence=f"create_graph=True asks for that graph{where}, and nothing goes through it",
+            why="What is written through .data or under no_grad has no history, so a loss after it "
+            "knows nothing of the step: second-order terms are missing.",
+            remedy="Make the step out of place, `fast = p - lr * g`, and call the model with the "
+            "new tensors (torch.func.functional_call); or leave create_graph out, where "
+            "first-order gradients are meant.",
+        )

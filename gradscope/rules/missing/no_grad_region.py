@@ -4,14 +4,14 @@ A part of the forward pass runs where gradients are switched off.
 
 ## How it is recognised
 
-As for GS303, with a call that ran under `no_grad`, `inference_mode` or
-`set_grad_enabled(False)`; the line named is the one that switched gradients off: the `with`,
-the decorator of the function, or the call; of an `inference_mode` that was made on another
-line, that line. All that ran there is one finding; it lists the calls that needed history. A
-pass without gradients of which nothing comes into a graph, such as an evaluation, is no reason
-for a parameter that other calls used with history. A custom Function that is applied there
-counts as any other call. Where a function of torch does so by itself, that is named:
-`dist.sample()`, which has a twin with history, `rsample()`. A sample, an index or a comparison
+As for [GS303](GS303.md), with a call that ran under `no_grad`, `inference_mode` or
+`set_grad_enabled(False)`. The line named is the one that switched gradients off: the `with`, the
+decorator, or the call. All that ran there is one finding; it lists the calls that needed
+history. Where a function of torch does so by itself, that is named: `dist.sample()`, which has
+a twin with history, `rsample()`.
+
+A pass without gradients of which nothing comes into a graph, such as an evaluation, is no
+reason for a parameter that other calls used with history. A sample, an index or a comparison
 made there is not followed: no gradient could pass it.
 
 ## A program that has it, healed
@@ -55,9 +55,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import missing
+from gradscope.rules.questions.cut_off import cut_off, of_cut
+from gradscope.rules.questions.cuts import place_of
+from gradscope.rules.questions.missing import find_missing
 from gradscope.rules.rule import Rule
+from gradscope.words import first_line, listed
 
 
 class NoGradRegion(Rule):
@@ -74,4 +79,30 @@ class NoGradRegion(Rule):
     }
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return missing.no_grad_region(facts)
+        for cuts, learners in cut_off(facts, "no_grad", "inference_mode"):
+            found = of_cut(facts, cuts[0], learners)
+            # What ran there is told where another line has switched gradients off.
+            calls = dict.fromkeys(cut.origin for cut in cuts if place_of(cut) != cut.origin)
+            told = [f"{facts.expression(one)}{facts.at(one)}" for one in calls if facts.at(one)]
+            inside = [f"ran there, and needed history: {listed(told)}"] if told else []
+            yield msgspec.structs.replace(found, evidence=(*found.evidence, *inside))
+        yield from _inference_tensor(facts)
+
+
+def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
+    failure = facts.seen.failure
+    if failure is None or "nference tensor" not in failure.message:
+        return
+    index = next((i for i, c in enumerate(facts.seen.cuts) if c.reason == "inference_mode"), None)
+    if index is not None and index in facts.once(find_missing).by_cut:
+        return
+    origin = place_of(facts.seen.cuts[index]) if index is not None else failure.origin
+    yield facts.finding(
+        "error",
+        "A tensor that was made under inference_mode goes into a graph.",
+        location=facts.location(origin),
+        evidence=first_line(failure.message),
+        why="Such tensors can never take part in a gradient.",
+        remedy="Make it under torch.no_grad instead, or clone it before it is used.",
+        fails=True,
+    )

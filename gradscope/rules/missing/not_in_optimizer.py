@@ -7,51 +7,21 @@ A parameter gets gradients, but no optimizer holds it.
 An optimizer holds parameters of modules, but not this one, and backward reached it. That is
 information, for it may be meant. It is a warning where something speaks against that:
 
-- layers in a plain list or dict (the finding is where the constructor of the module that keeps
-the list makes them), tensors that a module keeps as plain attributes, an `nn.Parameter` that
-belongs to no module;
-- it was made after the optimizers (or all that they hold is of this sort, and it was read from
-a file, or converted), and has the shape (or the name and the number of dimensions) of a
-parameter that an optimizer holds, that nothing has ever used, and that no module and no
-variable holds any more: it took that one's place, and `GS301` does not tell of that one;
-- it was made after all optimizers, and the program does not change it by hand;
-- the optimizer holds parameters that are no longer used;
-- all that the optimizers hold was cut off, in one function, from tensors of the same shapes;
-forward uses those and no call these, and three backward calls have seen nothing change them;
-- it was frozen when an optimizer was made, and `requires_grad` was switched on later;
-- an optimizer is given other parameters twice;
-- two optimizers, made by different lines, hold the same parameters, and of this module none is
-held;
-- it is a parameter of the module that makes the loss, or of a layer inside of that; not of a
-network, that is of more than layers that project and views;
-- the optimizer holds an earlier member of the same list with a parameter of the same shape (the
-last members alone are often meant);
-- the optimizer holds another parameter of the same module, and all parameters of most modules
-that have parameters of the same names (the biases alone are often meant);
-- all that is left out are at most a fifth of the parameters, and of their elements, and the
-layer lies between layers that the optimizer holds (the last layers alone, or small ones put
-between frozen ones, are often meant);
-- all that is left out are at most a fifth of the parameters, and one weighs what comes from
-those that the optimizer holds (or is compared with it by `cdist`), with no layer after it: a
-head with weights of its own before the loss. Not where the program has copied numbers into it,
-has put it in eval mode and not the rest, or gives it other data as well, as it does with a
-network that is there for a perceptual loss.
-- it is a parameter of a whole module beside the one that the optimizer holds, which is given
-what that makes, or gives it what it makes; initialised at random by the program, never loaded,
-put in eval mode or changed by hand. A part of one module may be left as it is on purpose, and
-what is given other data as well may be there for a loss.
+- it is in a plain list, dict or attribute, or an `nn.Parameter` that belongs to no module;
+- it was made, or let learn, after the optimizers, and the program does not change it by hand;
+- an optimizer holds what is no longer used, what it has taken the place of, or a copy of it;
+- an optimizer is given others twice, or two hold the same and nothing of this module;
+- it belongs to the module that makes the loss, and not to a network in it;
+- the optimizer holds an earlier member of the same list, or other parameters of the same module
+  (the last members alone, or the biases alone, are often meant);
+- it lies between layers that the optimizer holds, or is the last layer before the loss, drawn at
+  random, not loaded or in eval mode; and at most a fifth of the parameters are left out;
+- it is such a part of a whole module beside the one that the optimizer holds.
 
-Of these, the finding is at the line that makes the optimizer, and `seen` has the line of the
-layer. Where the parameter was made later, and a function makes and returns the optimizer, it is
-at the line that calls that function. What is in a plain list, or belongs to no module, is told
-where it is made.
-
-A model that a copy or a new model replaces in the middle of a training is told at the line that
-makes that: twice at least an optimizer that has used gradients before steps and finds no new
-one, while parameters that were made after all optimizers, and that the program does not change
-by hand, have one.
-
-Members of one list or dict are one finding, and so are parameters that the same line makes.
+Then the finding is at the line that makes the optimizer, or that calls what makes it, and the
+evidence names the layer. What is in a plain list is told where it is made; a model that a copy
+replaces in the middle of a training, at the line of the copy. One list, line or reason is one
+finding.
 
 ## A program that has it, healed
 
@@ -95,9 +65,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.loop_observations import ReplacedModel
+from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import lost
+from gradscope.rules.questions.left_out import Evidence, evidence
+from gradscope.rules.questions.optimizers import copies
+from gradscope.rules.questions.parameters import named, one_cause
+from gradscope.rules.questions.places import same_line
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed
+
+FEWEST_VAIN = 2
+"""Steps without a gradient after the model was replaced, before that is called a mistake."""
+
+FEWEST_UNCHANGED = 3
+"""Backward calls between which nothing changes what forward uses, before that is a mistake."""
 
 
 class NotInOptimizer(Rule):
@@ -105,4 +87,113 @@ class NotInOptimizer(Rule):
     name = "not-in-optimizer"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return lost.not_in_optimizer(facts)
+        for entry in facts.seen.replaced_models:
+            if entry.times >= FEWEST_VAIN:
+                yield _replaced(facts, entry)
+        yield from _copied(facts)
+        learners = facts.seen.learners
+        if not any(item.in_optimizer and item.in_module for item in learners):
+            return  # where only an input is learned, the network is meant to stay as it is
+        # A Parameter that forward makes anew of what it computed does change, with that.
+        remade = [cut.origin for cut in facts.seen.cuts if cut.function == "Parameter"]
+        remade.extend(entry.origin for entry in facts.seen.remade)
+        left = [
+            item
+            for item in learners
+            if (item.in_module or item.loose)
+            and (item.requires_grad and item.reached and item.in_optimizer is False)
+            and not any(same_line(facts, item.made, one) for one in remade)
+        ]
+        among = one_cause(facts, left, lambda item: item.requires_grad, lambda item: item.made)
+        told: dict[object, tuple[list[str], list[TrackedParameter], Evidence | None]] = {}
+        for number, (paths, group) in enumerate(among):
+            meant = evidence(facts, group)
+            # What is forgotten in one place, for one reason, is one finding.
+            known = told.setdefault(meant or number, ([], [], meant))
+            known[0].extend(paths)
+            known[1].extend(group)
+        for paths, group, meant in told.values():
+            yield _left_out(facts, paths, group, meant)
+
+
+def _left_out(
+    facts: Facts, paths: list[str], group: list[TrackedParameter], meant: Evidence | None
+) -> FindingDraft:
+    """The finding about parameters that are left out together."""
+    path, own = listed(paths, 3), facts.location(group[0].made)
+    get, it, changes = ("gets", "it", "changes") if len(paths) == 1 else ("get", "them", "change")
+    they = "it" if len(paths) == 1 else "they"
+    loose = group[0].loose and meant is None
+    stale = any(
+        item.in_optimizer and not item.in_module and not item.reached
+        for item in facts.seen.learners
+    )
+    seen, remedy = [], _REGISTER if loose else _COMPLETE
+    if meant:
+        made = next((place for item in group if (place := facts.location(item.made))), None)
+        seen, remedy = [meant.words, *([f"made at {made}"] if made else [])], meant.remedy
+    elif stale:
+        seen = ["the optimizer holds parameters that are no longer used"]
+    return facts.finding(
+        "warning" if loose or stale or meant else "information",
+        f"{path} {get} gradients, but no optimizer holds {it}, so {they} never {changes}.",
+        location=(facts.location(meant.place) if meant else None) or own,
+        subject=path,
+        evidence=(named(group), *seen),
+        why="What is kept in a plain list, dict or tensor is unknown to parameters()."
+        if loose
+        else "The optimizer was made without it, or before it was put in its place.",
+        remedy=remedy,
+    )
+
+
+_REGISTER = (
+    "Keep such layers in nn.ModuleList or nn.ModuleDict, and such tensors in an nn.Parameter that "
+    "__init__ makes."
+)
+_COMPLETE = (
+    "Make the optimizer after the model is complete, from the parameters of all its parts; or call "
+    "requires_grad_(False) on what is meant to stay as it is."
+)
+
+
+def _replaced(facts: Facts, entry: ReplacedModel) -> FindingDraft:
+    """A model was replaced in the middle of a training."""
+    return facts.warning(
+        f"{facts.expression(entry.origin) or 'A new model'} gets gradients, but no optimizer holds "
+        "it, so it never changes.",
+        location=facts.location(entry.origin),
+        subject=facts.variable(entry.origin),
+        evidence=f"{count(entry.times, 'step')}{facts.at(entry.stepped)} without effect: the "
+        "optimizer still holds the parameters that were replaced, and these get no gradient any "
+        "more",
+        why="An optimizer keeps the parameters it was made with; a copy or a new model has its "
+        "own.",
+        remedy="Load the state instead, `model.load_state_dict(best.state_dict())`, which keeps "
+        "the parameters; or make a new optimizer as well.",
+    )
+
+
+def _copied(facts: Facts) -> Iterable[FindingDraft]:
+    """An optimizer holds copies of what forward uses, and nothing ever changes that."""
+    calls = [step for step in facts.seen.steps if step.accumulates]
+    # Copies may well be what is stepped where the numbers are then written back.
+    if len(calls) < FEWEST_UNCHANGED or any(step.stepped for step in calls):
+        return
+    found = copies(facts)
+    if found is not None:
+        held, used, cut = found
+        yield facts.warning(
+            "The optimizer holds copies of what forward computes with, so that never changes.",
+            location=facts.location(held[0].made) or facts.location(cut.origin),
+            evidence=(
+                f"{listed((one.name for one in used), 3)}: nothing has changed "
+                f"{'it' if len(used) == 1 else 'them'} in {count(len(calls), 'backward call')}",
+                f"the optimizer's {count(len(held), 'tensor')} were cut off from them by "
+                f"{facts.expression(cut.origin) or cut.function}, and no call took them",
+            ),
+            why="`detach().clone()` gives a tensor with memory of its own: a step changes that, "
+            "and what it was copied from stays as it is.",
+            remedy="Give the optimizer the tensors themselves; or write the numbers back after "
+            "each step, under torch.no_grad(): `weight.copy_(copy)`.",
+        )

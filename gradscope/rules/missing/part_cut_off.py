@@ -9,10 +9,9 @@ No parameter is without a gradient, so nothing is None. Two things must come tog
 or a slice of a layer's result goes nowhere but into a call that cuts its history, whose result
 goes on to the loss; and when the optimizer steps, so many rows of the layer's gradient are
 nothing but zeros as belong to that part. Where another use of the part brings it a gradient,
-nothing is said (stop-gradients in VQ-VAE or SimSiam, a norm taken as a constant), nor of a part
-of the batch that gives only labels: its rows are used by the other part. Also whole numbers
-that a cast made of a tensor with history (`.int()`, `.long()`), and which `cat` or `stack`
-joins with floating-point ones.
+nothing is said, nor of a part of the batch that gives only labels. Also told are whole numbers
+that a cast made of a tensor with history (`.long()`), and which `cat` or `stack` joins with
+floating-point ones.
 
 ## A program that has it, healed
 
@@ -56,9 +55,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.observations import Cut
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import partial
+from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
+from gradscope.rules.questions.parameters import modules
 from gradscope.rules.rule import Rule
+from gradscope.words import listed
+
+MOST = 4
+"""Leaves that are cut off in part and listed."""
 
 
 class PartCutOff(Rule):
@@ -67,4 +72,36 @@ class PartCutOff(Rule):
     before = {"GS317": "place"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return partial.part_cut_off(facts)
+        spared = {item.name for item in facts.seen.learners if item.in_optimizer is False}
+        places: dict[int | None, list[Cut]] = {}
+        for cut in facts.seen.cuts:
+            taken = [part.leaf for part in cut.parts] or (cut.leaves if cut.joined else ())
+            # It takes a part of something that an optimizer is to change.
+            if cut.feeds_graph and not spared.issuperset(taken):
+                places.setdefault(place_of(cut), []).append(cut)
+        for place, cuts in places.items():
+            yield _finding(facts, place, cuts)
+
+
+def _finding(facts: Facts, place: int | None, cuts: list[Cut]) -> FindingDraft:
+    cut = cuts[0]
+    parts = {part.leaf: part for each in cuts for part in each.parts}
+    leaves = list(parts) or [name for each in cuts for name in each.leaves]
+    path, (why, remedy) = modules(facts, leaves), why_and_remedy(cut)
+    return facts.warning(
+        f"{at_place(facts, cut)}{name_of(cut)} cuts a part of {path} off: "
+        + (
+            "it reaches the loss only through here, and does not learn."
+            if parts
+            else "its result, whole numbers, is joined with what does learn."
+        ),
+        location=facts.location(place),
+        subject=path,
+        evidence=[
+            f"{part.leaf}: the gradient of {part.zero:,} of {part.rows:,} rows is nothing but zeros"
+            for part in list(parts.values())[:MOST]
+        ]
+        or f"its inputs depend on {listed(leaves)}; its result depends on nothing",
+        why=why,
+        remedy=remedy,
+    )

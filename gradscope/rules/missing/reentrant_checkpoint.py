@@ -51,7 +51,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import missing
+from gradscope.rules.questions.cut_off import cut_off, of_cut
 from gradscope.rules.rule import Rule
 
 
@@ -69,4 +69,5 @@ class ReentrantCheckpoint(Rule):
     }
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return missing.reentrant_checkpoint(facts)
+        for cuts, learners in cut_off(facts, "checkpoint"):
+            yield of_cut(facts, cuts[0], learners)

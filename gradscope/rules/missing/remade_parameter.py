@@ -51,9 +51,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.loop_observations import RemadeParameters
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import unlearned
+from gradscope.rules.questions.places import same_line
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed
+
+FEWEST_REMADE = 3
+"""Backward calls that reach parameters made anew, before that is called a mistake."""
+
+FEWEST_MODELS = 5
+"""The same where an optimizer steps them: whoever compares models makes a few anew."""
 
 
 class RemadeParameter(Rule):
@@ -61,4 +69,38 @@ class RemadeParameter(Rule):
     name = "remade-parameter"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return unlearned.remade_parameter(facts)
+        # A Parameter made of what forward has computed is a cut, and told as one.
+        cuts = [cut.origin for cut in facts.seen.cuts if cut.function in ("Parameter", "deepcopy")]
+        groups: dict[tuple[str, str, bool], list[tuple[int, RemadeParameters]]] = {}
+        for entry in facts.seen.remade:
+            fewest = FEWEST_MODELS if entry.stepped else FEWEST_REMADE
+            if entry.times < fewest or any(same_line(facts, entry.origin, cut) for cut in cuts):
+                continue
+            place = None if entry.origin is None else facts.graph.origins[entry.origin]
+            if place is not None and (entry.alone or not entry.stepped):
+                function = (place.file, place.function, entry.stepped)
+                groups.setdefault(function, []).append((place.line, entry))
+        for entries in groups.values():
+            yield _remade(facts, entries)
+
+
+def _remade(facts: Facts, entries: list[tuple[int, RemadeParameters]]) -> FindingDraft:
+    """One finding for all that one function makes anew, by the lines."""
+    _, entry = min(entries, key=lambda one: one[0])
+    others = [facts.expression(one.origin) for _, one in entries if one is not entry]
+    words = facts.expression(entry.origin) or "This line"
+    return facts.warning(
+        f"{words} makes new parameters for every backward call, so none of them ever learns.",
+        location=facts.location(entry.origin),
+        subject=facts.variable(entry.origin),
+        evidence=(
+            f"parameters made here got their first gradient in {entry.times:,} of "
+            f"{count(entry.calls, 'backward call')}, and never a second one",
+            *([f"also made again: {listed(others)}"] if others else []),
+        ),
+        why="Each is random again, and what the one before has learned is gone with it."
+        if entry.stepped
+        else "Each is random again, and no optimizer holds it; the gradient it gets is never used.",
+        remedy="Make layers and parameters once, in `__init__` or before the loop, and the "
+        "optimizer after them.",
+    )

@@ -50,7 +50,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import missing
+from gradscope.rules.questions.missing import (
+    failed_without_history,
+    find_missing,
+    without_gradient,
+)
+from gradscope.rules.questions.parameters import grouped, one_cause
 from gradscope.rules.rule import Rule
 
 
@@ -60,4 +65,32 @@ class ResultUnused(Rule):
     before = {"GS515": "place", "GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return missing.result_unused(facts)
+        if failed_without_history(facts):
+            return
+        missing = facts.once(find_missing)
+        for _, found in one_cause(facts, missing.idle, place=lambda one: one.used):
+            learners = [learner for learner in found if learner.in_optimizer] or found
+            first, paths = learners[0], [path for path, _ in grouped(facts, learners)]
+            use = f"is used in {facts.expression(first.used) or 'forward'},"
+            is_derived = all(one.derived for one in learners)
+            node = missing.inside.get(first.name)
+            inside = "" if node is None else f" {facts.way_inside(node)}"
+            words = (
+                f"{use} but the result never reaches the loss.",
+                "The result is computed and then dropped: overwritten, returned and not read, or "
+                "left out of the loss.",
+                f"Let the loss depend on it, or do not compute it.{inside}",
+            )
+            if is_derived:
+                words = (
+                    f"{use} of which a derivative is taken, and gets no gradient.",
+                    "What only adds a constant to a function, as a last bias does, is in no "
+                    "derivative of it.",
+                    "Leave it out of what is asked for, or pass `allow_unused=True`."
+                    if first.wanted
+                    else "Nothing, if only derivatives are learned from; else let the loss depend "
+                    "on the value, too.",
+                )
+            yield without_gradient(
+                facts, paths, learners, first.used, words, may_be_meant=is_derived
+            )

@@ -42,8 +42,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import unlearned
 from gradscope.rules.rule import Rule
+from gradscope.words import count
+
+FEWEST_LOOKS = 3
+"""Steps that are compared before anything is said of them."""
+
+STILL = 0.9
+"""The share of elements that a step does not change though they have a gradient."""
 
 
 class StepChangesNothing(Rule):
@@ -51,4 +57,29 @@ class StepChangesNothing(Rule):
     name = "step-changes-nothing"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return unlearned.step_changes_nothing(facts)
+        for entry in facts.seen.effects:
+            if entry.looks < FEWEST_LOOKS or entry.still < STILL * entry.asked:
+                continue
+            words = facts.expression(entry.origin) or "The step"
+            is_half = entry.dtype in ("bfloat16", "float16")
+            step, cast = facts.location(entry.origin), facts.location(entry.cast)
+            where = f", at {step}" if step and cast else ""
+            yield facts.warning(
+                f"{words} changes next to nothing: the steps are smaller than {entry.dtype} can "
+                "tell.",
+                location=cast or step,
+                evidence=(
+                    f"{entry.still / entry.asked:.1%} of the elements with a gradient stayed "
+                    f"exactly as they were, in {count(entry.looks, 'step')}{where}",
+                    *([f"the parameters are made {entry.dtype} here"] if cast and is_half else []),
+                ),
+                why="bfloat16 has 8 significant bits, float16 11: a change by less than a 500th (a "
+                "4000th) of a number is rounded away, however often it is made."
+                if is_half
+                else "float32 has 24 significant bits (float64 53): a change by less than a 30 "
+                "millionth of a number is rounded away, however often it is made.",
+                remedy="Keep the parameters in float32 and compute under torch.autocast; or use an "
+                "optimizer that keeps float32 copies, or a larger learning rate."
+                if is_half
+                else "Give the optimizer a larger learning rate: this one is below 1e-6.",
+            )

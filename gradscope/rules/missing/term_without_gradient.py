@@ -5,15 +5,14 @@ computed from such parameters.
 
 ## How it is recognised
 
-The loss is taken apart into its terms, through sums, means and constant factors. For each the
-doctor knows which parameters it gives a gradient, and on which it only depends by value, behind
-a cut (`detach`, `no_grad`, ...). Reported is a term that gives none to the parameters of the
-optimizers that step next, while some of them lie behind a cut in it, where other terms of the
-same loss, or of none, do reach them. The step of the discriminator is therefore left alone, and
-so are targets, teachers, stop-gradients, baselines and advantages: there each term reaches what
-the step changes. For `sample()` of a distribution that has `rsample()` it is enough that the
-term gives nothing to what the value was drawn from. The evidence lists all terms with what they
-reach. A term that has become a plain number is [GS303](GS303.md).
+The loss is taken apart into its terms, through sums, means and constant factors. Reported is a
+term that gives no gradient to the parameters of the optimizers that step next, while some of
+them lie behind a cut in it (`detach`, `no_grad`, ...), where other terms of the same loss, or of
+none, do reach them. So the step of the discriminator is left alone, and so are targets,
+teachers, stop-gradients, baselines and advantages: there each term reaches what the step
+changes. For `sample()` of a distribution that has `rsample()` it is enough that the term gives
+nothing to what the value was drawn from. The evidence lists the terms with what they reach. A
+term that has become a plain number is [GS303](GS303.md).
 
 ## A program that has it, healed
 
@@ -50,9 +49,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.observations import LostTerm
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import partial
+from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
+from gradscope.rules.questions.parameters import modules
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed
+
+MOST_TERMS = 4
+"""Terms of a loss that are listed."""
 
 
 class TermWithoutGradient(Rule):
@@ -61,4 +66,39 @@ class TermWithoutGradient(Rule):
     before = {"GS317": "place"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return partial.lost_term(facts)
+        places: dict[int | None, LostTerm] = {}
+        for lost in facts.seen.lost_terms:
+            # What adds a plain number to the loss is GS303.
+            if lost.origin is not None:
+                places.setdefault(place_of(facts.seen.cuts[lost.cut]), lost)
+        for place, lost in places.items():
+            cut = facts.seen.cuts[lost.cut]
+            why, remedy = why_and_remedy(cut)
+            yield facts.warning(
+                f"{at_place(facts, cut)}{name_of(cut)} takes {facts.expression(lost.origin)} out "
+                "of the gradient: "
+                + (
+                    "what it was drawn from learns nothing from this term of the loss."
+                    if cut.twin
+                    else "this term of the loss moves nothing that the next step changes."
+                ),
+                location=facts.location(place),
+                subject=modules(facts, lost.leaves),
+                evidence=(
+                    f"the next step changes {listed(lost.leaves)}: the term was computed from "
+                    "them, and gives them no gradient",
+                    *_terms(facts, lost),
+                ),
+                why=why,
+                remedy=remedy,
+                step=lost.call,
+            )
+
+
+def _terms(facts: Facts, lost: LostTerm) -> Iterable[str]:
+    """What each term of the loss gives a gradient."""
+    for term in lost.terms[:MOST_TERMS]:
+        reached = modules(facts, term.leaves) or "nothing"
+        yield f"{facts.expression(term.origin) or 'a term'} gives a gradient to {reached}"
+    if len(lost.terms) > MOST_TERMS:
+        yield f"and {count(len(lost.terms) - MOST_TERMS, 'more term')}"

@@ -48,7 +48,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import missing
+from gradscope.rules.questions.missing import find_missing, without_gradient
+from gradscope.rules.questions.optimizers import is_idle, order_of, replacements
+from gradscope.rules.questions.parameters import one_cause
 from gradscope.rules.rule import Rule
 
 
@@ -58,4 +60,50 @@ class UnusedParameter(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return missing.unused_parameter(facts)
+        # What another parameter has taken the place of is told with that one; so is what the same
+        # line has made an optimizer for, of the same shapes, which is replaced in its turn.
+        old = facts.once(replacements).values()
+        kinds = {(one.held_by, one.tensor.shape) for one in old}
+        unused = [
+            one
+            for one in facts.once(find_missing).unused
+            if one not in old and not (is_idle(one) and (one.held_by, one.tensor.shape) in kinds)
+        ]
+        for paths, learners in one_cause(facts, unused):
+            first = learners[0]
+            # Of a copy nobody knows more than which optimizer holds it.
+            unknown = first.made is None and not first.in_module
+            yield without_gradient(
+                facts,
+                paths,
+                learners,
+                order_of(facts, first) if unknown else first.made,
+                (
+                    "was never used in the watched steps, so no gradient reaches it.",
+                    *(_OF_A_COPY if unknown else _FORGOTTEN),
+                ),
+                may_be_meant=any(_has_sibling(facts, path) for path in paths),
+            )
+
+
+_FORGOTTEN = (
+    "It is defined, and no operation takes it: often the call was forgotten, or another layer is "
+    "called in its place.",
+    "Call it in forward, or delete it. If it is used now and then (a branch, an expert), nothing "
+    "is wrong.",
+)
+_OF_A_COPY = (
+    "No operation takes what this optimizer holds: often it is a copy, or the model was made "
+    "again after the optimizer.",
+    "Make the optimizer from the parameters of the model that is trained, when that is complete.",
+)
+
+
+def _has_sibling(facts: Facts, path: str) -> bool:
+    """Whether another member of the same numbered list of modules did get a gradient."""
+    head, _, last = path.rpartition(".")
+    while head and not last.isdigit():
+        head, _, last = head.rpartition(".")
+    return last.isdigit() and any(
+        learner.reached and learner.name.startswith(f"{head}.") for learner in facts.seen.learners
+    )

@@ -7,19 +7,17 @@ Information, except where the gradient of that way serves nobody.
 
 A cut (`detach`, `.data`, `no_grad`, a copy of the numbers) whose result goes into a layer, is
 joined with others by `cat` or `stack`, or is added to something, in the graph of a term that
-does reach what the next step changes; and parameters behind the cut that this step changes too.
-It is a warning where the layers are another optimizer's, so that this step changes nothing in
-them, and the term gives nothing to some of those parameters: the discriminator of
-`D(fake.detach(), condition)` in the step of the generator. No parameter is without a gradient,
-and yet the gradient misses one of the ways on which the loss depends on them: that of the skip
-connection is left, or of another loss, or of a layer whose weights are used twice.
+does reach what the next step changes; and parameters behind it that this step changes too. No
+parameter is without a gradient, and yet the gradient misses a way on which the loss depends on
+them. It is a warning where the layers are another optimizer's, and the term gives nothing to
+some of those parameters: the discriminator of `D(fake.detach(), condition)` in the step of the
+generator.
 
-Left alone is what is cut off as a rule: targets and weights (what is multiplied, compared or
-given to a loss function), what is taken off or added to keep a value (`x + (q - x).detach()`,
-`x - x.max().detach()`), state that is carried over from before the last backward call, samples,
-indices and comparisons, the weights themselves, and what a target network or a frozen part has
-made. What has become a NumPy array is not followed. What a cut takes away altogether is
-[GS303](GS303.md), [GS304](GS304.md), [GS310](GS310.md) or [GS311](GS311.md), each a warning.
+Left alone is what is cut off as a rule: targets, weights and what is compared, what keeps a
+value (`x + (q - x).detach()`), state that is carried over from before the last backward call,
+samples, indices and comparisons, the weights themselves, and what a target network or a frozen
+part has made. What a cut takes away altogether is [GS303](GS303.md), [GS304](GS304.md),
+[GS310](GS310.md) or [GS311](GS311.md), each a warning.
 
 ## A program that has it, healed
 
@@ -62,9 +60,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gradscope.model.observations import Cut
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions import partial
+from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
+from gradscope.rules.questions.parameters import modules
 from gradscope.rules.rule import Rule
+from gradscope.words import count, listed
 
 
 class WayCutOff(Rule):
@@ -72,4 +73,28 @@ class WayCutOff(Rule):
     name = "way-cut-off"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return partial.way_cut_off(facts)
+        places: dict[int | None, list[Cut]] = {}
+        for cut in facts.seen.cuts:
+            # What is drawn is cut off by nature, and a gradient is seldom differentiated itself.
+            if cut.ways and not cut.within and cut.function != "grad":
+                places.setdefault(place_of(cut), []).append(cut)
+        for place, cuts in places.items():
+            leaves = list(dict.fromkeys(name for cut in cuts for name in cut.ways))
+            why, remedy = why_and_remedy(cuts[0])
+            is_astray = all(cut.astray for cut in cuts)
+            yield facts.finding(
+                "warning" if is_astray else "information",
+                f"{at_place(facts, cuts[0])}{name_of(cuts[0])} cuts one way of the gradient off: "
+                f"{count(len(leaves), 'parameter')} behind it learn{'s' * (len(leaves) == 1)} "
+                "nothing through it.",
+                location=facts.location(place),
+                subject=modules(facts, leaves),
+                evidence=f"its inputs depend on {listed(leaves)}, which the next step changes; its "
+                + (
+                    "result goes into layers that this step does not change either"
+                    if is_astray
+                    else "result goes into what learns, and depends on nothing"
+                ),
+                why=why,
+                remedy=remedy if is_astray else f"If it is meant, nothing is wrong. {remedy}",
+            )

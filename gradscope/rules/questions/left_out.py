@@ -2,7 +2,6 @@
 
 Who trains a head only gives the optimizer the head only, so that alone says nothing; nor does the
 last layer of what is trained, a head with weights of its own between the network and the loss.
-Knows no rule.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import NamedTuple
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, elements
 from gradscope.rules.questions.ops import MOVING, REDUCING, VIEWS, WEIGHING
+from gradscope.rules.questions.optimizers import order_of, replacements, twin_optimizers
 from gradscope.words import count
 
 _NUMBER = re.compile(r"(?:^|\.|\[)(\d+)\]?(?=\.)")
-
 
 _Items = Sequence[TrackedParameter]
 
@@ -34,15 +33,24 @@ MOST_LEFT = 0.2
 """The share of all parameters (between others, of their elements as well) up to which those that
 are left out are called forgotten."""
 
-_AFTER = "Make the optimizer after the model is complete; or add what came later: "
-_AFTER += "`optimizer.add_param_group(...)`."
+_REPLACED = (
+    "it took the place of a parameter that an optimizer still holds, and that is no longer used"
+)
+_AFTER = (
+    "Make the optimizer after the model is complete; or add what came later: "
+    "`optimizer.add_param_group(...)`."
+)
 _LATER = "Give the optimizer what is switched on later as well: `optimizer.add_param_group(...)`."
 _BOTH = "Give the optimizer the parameters of all of them."
+_OF_LOSS = (
+    "Give the optimizer the parameters of the loss, too: "
+    "`[*model.parameters(), *criterion.parameters()]`."
+)
 
 
-def evidence(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def evidence(facts: Facts, left: _Items) -> Evidence | None:
     """The first thing that speaks for it, for parameters that are left out together."""
-    probes: tuple[Callable[[Facts, Sequence[TrackedParameter]], Evidence | None], ...] = (
+    probes: tuple[Callable[[Facts, _Items], Evidence | None], ...] = (
         _replaced,
         _thawed,
         _doubled,
@@ -58,64 +66,16 @@ def evidence(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     return next((found for probe in probes if (found := probe(facts, left))), None)
 
 
-def _replaced(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _replaced(facts: Facts, left: _Items) -> Evidence | None:
     """It took the place of one that an optimizer still holds."""
     known = facts.once(replacements)
     old = next((known[item.name] for item in left if item.name in known), None)
     if old is None:
         return None
-    words = "it took the place of a parameter that an optimizer still holds, and that is no longer "
-    words += "used"
-    return Evidence(words, order_of(facts, old), _AFTER)
+    return Evidence(_REPLACED, order_of(facts, old), _AFTER)
 
 
-def replacements(facts: Facts) -> dict[str, TrackedParameter]:
-    """By name of the new one: parameters made after the optimizers, and what each took the place
-    of."""
-    old = [item for item in facts.seen.learners if item.gone and _is_idle(item)]
-    found: dict[str, TrackedParameter] = {}
-    # What is read from a file, or converted, is known from its first use on only.
-    alive = {
-        number
-        for one in facts.seen.learners
-        if not (one.gone and one.in_module and _is_idle(one))
-        for number in one.held_by
-    }
-    gone = {id(one) for one in old if one.held_by and alive.isdisjoint(one.held_by)}
-    for item in facts.seen.learners:
-        if (item.late or gone) and item.reached and not item.in_optimizer:
-            fit = (one for one in old if item.late or id(one) in gone)
-            match = next((one for one in fit if _is_match(item, one)), None)
-            if match is not None:
-                old.remove(match)
-                found[item.name] = match
-    return found
-
-
-def replaced(facts: Facts) -> list[TrackedParameter]:
-    """What other parameters have taken the place of; also what the same line has made an optimizer
-    for, of the same shapes, which is replaced when its turn comes."""
-    old = facts.once(replacements).values()
-    kinds = {(item.held_by, item.tensor.shape) for item in old}
-    return [
-        item
-        for item in facts.seen.learners
-        if item in old or (_is_idle(item) and (item.held_by, item.tensor.shape) in kinds)
-    ]
-
-
-def _is_idle(item: TrackedParameter) -> bool:
-    return item.requires_grad and item.used is None and not item.reached
-
-
-def _is_match(new: TrackedParameter, old: TrackedParameter) -> bool:
-    """Of the same shape; or of another size, and called the same in its module."""
-    is_named = new.name.rpartition(".")[2] == old.name.rpartition(".")[2]
-    one, other = new.tensor.shape, old.tensor.shape
-    return one == other or (is_named and len(one) == len(other))
-
-
-def _late(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _late(facts: Facts, left: _Items) -> Evidence | None:
     """Made when the optimizers were there already."""
     if not all(item.late for item in left):
         return None
@@ -124,33 +84,21 @@ def _late(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     return Evidence("made after the optimizer, which cannot hold it", place, _AFTER)
 
 
-def order_of(facts: Facts, held: TrackedParameter) -> int | None:
-    """The line of the optimizer that holds this, or of what in the program makes it."""
-    if not held.held_by:
-        return held.held_once
-    number = held.held_by[0]
-    builder = facts.seen.builders[number] if number < len(facts.seen.builders) else None
-    return facts.seen.optimizers[number] if builder is None else builder
-
-
-def _between(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _between(facts: Facts, left: _Items) -> Evidence | None:
     """Few of many, and they lie between layers that an optimizer holds.
 
     To train the last layers only is ordinary, and so are small ones put between the others."""
     learned, held, out = _shares(facts)
     if len(out) > MOST_LEFT * len(learned) or _weight(out) > MOST_LEFT * _weight(learned):
         return None
-    own = {facts.graph.leaves[item.leaf].node for item in left if item.leaf is not None}
-    leaves = {facts.graph.leaves[item.leaf].node for item in held if item.leaf is not None}
+    own, leaves = _nodes(facts, left), _nodes(facts, held)
     users = {node for leaf in own for node in facts.above(leaf)}
     later = {node for leaf in leaves for node in facts.above(leaf)} - users
     is_between = leaves & facts.reachable(users) and own & facts.reachable(later)
     if not own or not is_between:
         return None
-    words = (
-        f"the optimizer holds {len(held):,} of {len(learned):,} parameters, of layers before it "
-    )
-    words += "and after it"
+    share = f"{len(held):,} of {len(learned):,} parameters"
+    words = f"the optimizer holds {share}, of layers before it and after it"
     return Evidence(words, _holder(facts, held[0]), _BOTH)
 
 
@@ -168,8 +116,8 @@ def _beside(facts: Facts, left: _Items) -> Evidence | None:
     # What is given something else as well may be there for a loss.
     if any(before) == any(after) or (any(after) and not all(after)):
         return None
-    words = "what it makes goes through" if any(before) else "it is given what is made by"
-    words += " another module, which the optimizer holds; it starts from random numbers"
+    way = "what it makes goes through" if any(before) else "it is given what is made by"
+    words = f"{way} another module, which the optimizer holds; it starts from random numbers"
     return Evidence(words, _holder(facts, held[0]), _BOTH)
 
 
@@ -189,14 +137,16 @@ def _weighed(facts: Facts, own: set[int], others: set[int]) -> list[bool]:
     return [not made.isdisjoint(set(facts.below(node)) - weights) for node in users]
 
 
-def _after(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _after(facts: Facts, left: _Items) -> Evidence | None:
     """The last layer before the loss, and the optimizer holds what comes before it."""
     learned, held, out = _shares(facts)
     # A last layer may well have more elements than all others.
-    if not held or len(out) > MOST_LEFT * len(learned) or not is_forgotten_head(facts, left, held):
+    if not held or len(out) > MOST_LEFT * len(learned) or not _should_learn(left, held):
         return None
-    words = "it is the last layer before the loss, starts from random numbers, and the optimizer "
-    words += f"holds {count(len(held), 'parameter')} before it"
+    if not _is_last(facts, _nodes(facts, left), _nodes(facts, held)):
+        return None
+    before = f"the optimizer holds {count(len(held), 'parameter')} before it"
+    words = f"it is the last layer before the loss, starts from random numbers, and {before}"
     return Evidence(words, _holder(facts, held[0]), _BOTH)
 
 
@@ -211,7 +161,7 @@ def _weight(items: Iterable[TrackedParameter]) -> int:
     return sum(elements(item.tensor.shape) for item in items)
 
 
-def _thawed(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _thawed(facts: Facts, left: _Items) -> Evidence | None:
     """Frozen while the optimizer was made, and switched on since."""
     late = [item for item in left if item.thawed]
     if not late:
@@ -221,7 +171,7 @@ def _thawed(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     return Evidence(words, _first_optimizer(facts), _LATER)
 
 
-def _doubled(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _doubled(facts: Facts, left: _Items) -> Evidence | None:
     """An optimizer is given others twice."""
     odd = next((one for one in facts.seen.oddities if one.kind == "listed twice"), None)
     if odd is None or not all(item.reached for item in left):
@@ -230,12 +180,12 @@ def _doubled(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     return Evidence(words, odd.origin, "Give it these in the place of what it is given twice.")
 
 
-def _twins(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _twins(facts: Facts, left: _Items) -> Evidence | None:
     """Two optimizers, made by different lines, hold the same, and one module is in none."""
     tops = {item.name.partition(".")[0] for item in left}
     if any(item.held_by and item.name.partition(".")[0] in tops for item in facts.seen.learners):
         return None
-    found = facts.once(twin_optimizers)
+    found = twin_optimizers(facts)
     if found is None:
         return None
     place = facts.location(found[0])
@@ -244,18 +194,7 @@ def _twins(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
     return Evidence(words, found[1], "Give the second optimizer the parameters of this module.")
 
 
-def twin_optimizers(facts: Facts) -> tuple[int | None, int | None] | None:
-    """The lines that make two optimizers which hold the same."""
-    members: dict[frozenset[str], int] = {}
-    for number, origin in enumerate(facts.seen.optimizers):
-        names = frozenset(one.name for one in facts.seen.learners if number in one.held_by)
-        other = members.setdefault(names, number)
-        if names and origin != facts.seen.optimizers[other]:
-            return facts.seen.optimizers[other], origin
-    return None
-
-
-def _of_the_loss(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _of_the_loss(facts: Facts, left: _Items) -> Evidence | None:
     """Parameters that the module of the loss itself holds, or a projection inside of it, but not a
     network."""
     paths = sorted(_losses(facts), key=len)
@@ -263,9 +202,7 @@ def _of_the_loss(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | N
     if path is None:
         return None
     words = f"{path} makes the loss, and has parameters of its own"
-    remedy = "Give the optimizer the parameters of the loss, too: "
-    remedy += "`[*model.parameters(), *criterion.parameters()]`."
-    return Evidence(words, _first_optimizer(facts), remedy)
+    return Evidence(words, _first_optimizer(facts), _OF_LOSS)
 
 
 def _is_own(facts: Facts, item: TrackedParameter, path: str) -> bool:
@@ -298,7 +235,7 @@ def _losses(facts: Facts) -> set[str]:
     return found
 
 
-def _of_a_list(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _of_a_list(facts: Facts, left: _Items) -> Evidence | None:
     """Members of a list of modules, of which the optimizer holds an earlier one of the same shape.
 
     To train the last ones of a list is ordinary; to leave out later ones is not."""
@@ -319,7 +256,7 @@ def _of_a_list(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | Non
     return None
 
 
-def _of_one_module(facts: Facts, left: Sequence[TrackedParameter]) -> Evidence | None:
+def _of_one_module(facts: Facts, left: _Items) -> Evidence | None:
     """A module of which another parameter is held, where all of most such modules are."""
     kinds: dict[str, dict[str, TrackedParameter]] = {}
     for item in facts.seen.learners:
@@ -348,31 +285,17 @@ def _first_optimizer(facts: Facts) -> int | None:
     return facts.seen.optimizers[0] if facts.seen.optimizers else None
 
 
-def line_of(facts: Facts, items: Iterable[TrackedParameter]) -> Iterable[str]:
-    """Where the parameters were made, as evidence."""
-    place = next((found for item in items if (found := facts.location(item.made))), None)
-    if place is not None:
-        yield f"made at {place}"
-
-
 _JOINING = WEIGHING | {"Cdist", "EuclideanDist"}
 """A head weighs its input, or compares it with one row for each class."""
 
 
-def is_forgotten_head(
-    facts: Facts, left: Sequence[TrackedParameter], held: Sequence[TrackedParameter]
-) -> bool:
-    """Whether what is left out weighs what comes from all that an optimizer holds, and looks like
-    what should learn: made by the program at random, never given other values, not in eval mode.
+def _should_learn(left: _Items, held: _Items) -> bool:
+    """Whether the program made these at random, never gave them other values, and has not put them
+    in eval mode.
 
     A frozen network behind the one that learns (for a perceptual loss, a teacher) was loaded, or is
     in eval mode, or is given data of its own as well.
     """
-    return _should_learn(left, held) and _is_last(facts, _nodes(facts, left), _nodes(facts, held))
-
-
-def _should_learn(left: _Items, held: _Items) -> bool:
-    """Whether the program made these, gave them no other numbers, and left the rest to others."""
     rests = any(item.evaluated for item in left) and not any(item.evaluated for item in held)
     return not rests and not any(one.made is None or one.loaded or one.handled for one in left)
 

@@ -1,285 +1,223 @@
-"""Rules about parameters that no gradient reaches: unused, or cut off; and about gradients whose
-own graph is asked for, and then thrown away."""
+"""Which parameters got no gradient although the program expects them to learn, and what cut them
+off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import msgspec
 
-from gradscope.model.observations import Cut, CutReason, Severity, TrackedParameter
+from gradscope.filesystem import is_installed
+from gradscope.model.observations import Cut, TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cuts import (
-    at_place,
-    constant_losses,
-    name_of,
-    place_of,
-    why_and_remedy,
-)
-from gradscope.rules.questions.left_out import order_of, replaced
-from gradscope.rules.questions.parameters import (
-    failed_without_history,
-    find_missing,
-    grouped,
-    has_sibling,
-    is_spare_part,
-    one_cause,
-    same_line,
-)
-from gradscope.words import count, first_line, listed
+from gradscope.rules.questions.cuts import place_of
+from gradscope.rules.questions.places import same_line
+from gradscope.words import count, listed
 
-_OFTEN_MEANT = ("detach", "detach_", "data", "grad")
-"""What also takes a term out of the gradient on purpose."""
+NO_HISTORY = "does not require grad and does not have a grad_fn"
+
+_SWITCHED_OFF = ("no_grad", "inference_mode")
+_METRICS = ("argmax", "gt", "lt", "ge", "le", "eq", "ne", "max")
+"""What is mostly there for a metric: what is cut on purpose comes first."""
 
 
-def history_cut(facts: Facts) -> Iterable[FindingDraft]:
-    """GS303: a call that cut the history on the way from a parameter to the loss."""
-    for indices, learners in _cut_off(facts, ("function",)):
-        yield _finding(facts, indices[0], learners)
-    yield from _constant_terms(facts)
-    yield from wasted_graphs(facts, facts.once(find_missing).by_cut)
+@dataclass
+class Missing:
+    """The learners that no watched backward call reached.
+
+    ``by_cut`` are those behind a cut, by the index of that cut; ``unused`` took no part in forward,
+    ``idle`` did, but nothing of it reached a root; ``inside`` are the nodes that hide the way of
+    those among them that went into compiled code.
+    """
+
+    by_cut: dict[int, list[TrackedParameter]] = field(default_factory=dict)
+    unused: list[TrackedParameter] = field(default_factory=list)
+    idle: list[TrackedParameter] = field(default_factory=list)
+    inside: dict[str, int] = field(default_factory=dict)
 
 
-def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
-    """Terms of a loss that are constants, though they were computed from parameters."""
-    explained = facts.once(find_missing).by_cut
-    told = {place_of(facts.seen.cuts[index]) for index in explained}
-    # Of what a loss of constants was made of, that loss tells.
-    constants = facts.once(constant_losses)
-    told |= {place_of(facts.seen.cuts[one]) for cut in constants for one in cut.sources}
-    starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
-    for index, cut in enumerate(facts.seen.cuts):
-        if not cut.summand or not cut.leaves or place_of(cut) in told:
-            continue
-        told.add(place_of(cut))
-        often = cut.reason != "function" or cut.function in _OFTEN_MEANT
-        # A single number is detached on purpose, for its value; a loss made of what was detached
-        # moves nothing, also where the step after it changes what it was computed from.
-        meant = often and (index not in starved or (cut.scalar and cut.function != "grad"))
-        yield msgspec.structs.replace(
-            _finding(facts, index, []),
-            severity="information" if meant else "warning",
-            message=f"{at_place(facts, cut)}{name_of(cut)} cuts a term of the loss off: it adds to "
-            "the loss and nothing to the gradient.",
-            evidence=(f"its inputs depend on {listed(cut.leaves)}; what is added does not",),
-            fails=False,
-        )
-
-
-def no_grad_region(facts: Facts) -> Iterable[FindingDraft]:
-    """GS304: a part of the forward pass that runs where gradients are switched off."""
-    for indices, learners in _cut_off(facts, ("no_grad", "inference_mode")):
-        found = _finding(facts, indices[0], learners)
-        inside = _calls_inside(facts, indices)
-        yield msgspec.structs.replace(found, evidence=(*found.evidence, *inside))
-    yield from _inference_tensor(facts)
-
-
-def reentrant_checkpoint(facts: Facts) -> Iterable[FindingDraft]:
-    """GS309: a reentrant checkpoint none of whose inputs needs a gradient, or that does something
-    else when backward calls its function again."""
-    for indices, learners in _cut_off(facts, ("checkpoint",)):
-        yield _finding(facts, indices[0], learners)
-
-
-def _calls_inside(facts: Facts, indices: list[int]) -> Iterable[str]:
-    """What ran where gradients were switched off, if another line switched them off."""
-    cuts = [facts.seen.cuts[index] for index in indices]
-    calls = dict.fromkeys(cut.origin for cut in cuts if place_of(cut) != cut.origin)
-    places = ((facts.expression(origin), facts.location(origin)) for origin in calls)
-    told = [f"{words} at {place}" for words, place in places if place]
-    if told:
-        yield f"ran there, and needed history: {listed(told)}"
-
-
-def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
+def failed_without_history(facts: Facts) -> bool:
+    """Whether backward failed because its root has no history."""
     failure = facts.seen.failure
-    if failure is None or "nference tensor" not in failure.message:
-        return
-    index = next((i for i, c in enumerate(facts.seen.cuts) if c.reason == "inference_mode"), None)
-    if index is not None and index in facts.once(find_missing).by_cut:
-        return
-    origin = place_of(facts.seen.cuts[index]) if index is not None else failure.origin
-    yield facts.finding(
-        "error",
-        "A tensor that was made under inference_mode goes into a graph.",
-        location=facts.location(origin),
-        evidence=first_line(failure.message),
-        why="Such tensors can never take part in a gradient.",
-        remedy="Make it under torch.no_grad instead, or clone it before it is used.",
-        fails=True,
-    )
+    return failure is not None and NO_HISTORY in failure.message
 
 
-def _cut_off(
-    facts: Facts, reasons: tuple[CutReason, ...]
-) -> Iterable[tuple[list[int], list[TrackedParameter]]]:
-    """Cuts for these reasons with the learners behind them; one place is one cause."""
-    places: dict[int | None, tuple[list[int], list[TrackedParameter]]] = {}
-    for index, learners in sorted(facts.once(find_missing).by_cut.items()):
-        cut = facts.seen.cuts[index]
-        if cut.reason in reasons:
-            indices, behind = places.setdefault(place_of(cut), ([], []))
-            indices.append(index)
-            behind.extend(learners)
-    return places.values()
-
-
-def _finding(facts: Facts, index: int, learners: list[TrackedParameter]) -> FindingDraft:
-    """The finding about a cut that these parameters, or its own leaves, are behind."""
-    cut = facts.seen.cuts[index]
-    names = [learner.name for learner in learners] or list(cut.leaves)
-    names = [name or "a tensor without a name" for name in names]
-    failed = failed_without_history(facts)
-    why, remedy = why_and_remedy(cut)
-    return facts.finding(
-        "error" if failed else "warning" if _starves(facts, cut, learners) else "information",
-        f"{at_place(facts, cut)}{_loss_at(cut, len(names))}",
-        location=facts.location(place_of(cut)),
-        subject=_subject(facts, learners, names),
-        evidence=(
-            f"used inside of it, and no argument: {listed(names)}"
-            if cut.inside or cut.ungiven
-            else f"its inputs depend on {listed(names)}; its result depends on nothing",
-            *(["no watched backward call reached them"] if not failed else []),
-            *_terms(facts, cut),
-        ),
-        why=why,
-        remedy=remedy,
-        fails=True,
-    )
-
-
-def _starves(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> bool:
-    """Whether somebody misses the gradient: what was cut off is used all the same, or an optimizer
-    is to change what lies behind it.  Else the values may only be compared, printed or saved."""
-    # Whoever optimizes a part of the parameters expects no gradient for the rest.
-    used = [one for one in facts.seen.cuts if place_of(one) == place_of(cut)]
-    expected = any(one.in_optimizer or one.wanted or one.waiting for one in learners)
-    return expected or cut.inside or any(one.feeds_graph for one in used)
-
-
-def _terms(facts: Facts, cut: Cut) -> Iterable[str]:
-    """Where what was cut off comes into a loss of several terms."""
-    found = ((facts.expression(origin), facts.location(origin)) for origin in cut.terms)
-    told = [f"{words} at {place}" for words, place in found if place]
-    if told:
-        yield f"its result is in these terms of the loss: {listed(told)}"
-
-
-def _loss_at(cut: Cut, number: int) -> str:
-    """What happens there to so many parameters."""
-    many = count(number, "parameter")
-    if cut.inside and cut.reason == "checkpoint":
-        again = f"get{'s' * (number == 1)} no gradient when backward runs it again"
-        return f"{many} used in a reentrant checkpoint {again}."
-    if (cut.inside or cut.ungiven) and cut.reason == "function":
-        get = f"get{'s' * (number == 1)} no gradient"
-        return f"{many} used inside of {name_of(cut)}, and no argument of it, {get}."
-    if cut.reason in ("no_grad", "inference_mode") and not cut.within:
-        what = f"gradients are switched off ({cut.reason})"
-    else:
-        what = f"{name_of(cut)} cuts the gradient off"
-    return f"{what}: {many} get{'s' * (number == 1)} no gradient."
-
-
-def _subject(facts: Facts, learners: list[TrackedParameter], names: list[str]) -> str:
-    paths = [path for path, _ in grouped(facts, learners)]
-    return listed(paths or names, 3)
-
-
-def unused_parameter(facts: Facts) -> Iterable[FindingDraft]:
-    """GS301: a parameter that no operation of the forward pass takes."""
-    # What another parameter has taken the place of is told with that one.
-    told = facts.once(replaced)
-    unused = [one for one in facts.once(find_missing).unused if one not in told]
-    for paths, learners in one_cause(facts, unused):
-        # Of a copy nobody knows more than which optimizer holds it.
-        unknown = learners[0].made is None and not learners[0].in_module
-        yield _idle(
-            facts,
-            (listed(paths, 3), learners),
-            order_of(facts, learners[0]) if unknown else learners[0].made,
-            (
-                "was never used in the watched steps, so no gradient reaches it.",
-                *(_OF_A_COPY if unknown else _FORGOTTEN),
-            ),
-            may_be_meant=any(has_sibling(facts, path) for path in paths),
-        )
-
-
-_FORGOTTEN = (
-    "It is defined, and no operation takes it: often the call was forgotten, or another layer is "
-    "called in its place.",
-    "Call it in forward, or delete it. If it is used now and then (a branch, an expert), nothing "
-    "is wrong.",
-)
-_OF_A_COPY = (
-    "No operation takes what this optimizer holds: often it is a copy, or the model was made "
-    "again after the optimizer.",
-    "Make the optimizer from the parameters of the model that is trained, when that is complete.",
-)
-
-
-def result_unused(facts: Facts) -> Iterable[FindingDraft]:
-    """GS302: a parameter that is used, but nothing made from it reaches the loss."""
+def find_missing(facts: Facts) -> Missing:
+    """All of them, each with the one reason that explains it best."""
+    missing = Missing()
+    if not facts.seen.calls and any(
+        one.kind in ("step alone", "closure alone") for one in facts.seen.disorders
+    ):
+        return missing  # without any backward, none of them could have got one
+    for learner in facts.seen.learners:
+        if not _is_missing(facts, learner):
+            continue
+        cut = _cut_of(facts, learner)
+        node = _lost_inside(facts, learner)
+        if node is not None:
+            missing.inside[learner.name] = node
+            used = facts.graph.nodes[node].origin
+            missing.idle.append(msgspec.structs.replace(learner, used=used))
+        elif cut is not None:
+            missing.by_cut.setdefault(cut, []).append(learner)
+        elif learner.used is None:
+            missing.unused.append(learner)
+        else:
+            missing.idle.append(learner)
     if failed_without_history(facts):
+        _blame_latest(facts, missing)
+    if facts.seen.failure is not None and not any(step.stepped for step in facts.seen.steps):
+        # The program failed in its first step: what it did not use yet it might have used later.
+        missing.unused = [learner for learner in missing.unused if learner.wanted]
+        missing.idle = [learner for learner in missing.idle if learner.wanted]
+    return missing
+
+
+def _is_missing(facts: Facts, learner: TrackedParameter) -> bool:
+    # One of no elements has nothing to learn: it is there to be asked for its device.
+    is_empty = 0 in learner.tensor.shape and not learner.lazy
+    if not learner.requires_grad or learner.history or is_empty:
+        return False
+    if learner.wanted or learner.waiting:
+        return learner.wanted
+    failed = failed_without_history(facts)
+    # Where the last call failed, the graph shown is that of a call before it.
+    in_graph = learner.leaf is not None and _lost_inside(facts, learner) is None
+    reached = learner.reached or (in_graph and not failed)
+    if reached and not (failed and learner.leaf is None):
+        return False
+    if learner.in_optimizer is None and not failed and _is_only_asked(facts, learner):
+        return False
+    # What no optimizer holds, while others are held, is not expected to learn: a target network.
+    return learner.in_optimizer is not False and not (reached and learner.in_optimizer is None)
+
+
+def _is_only_asked(facts: Facts, learner: TrackedParameter) -> bool:
+    """Whether it only ever ran without gradients, and nothing of that came into a graph, in a
+    program without optimizers: a black box, whose answers make the gradient that is fed in."""
+    cuts = [cut for cut in facts.seen.cuts if learner.name in cut.leaves]
+    return bool(cuts) and not learner.recorded and all(map(_is_evaluation, cuts))
+
+
+def _lost_inside(facts: Facts, learner: TrackedParameter) -> int | None:
+    """The compiled code that takes a leaf and has no gradient for it, where that is all that uses
+    it: torch.compile joins whatever goes in with whatever comes out."""
+    if learner.leaf is None or learner.reached or facts.backward is None:
+        return None
+    leaf = facts.graph.leaves[learner.leaf].node
+    ways = facts.incoming[leaf]
+    users = [facts.graph.edges[way].source for way in ways]
+    is_lost = all(facts.backward.on_edge(way).state == "none" for way in ways)
+    return users[0] if users and is_lost and all(map(facts.is_compiled, users)) else None
+
+
+def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
+    """The cut that explains best why this leaf is not reached."""
+    reached = {other.name for other in facts.seen.learners if other.reached}
+    candidates = [
+        index
+        for index, cut in enumerate(facts.seen.cuts)
+        if (learner.name in cut.leaves or _is_of_same_loop(facts, cut, learner, reached))
+        and not (learner.recorded and _is_evaluation(cut))
+        and not (cut.inside and _is_spare_part(facts, learner))
+        and not _is_only_read(cut, learner, reached)
+        # The results of torch.autograd.grad are meant for other things, too.
+        and (cut.function != "grad" or cut.feeds_graph)
+    ]
+    if not candidates:
+        return None
+    cuts = facts.seen.cuts
+    if failed_without_history(facts):
+        return max(candidates, key=lambda index: (cuts[index].feeds_graph, index))
+    # Where a term of the loss was lost to the step of this very parameter, its cut is the one.
+    lost = {one.cut for one in facts.seen.lost_terms if learner.name in one.leaves}
+    return min(
+        candidates,
+        key=lambda index: (
+            index not in lost,
+            not cuts[index].root,
+            not cuts[index].feeds_graph,
+            # What is also used with history loses it on that way: the other may be of a target.
+            learner.recorded and cuts[index].reason in _SWITCHED_OFF,
+            cuts[index].function in _METRICS,
+            index,
+        ),
+    )
+
+
+def _is_evaluation(cut: Cut) -> bool:
+    """Whether it ran without gradients, and nothing of it came into a graph: what was also used
+    with history has another reason to get no gradient."""
+    return cut.reason in _SWITCHED_OFF and not cut.feeds_graph
+
+
+def _is_only_read(cut: Cut, learner: TrackedParameter, reached: set[str]) -> bool:
+    """Whether a call only reads the numbers of parameters, to save, convert, average or log them:
+    it does the same to others, which get their gradient, or this one was used with history, too."""
+    spares_others = not reached.isdisjoint(cut.leaves)
+    if cut.itself and learner.recorded:
+        return spares_others or not cut.feeds_graph
+    return learner.used is None and spares_others and not cut.feeds_graph
+
+
+def _is_of_same_loop(facts: Facts, cut: Cut, learner: TrackedParameter, reached: set[str]) -> bool:
+    """One line in a loop cuts off many, of which not all need to have been followed."""
+    return same_line(facts, cut.origin, learner.used) and not reached.issuperset(cut.leaves)
+
+
+def _blame_latest(facts: Facts, missing: Missing) -> None:
+    """After a failure, what cut its root off is to blame even for leaves reached before; where that
+    was not followed, a region without gradients."""
+    cuts = facts.seen.cuts
+    regions = [i for i, cut in enumerate(cuts) if cut.refused and cut.leaves]
+    if not missing.by_cut and not regions:
+        regions = [i for i, cut in enumerate(cuts) if cut.reason in _SWITCHED_OFF]
+    if not regions or not missing.by_cut.keys().isdisjoint(regions):
         return
-    for _, found in one_cause(facts, facts.once(find_missing).idle, place=lambda one: one.used):
-        learners = [learner for learner in found if learner.in_optimizer] or found
-        paths, used = [path for path, _ in grouped(facts, learners)], learners[0].used
-        node = facts.once(find_missing).inside.get(learners[0].name)
-        inside = "" if node is None else f" {facts.way_inside(node)}"
-        is_derived = all(one.derived for one in learners)
-        yield _idle(
-            facts,
-            (listed(paths, 3), learners),
-            used,
-            (
-                f"is used in {facts.expression(used) or 'forward'}, of which a derivative is "
-                "taken, and gets no gradient.",
-                "What only adds a constant to a function, as a last bias does, is in no derivative "
-                "of it.",
-                "Leave it out of what is asked for, or pass `allow_unused=True`."
-                if learners[0].wanted
-                else "Nothing, if only derivatives are learned from; else let the loss depend on "
-                "the value, too.",
-            )
-            if is_derived
-            else (
-                f"is used in {facts.expression(used) or 'forward'}, but the result never reaches "
-                "the loss.",
-                "The result is computed and then dropped: overwritten, returned and not read, or "
-                "left out of the loss.",
-                f"Let the loss depend on it, or do not compute it.{inside}",
-            ),
-            may_be_meant=is_derived,
-        )
+    latest = max(regions, key=lambda index: (cuts[index].feeds_graph, index))
+    left = {learner.name: learner for learner in facts.seen.learners}
+    for index in regions:
+        # All that ran in one region is one cause.
+        if place_of(cuts[index]) == place_of(cuts[latest]):
+            behind = (left.pop(name, None) for name in cuts[index].leaves)
+            missing.by_cut[index] = [learner for learner in behind if learner is not None]
+    missing.idle = [learner for learner in missing.idle if learner.name in left]
 
 
-def _severity(facts: Facts, learner: TrackedParameter, may_be_meant: bool) -> Severity:
-    """A gradient that was asked for and is not there has made the program fail."""
-    if learner.wanted:
-        return "error"
-    may_be_meant |= not learner.in_optimizer or is_spare_part(facts, learner)
-    return "information" if may_be_meant else "warning"
+def _is_spare_part(facts: Facts, learner: TrackedParameter) -> bool:
+    """Whether a parameter belongs to a library's model of which other parts do learn: a pooler
+    whose output this use of the model does not need."""
+    file = _installed_file(facts, learner)
+    return bool(file) and any(
+        other.reached and _installed_file(facts, other) == file for other in facts.seen.learners
+    )
 
 
-def _idle(
+def _installed_file(facts: Facts, learner: TrackedParameter) -> str:
+    """The file that made a parameter, if it is that of an installed package; else ""."""
+    file = "" if learner.made is None else facts.graph.origins[learner.made].file
+    return file if is_installed(file) else ""
+
+
+def without_gradient(
     facts: Facts,
-    group: tuple[str, list[TrackedParameter]],
+    paths: list[str],
+    learners: list[TrackedParameter],
     origin: int | None,
     words: tuple[str, str, str],
-    may_be_meant: bool = False,
+    *,
+    may_be_meant: bool,
 ) -> FindingDraft:
-    (path, learners), (what, why, remedy) = group, words
-    names = list(filter(None, (learner.name for learner in learners)))
-    is_held = learners[0].in_optimizer
-    held = " It is in the optimizer." if is_held and names else ""
-    unnamed = "What the optimizer holds" if is_held else "A parameter without a name"
+    """The finding about parameters that no cut explains, in these words: what, why and remedy."""
+    first, names = learners[0], [learner.name for learner in learners if learner.name]
+    path, (what, why, remedy) = listed(paths, 3), words
+    held = " It is in the optimizer." if first.in_optimizer and names else ""
+    unnamed = "What the optimizer holds" if first.in_optimizer else "A parameter without a name"
     missing = f"{count(len(learners), 'parameter')} without a gradient"
+    may_be_meant |= not first.in_optimizer or _is_spare_part(facts, first)
     return facts.finding(
-        _severity(facts, learners[0], may_be_meant),
+        # A gradient that was asked for and is not there has made the program fail.
+        "error" if first.wanted else "information" if may_be_meant else "warning",
         f"{path if names else unnamed} {what}{held}",
         location=facts.location(origin),
         subject=path if names else "",
@@ -289,31 +227,5 @@ def _idle(
         ),
         why=why,
         remedy=remedy,
-        fails=learners[0].wanted,
+        fails=first.wanted,
     )
-
-
-def wasted_graphs(facts: Facts, explained: Iterable[int]) -> Iterable[FindingDraft]:
-    """Inner steps (MAML) through ``.data`` or under ``no_grad``.
-
-    Args:
-        facts: the report.
-        explained: the cuts that other findings are about.
-    """
-    told = [facts.seen.cuts[index].origin for index in explained]
-    for entry in facts.seen.wasted_graphs:
-        if any(same_line(facts, entry.origin, one) for one in told):
-            continue
-        told.append(entry.origin)
-        where = facts.at(entry.asked)
-        place = facts.expression(entry.origin) or entry.function
-        yield facts.warning(
-            f"{place} cuts the gradient of a gradient off: the step is made outside of the graph.",
-            location=facts.location(entry.origin),
-            evidence=f"create_graph=True asks for that graph{where}, and nothing goes through it",
-            why="What is written through .data or under no_grad has no history, so a loss after it "
-            "knows nothing of the step: second-order terms are missing.",
-            remedy="Make the step out of place, `fast = p - lr * g`, and call the model with the "
-            "new tensors (torch.func.functional_call); or leave create_graph out, where "
-            "first-order gradients are meant.",
-        )
