@@ -47,7 +47,7 @@ import msgspec
 
 from gradscope.model.observations import Failure
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.readings import FUNCTIONS, read
+from gradscope.rules.questions.readings import ErrorReading, read
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -58,9 +58,32 @@ class FunctionReturnsWrong(Rule):
     before = {"GS601": "node", "GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for failure, finding in read(facts, FUNCTIONS):
+        for failure, finding in read(facts, _FUNCTIONS):
             yield _at_function(facts, failure, finding)
         yield from _missing_gradients(facts)
+
+
+_FUNCTIONS = (
+    ErrorReading(
+        "returned an incorrect number of gradients",
+        "A custom Function's backward returns the wrong number of gradients.",
+        "It must return one for every argument of forward (ctx not counted), in their order.",
+        "Return None for arguments that need no gradient: `return grad * factor, None`.",
+    ),
+    ErrorReading(
+        "returned an invalid gradient",
+        "A custom Function's backward returns a gradient of the wrong shape or type.",
+        "A gradient has the shape of the argument it is for; where forward broadcast the argument, "
+        "the gradient has to be summed back.",
+        "Sum over the dimensions that broadcasting added: `grad.sum_to_size(x.shape)`.",
+    ),
+    ErrorReading(
+        "expected Variable or None",
+        "A custom Function's backward returns something that is no tensor.",
+        "Every returned gradient is a tensor or None.",
+        "Return tensors, or None for arguments that need no gradient.",
+    ),
+)
 
 
 _NAME = re.compile(

@@ -30,7 +30,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft, elements
-from gradscope.rules.questions.readings import RESHAPED, SHAPES, read
+from gradscope.rules.questions.readings import ErrorReading, read
 from gradscope.rules.rule import Rule
 from gradscope.words import added_up, misfit
 
@@ -41,7 +41,7 @@ class GradientShape(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for failure, finding in read(facts, (SHAPES,)):
+        for failure, finding in read(facts, (_SHAPES,)):
             sizes = re.findall(r"torch\.Size\(\[([\d, ]*)\]\)", failure.message)
             if len(sizes) != 2:
                 yield finding
@@ -52,7 +52,15 @@ class GradientShape(Rule):
                 finding,
                 evidence=(*finding.evidence, misfit(str(given), str(root))),
                 why=f"{finding.why} {more[:1].upper()}{more[1:]}{'.' * bool(more)}".strip(),
-                remedy=RESHAPED
+                remedy="Give it the shape of the tensor: `gradient.reshape(output.shape)`."
                 if elements(given) == elements(root)
                 else f"Give one of shape {root}, such as `torch.ones({root})`.",
             )
+
+
+_SHAPES = ErrorReading(
+    "Mismatch in shape: grad_output",
+    "The gradient handed to backward has another shape than the tensor it is for.",
+    "There must be one number for each element of that tensor.",
+    "Give it the shape of the tensor.",
+)

@@ -32,7 +32,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.readings import LEAVES, read
+from gradscope.rules.questions.readings import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 
@@ -42,8 +42,54 @@ class InplaceOnLeafOrView(Rule):
     before = {"GS412": "failure", "GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for failure, finding in read(facts, LEAVES):
+        for failure, finding in read(facts, _LEAVES):
             maker = re.search(r"Output \d+ of (\w+)", failure.message)
             out_of = maker[1].removesuffix("Backward0") if maker else ""
             more = [f"the view came out of {out_of}"] if maker else []
             yield msgspec.structs.replace(finding, evidence=(*finding.evidence, *more))
+
+
+_LEAVES = (
+    ErrorReading(
+        "a leaf Variable that requires grad",
+        "A leaf that requires grad is changed in place while gradients are recorded.",
+        "Its old value is where backward ends; changed in place, the leaf would become the result "
+        "of an operation.",
+        "Change it under `with torch.no_grad():`, or make a new tensor with an out-of-place "
+        "operation.",
+    ),
+    ErrorReading(
+        "view of a leaf Variable",
+        "A part of a leaf that requires grad is changed in place while gradients are recorded.",
+        "Its old value is where backward ends; an assignment by index changes it too.",
+        "Assign under `with torch.no_grad():`, or build the tensor first and make it a parameter "
+        "afterwards.",
+    ),
+    ErrorReading(
+        r"BackwardHookFunction\w* is a view and",
+        "A view that a module's backward hook has made is changed in place.",
+        "With a full backward hook a module takes and gives views, by which the hook sees the "
+        "gradients; torch refuses to change one of them in place.",
+        "Use the out-of-place operation (`inplace=False`, `a = a * b`), or leave the hook out.",
+    ),
+    ErrorReading(
+        "view was created inside a custom Function",
+        "A view that a custom Function returns is changed in place.",
+        "The change would put its own backward in the place of that of the Function; torch refuses "
+        "it.",
+        "Use the out-of-place operation (`a = a * b`), or clone the result of the Function first.",
+    ),
+    ErrorReading(
+        "is a view and is being modified inplace",
+        "A view that came out together with others is changed in place.",
+        "unbind, split and chunk return several views of one tensor, and torch cannot tell the "
+        "others of the change.",
+        "Use the out-of-place operation (`a = a * b`), or clone the piece first.",
+    ),
+    ErrorReading(
+        "that returns multiple views",
+        "A view that came out together with others is changed in place.",
+        "unbind, split and chunk return several views of one tensor.",
+        "Use the out-of-place operation, or clone the piece first.",
+    ),
+)

@@ -28,7 +28,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.readings import NONSCALAR, read
+from gradscope.rules.questions.readings import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 
@@ -38,7 +38,7 @@ class NonscalarRoot(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for _, finding in read(facts, (NONSCALAR,)):
+        for _, finding in read(facts, (_NONSCALAR,)):
             if not facts.backward or not facts.backward.error:
                 yield finding
                 continue
@@ -51,3 +51,13 @@ class NonscalarRoot(Rule):
                 node=facts.reference(root.id),
                 evidence=(*finding.evidence, f"its shape is {shape}{where}"),
             )
+
+
+_NONSCALAR = ErrorReading(
+    "grad can be implicitly created only for scalar outputs",
+    "backward starts from a tensor with more than one element and is given no gradient.",
+    "Only for a single number is the gradient to start with clear: 1. For more elements it depends "
+    "on what is to be minimised.",
+    "Reduce it first (`loss.mean().backward()`), or say how much each element counts: "
+    "`loss.backward(gradient=torch.ones_like(loss))`.",
+)

@@ -47,7 +47,7 @@ import msgspec
 from gradscope.model.observations import Raiser
 from gradscope.model.report import Node
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.readings import TWICE, read
+from gradscope.rules.questions.readings import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 
@@ -57,7 +57,7 @@ class NotTwiceDifferentiable(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for failure, finding in read(facts, TWICE):
+        for failure, finding in read(facts, _TWICE):
             raiser = failure.raiser
             if raiser is not None and raiser.kind == "Function":
                 yield _marked_once(facts, raiser, finding)
@@ -74,6 +74,31 @@ class NotTwiceDifferentiable(Rule):
                     node=facts.reference(guilty.id),
                 )
             yield finding
+
+
+_TWICE = (
+    ErrorReading(
+        "differentiate twice a function that was marked with @once_differentiable",
+        "A custom Function is differentiated twice, and is marked once_differentiable.",
+        "The gradient is itself differentiated (create_graph=True), so the backward of the "
+        "Function has to be differentiable too.",
+        "Take the mark away and write backward with differentiable operations on saved tensors, or "
+        "leave this Function out of what the penalty goes through.",
+    ),
+    ErrorReading(
+        "is not implemented",
+        "An operation is differentiated twice, and torch has no second derivative for it.",
+        "The gradient is itself differentiated (create_graph=True).",
+        "Use an operation that torch can differentiate twice, or write this one with basic "
+        "operations.",
+    ),
+    ErrorReading(
+        "is not twice differentiable",
+        "An operation is differentiated twice that cannot be.",
+        "The gradient is itself differentiated (create_graph=True).",
+        "Use an operation that torch can differentiate twice.",
+    ),
+)
 
 
 def _named(facts: Facts, message: str) -> Node | None:

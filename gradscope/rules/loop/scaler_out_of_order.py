@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.readings import SCALER, read
+from gradscope.rules.questions.readings import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 
@@ -51,4 +51,45 @@ class ScalerOutOfOrder(Rule):
     name = "scaler-out-of-order"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return (finding for _, finding in read(facts, SCALER))
+        return (finding for _, finding in read(facts, _SCALER))
+
+
+_SCALER = (
+    ErrorReading(
+        r"unscale_\(\) has already been called on this optimizer",
+        "The gradients are unscaled a second time, and scaler.update() was not called in between.",
+        "A GradScaler remembers, until update(), which optimizers it has unscaled: to divide twice "
+        "would make the gradients 65,536 times too small. An iteration that leaves out the step "
+        "must not leave out the update.",
+        "Call `scaler.update()` once in every iteration that unscales, also in one that skips "
+        "`scaler.step(optimizer)`.",
+    ),
+    ErrorReading(
+        r"(unscale_\(\) is being called after step|step\(\) has already been called since)",
+        "A GradScaler is asked for the same step twice, without scaler.update() in between.",
+        "One iteration is scale, backward, unscale_, step, update, each once for an optimizer.",
+        "Call `scaler.unscale_` before `scaler.step`, each once, and `scaler.update()` at the end "
+        "of the iteration.",
+    ),
+    ErrorReading(
+        "No inf checks were recorded",
+        "A GradScaler steps or updates, and has unscaled no gradient since its last update.",
+        "Either the loss was not multiplied, `scaler.scale(loss).backward()`; or the optimizer was "
+        "stepped without it, with gradients that are still multiplied; or its parameters have no "
+        "gradient at all.",
+        "Write `scaler.scale(loss).backward()`, then `scaler.step(optimizer)` for "
+        "`optimizer.step()`, then `scaler.update()`.",
+    ),
+    ErrorReading(
+        "Attempting to unscale FP16 gradients",
+        "The parameters themselves are float16, and a GradScaler refuses to unscale them.",
+        "To divide a float16 gradient by the scale would round it to zero again.",
+        "Keep the parameters in float32 (no `.half()`), and compute under torch.autocast.",
+    ),
+    ErrorReading(
+        "but _scale is None",
+        "A GradScaler steps, and has never scaled a loss.",
+        "It learns the device and its scale from the first loss.",
+        "Write `scaler.scale(loss).backward()` for `loss.backward()`.",
+    ),
+)
