@@ -30,7 +30,7 @@ from tests.looking import Session
 from tests.ranks.built import on_ranks, parameter, with_ranks
 from tests.ranks.running import PROGRAM, Rank, run
 from tests.reports import small
-from tests.test_diagnose import plain
+from tests.test_diagnose import observed, plain
 
 
 @pytest.fixture
@@ -613,14 +613,14 @@ def _scaled(report: Report, rank: int) -> Report:
 def test_a_fault_on_another_rank_is_no_health(session: Session) -> None:
     each = (OneRank(0, calls=3), OneRank(1, fault="internal error: KeyError"))
     path = session.folder / "saved.json"
-    path.write_bytes(storage.encode(with_ranks(plain(), each=each)))
+    path.write_bytes(storage.encode(with_ranks(observed(plain()), each=each)))
     assert session.cli("doctor", str(path), "-q").status == 4
 
 
 def test_no_findings_are_those_of_the_ranks_that_told(session: Session) -> None:
     each = (OneRank(0, calls=3), OneRank(1, "not told"))
     path = session.folder / "saved.json"
-    path.write_bytes(storage.encode(with_ranks(plain(), each=each)))
+    path.write_bytes(storage.encode(with_ranks(observed(plain()), each=each)))
     told = session.cli("doctor", str(path))
     assert "no findings on the 1 of 2 ranks that told" in told.out
     assert told.status == 4

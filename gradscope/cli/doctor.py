@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetErro
 from gradscope.filesystem import here
 from gradscope.formats import SAVED
 from gradscope.model import storage
+from gradscope.model.observations import Finding
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.ranks.member import Member
@@ -124,15 +126,21 @@ class Verdict:
         return cls(options, file, ignored, IgnoredByComment(here()))
 
     def diagnosed(self, report: Report) -> tuple[Report, int]:
-        """The report with its findings, and how many more the program's comments take back."""
-        found = diagnose(report, self.ignored)
+        """The report of a run with its findings, and how many more the program's comments take
+        back."""
+        with doing.during("looking for what is wrong"):
+            return self._kept(report, diagnose(report, self.ignored))
+
+    def filtered(self, report: Report) -> tuple[Report, int]:
+        """The same of a saved report, which holds its findings."""
+        return self._kept(report, [one for one in report.findings if one.rule not in self.ignored])
+
+    def _kept(self, report: Report, found: Collection[Finding]) -> tuple[Report, int]:
         kept = self.comments.kept(found)
         return msgspec.structs.replace(report, findings=kept), len(found) - len(kept)
 
-    def deliver(self, report: Report) -> int:
-        """Diagnose, tell, write; the exit status that follows."""
-        with doing.during("looking for what is wrong"):
-            report, taken_back = self.diagnosed(report)
+    def deliver(self, report: Report, taken_back: int) -> int:
+        """Tell, and write; the exit status that follows."""
         found = report.findings
         form = self.options.format_name
         drawing = render.Options(
@@ -178,7 +186,7 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
     target = named.program()
     if target is not None and target.kind == "script" and target.text.endswith(SAVED):
         tell_unused(target.text, verdict.remark)
-        return Result(verdict.deliver(_loaded(target.text, named.max_size, verdict)))
+        return Result(verdict.deliver(*verdict.filtered(_loaded(target.text, named.max_size))))
     if target is None:
         target = remembered_target(named.arguments)
         verdict.remark(f"running {target.describe()} again")
@@ -208,14 +216,13 @@ def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
         return _examined(program, examination, verdict, member)
 
 
-def _loaded(path: str, max_size: int | None, verdict: Verdict) -> Report:
+def _loaded(path: str, max_size: int | None) -> Report:
     report = storage.load(path, max_size)
     if report.observations is None:
-        verdict.remark(
-            f"{path} was not saved by the doctor: only the rules that need "
-            f"no more than its {'gradients' if report.passes else 'graph'} were applied"
+        raise TargetError(
+            f"{path} was not saved by the doctor: nobody has looked for findings",
+            f"gradscope doctor {_harmless_target(report)} examines the program itself",
         )
-        verdict.remark(f"for all rules: gradscope doctor {_harmless_target(report)}")
     return report
 
 
@@ -250,7 +257,7 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
     error, status = outcome.error, 0
     if outcome.report is not None:
         try:
-            status = verdict.deliver(outcome.report)
+            status = verdict.deliver(*verdict.diagnosed(outcome.report))
         except GradscopeError as failure:
             error = failure
     # Beside findings of other ranks, a note in the report says as much.
