@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-clinic test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs new-rule gallery bench bench-runs bench-doctor bench-injected frozen bench-page clean
+.PHONY: help all demo test test-clinic test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs test-rule new-rule gallery bench bench-runs bench-doctor bench-injected frozen bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -98,6 +98,10 @@ docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pi
 	$(BIN)/gradscope backward examples/char_gpt/train.py -q -o docs/img/gpt.svg
 	$(BIN)/python -m tests.reference
 	$(BIN)/python -m tests.transcripts
+
+test-rule: $(INSTALLED) ## what is asked of one rule: CODE=GS208 NAME=stuck_relu
+	$(BIN)/python -m pytest -n 2 tests/test_rules.py tests/test_diagnose.py tests/test_thresholds.py tests/test_clinic.py \
+		-k "$(CODE) or $(NAME) or every_number or precedence or docs_show or distinct"
 
 new-rule: $(INSTALLED) ## write the file of a rule of the doctor: CHAPTER=sizes NAME=stuck-relu
 	$(BIN)/python -m tests.new_rule $(CHAPTER) $(NAME)

@@ -76,7 +76,7 @@ def write(chapter: str, name: str) -> Path:
     if path.exists() or name in {rule.name for rule in RULES.values()}:
         raise SystemExit(f"NAME={name}: there is a rule of this name")
     first = CHAPTERS.index(chapter) + 1
-    used = [int(code[2:]) for code in RULES if code.startswith(f"GS{first}")]
+    used = [int(code[2:]) for code in RULES if re.fullmatch(rf"GS{first}\d\d", code)]
     kind = "".join(word.capitalize() for word in name.split("-"))
     text = SKELETON.format(code=f"GS{max(used) + 1}", name=name, kind=kind)
     path.write_text(text, "utf-8")
@@ -84,4 +84,6 @@ def write(chapter: str, name: str) -> Path:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        raise SystemExit("say both: make new-rule CHAPTER=sizes NAME=stuck-relu")
     print(write(*sys.argv[1:]).relative_to(Path.cwd()))

@@ -69,6 +69,7 @@ def test_a_page_says_all_that_is_to_be_said(session: Session, code: str) -> None
     text = rule.page()
     assert text.startswith(f"# {code} {rule.name}\n\n")
     assert re.findall(r"^## (.*)", text, re.MULTILINE) == HEADINGS
+    assert "TODO" not in text
     assert type(rule).__module__.endswith(f".{rule.name.replace('-', '_')}")
     assert session.cli("rule", code).out == text
     assert session.cli("rule", RULES[code].name).out == text
@@ -83,7 +84,8 @@ def test_the_docs_show_the_pages() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_every_rule_is_tried_on_a_report_built_by_hand(code: str) -> None:
     files = (ROOT / "tests" / name for name in ("test_diagnose.py", "test_thresholds.py"))
-    assert any(f'"{code}"' in path.read_text("utf-8") for path in files)
+    is_tried = any(f'"{code}"' in path.read_text("utf-8") for path in files)
+    assert is_tried, f"no report that {code} finds in test_diagnose.py or test_thresholds.py"
 
 
 def test_rules_are_listed_in_a_sentence_each_and_unknown_ones_refused(session: Session) -> None:
@@ -173,3 +175,56 @@ def test_precedence_names_rules_and_never_goes_in_a_circle() -> None:
     while free := {code for code, others in below.items() if not others & set(below)}:
         below = {code: others for code, others in below.items() if code not in free}
     assert not below, "these subsume each other"
+
+
+BROUGHT = '''"""{code} big-bias
+
+A bias gets a larger gradient than any weight.
+"""
+
+from gradscope.rules.rule import Rule
+
+
+class BigBias(Rule):
+    code = "{code}"
+    name = "big-bias"
+
+    def look(self, facts):
+        yield facts.warning(f"{{len(facts.graph.leaves)}} leaves"{rest})
+'''
+
+
+@pytest.mark.parametrize(
+    ("code", "rest", "said"),
+    [
+        ("GS2901", "", "▲ GS2901 big-bias · warning\n    1 leaves"),
+        ("GS2901", ", wrong=1 / 0", "The rule big-bias of demo_rules failed: what it looks for"),
+        ("GS2901", "))", "the rule big of demo cannot be used: SyntaxError"),
+        ("DR901", "", "the code of BigBias is not GS and three to five digits"),
+        ("GS303", "", "GS303 big-bias has its code or name from gradscope.rules.missing"),
+    ],
+)
+def test_another_package_brings_a_rule(tmp_path: Path, code: str, rest: str, said: str) -> None:
+    (tmp_path / "demo_rules.py").write_text(BROUGHT.format(code=code, rest=rest))
+    info = tmp_path / "demo-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: demo\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[gradscope.rules]\nbig = demo_rules\n")
+    command = [sys.executable, "-m", "gradscope", "doctor", "-c", WITHOUT_FAULT]
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYTHONPATH": paths, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said in done.stdout + done.stderr
+    assert done.returncode == (1 if "GS2901" in done.stdout else 0)
+
+
+WITHOUT_FAULT = """
+import torch
+w = torch.ones(2, requires_grad=True)
+(w * w).sum().backward()
+"""

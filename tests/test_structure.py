@@ -55,7 +55,7 @@ ROOMS = {
     "watching": "handlers words errors model target autograd recording ranks",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
-    "rules": "words errors escaping filesystem model",
+    "rules": "handlers words errors escaping filesystem model",
     "simplify": "words errors model",
     "render/options": "formats simplify",
     "render/output": "errors escaping model",

@@ -17,7 +17,7 @@ from gradscope.api.report import Report
 from gradscope.filesystem import cache_folder, here
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
-from gradscope.rules import IgnoredByComment, diagnose, find_rule
+from gradscope.rules import PROBLEMS, IgnoredByComment, diagnose, find_rule
 from gradscope.words import count, in_python
 
 if TYPE_CHECKING:
@@ -274,6 +274,7 @@ def diagnosed(found: PlainReport, ignored: Collection[str], folder: str) -> Repo
     """
     comments, every = IgnoredByComment(folder), diagnose(found, ignored)
     kept = comments.kept(every)
-    ignoring = [f"{count(len(every) - len(kept), 'finding')} ignored by a comment"]
-    notes = (*found.notes, *(ignoring if len(kept) < len(every) else ()), *comments.unknown)
+    taken_back = len(every) - len(kept)
+    ignoring = [f"{count(taken_back, 'finding')} ignored by a comment"] if taken_back else []
+    notes = (*found.notes, *ignoring, *comments.unknown, *PROBLEMS)
     return Report.of(msgspec.structs.replace(found, findings=kept, notes=notes))

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gradscope.cli import documents, terminal
+from gradscope.cli.messages import say
 from gradscope.render.words.rule_pages import sentence
 from gradscope.render.words.text import wrapped
-from gradscope.rules import RULES, Rule, find_rule
+from gradscope.rules import PROBLEMS, RULES, Rule, find_rule
 from gradscope.words import one_line
 
 LIST = "gradscope rule lists them all"
@@ -29,6 +30,8 @@ def explain(words: Sequence[str]) -> str:
     Raises:
         TargetError: no rule has them all.
     """
+    for note in PROBLEMS:
+        say(note)
     if not words:
         return _listed(RULES.values())
     found = _matching(words)

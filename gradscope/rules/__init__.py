@@ -14,11 +14,12 @@ from collections.abc import Collection
 import msgspec
 
 from gradscope.filesystem import is_installed
+from gradscope.handlers import let_pass
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.ignored import IgnoredByComment
-from gradscope.rules.register import RULES, find_rule
+from gradscope.rules.register import PROBLEMS, RULES, find_rule
 from gradscope.rules.rule import Rule
 from gradscope.rules.together import together
 from gradscope.words import listed
@@ -26,6 +27,7 @@ from gradscope.words import listed
 __all__ = [
     "OF_ONE_CALL",
     "ORDER",
+    "PROBLEMS",
     "RULES",
     "IgnoredByComment",
     "Rule",
@@ -49,7 +51,7 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
         ignore: codes of rules that stay silent.
     """
     facts = Facts(report)
-    drafts = [(rule, draft) for rule in RULES.values() for draft in rule.look(facts)]
+    drafts = [(rule, draft) for rule in RULES.values() for draft in _drafts(rule, facts)]
     causes = [(rule, draft) for rule, draft in drafts if rule.before]
     found = [
         _signed(rule, draft, facts.step)
@@ -61,6 +63,23 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
     if report.ranks is not None:
         found = [one for one in together(found, report.ranks) if one.rule not in ignore]
     return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
+
+
+def _drafts(rule: Rule, facts: Facts) -> list[FindingDraft]:
+    """What a rule finds; of another package's that fails, that it did."""
+    try:
+        return list(rule.look(facts))
+    except Exception as error:
+        let_pass(error)
+        module = type(rule).__module__
+        if module.startswith(f"{__name__}."):
+            raise
+        failed = facts.warning(
+            f"The rule {rule.name} of {module} failed: what it looks for is not known.",
+            evidence=f"{type(error).__name__}: {error}",
+            remedy=f"Mend it, or leave it out: --ignore {rule.code}.",
+        )
+        return [failed]
 
 
 def at_least(findings: Collection[Finding], severity: Severity) -> bool:

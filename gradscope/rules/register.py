@@ -3,39 +3,82 @@ other packages."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import get_args
 
 from gradscope.errors import TargetError
-from gradscope.rules.rule import Rule
+from gradscope.handlers import let_pass
+from gradscope.rules.rule import Agreement, Rule
+
+_CODE = re.compile(r"GS[1-9]\d{2,4}", re.ASCII)
+_NAME = re.compile(r"[a-z]+(-[a-z]+)*", re.ASCII)
 
 
-def _own() -> list[str]:
+def _own() -> Iterator[str]:
     """The names of the modules of this package that hold a rule."""
     folder = Path(__file__).parent
-    return [
-        f"gradscope.rules.{path.parent.name}.{path.stem}"
-        for path in sorted(folder.glob("*/*.py"))
-        if not path.name.startswith("_") and path.parent.name != "questions"
+    for path in sorted(folder.glob("*/*.py")):
+        if not path.name.startswith("_") and path.parent.name != "questions":
+            yield f"gradscope.rules.{path.parent.name}.{path.stem}"
+
+
+def _rules_in(module: str) -> Iterator[Rule]:
+    """The rules of a module.
+
+    Raises:
+        ValueError: it holds none, or one that is not as a rule has to be.
+        Exception: whatever importing it raises.
+    """
+    kinds = [
+        kind
+        for kind in vars(import_module(module)).values()
+        if isinstance(kind, type) and issubclass(kind, Rule) and kind.__module__ == module
     ]
+    if not kinds:
+        raise ValueError(f"{module} holds no Rule")
+    for kind in kinds:
+        rule = kind()
+        if not _CODE.fullmatch(getattr(rule, "code", "")):
+            raise ValueError(f"the code of {kind.__name__} is not GS and three to five digits")
+        if not _NAME.fullmatch(getattr(rule, "name", "")):
+            raise ValueError(f"the name of {rule.code} is not of small letters and -")
+        if not set(rule.before.values()) <= set(get_args(Agreement)):
+            raise ValueError(f"{rule.code}: before takes one of {', '.join(get_args(Agreement))}")
+        yield rule
 
 
-def _brought() -> list[str]:
-    """The names of such modules of other packages."""
-    return sorted(one.value for one in entry_points(group="gradscope.rules"))
+def _add(rules: dict[str, Rule], module: str) -> None:
+    for rule in _rules_in(module):
+        for other in rules.values():
+            if rule.code == other.code or rule.name == other.name:
+                place = type(other).__module__
+                raise ValueError(f"{rule.code} {rule.name} has its code or name from {place}")
+        rules[rule.code] = rule
 
 
-def _found() -> dict[str, Rule]:
-    for module in (*_own(), *_brought()):
-        import_module(module)
-    rules = [kind() for kind in Rule.__subclasses__()]
-    return {rule.code: rule for rule in sorted(rules, key=lambda rule: rule.code)}
+def _found() -> tuple[dict[str, Rule], tuple[str, ...]]:
+    rules: dict[str, Rule] = {}
+    for module in _own():
+        _add(rules, module)
+    problems = []
+    for entry in sorted(entry_points(group="gradscope.rules"), key=lambda entry: entry.name):
+        try:
+            _add(rules, entry.module)
+        except Exception as error:
+            let_pass(error)
+            package = entry.dist.name if entry.dist is not None else entry.module
+            said = f"{type(error).__name__}: {error}"
+            problems.append(f"the rule {entry.name} of {package} cannot be used: {said}")
+    return {code: rules[code] for code in sorted(rules)}, tuple(problems)
 
 
-RULES: dict[str, Rule] = _found()
-"""By code, and in that order."""
+RULES, PROBLEMS = _found()
+"""The rules by code, and in that order; and what is wrong with those that other packages bring."""
 
 
 def find_rule(word: str, more: str = "") -> Rule:

@@ -20,7 +20,7 @@ step earlier than the other."""
 class Rule(ABC):
     """One thing that can be wrong with a gradient.
 
-    A subclass stands alone in a module ``gradscope/rules/<chapter>/<name>.py``, or in one that the
+    A subclass stands alone in a module ``gradscope/rules/<chapter>/<name>.py``, or in one that an
     entry point ``gradscope.rules`` of another package names.  The docstring of the module is the
     rule's page: a first line with code and name, a paragraph that says in a sentence what is wrong,
     and the sections "How it is recognised", "A program that has it, healed" (a ``diff`` of two
@@ -40,7 +40,11 @@ class Rule(ABC):
 
     @abstractmethod
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        """The findings of this rule, in any order; code and name are filled in."""
+        """The findings of this rule, in any order; code and name are filled in.
+
+        Called several times in a run, each time with what was seen of one backward call; keeps
+        nothing from one time to the next.
+        """
 
     @classmethod
     def page(cls) -> str:
