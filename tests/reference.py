@@ -172,8 +172,7 @@ def rule_pages() -> Iterator[tuple[Path, str]]:
     for code, rule in RULES.items():
         text = rule.page()
         yield folder / f"{code}.md", text
-        said = " ".join(sentence(text).split())
-        table += f"| [{code}]({code}.md) | {rule.name} | {said} |\n"
+        table += f"| [{code}]({code}.md) | {rule.name} | {sentence(text)} |\n"
     yield folder / "README.md", table
 
 

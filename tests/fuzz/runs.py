@@ -6,6 +6,7 @@ Made to be called in a process forked for it.
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import importlib
 import json
@@ -39,6 +40,9 @@ OFTEN_USED = (
     *("torch._dynamo.repro.after_aot", "torch._dynamo.testing", "torch._export.db.logging"),
     *("torch._inductor.lowering", "torch.nn.attention.flex_attention"),
 )
+_PERTURB = -6
+"""``M_PERTURB`` of glibc: what new memory is filled with."""
+
 REPORT = "report.json"
 REFERENCE = "reference.json"
 
@@ -72,7 +76,15 @@ def warm_up() -> None:
 
 def plain(path: Path, *arguments: str, strict: bool = False) -> Callable[[], None]:
     """As ``python PATH ARGUMENTS``; ``strict``: with ``-W error``."""
-    return lambda: _execute(path, *arguments, strict=strict)
+
+    def run() -> None:
+        # Memory that nothing has written holds other bytes each time: a program that reads it, as
+        # a product with a meta tensor does, is not the same twice.
+        if sys.platform == "linux":
+            ctypes.CDLL(None).mallopt(_PERTURB, os.getpid() % 255 + 1)
+        _execute(path, *arguments, strict=strict)
+
+    return run
 
 
 def asked(path: Path, question: str, strict: bool = False) -> Callable[[], None]:

@@ -14,5 +14,5 @@ def alone(page: str) -> str:
 
 
 def sentence(page: str) -> str:
-    """The paragraph below a page's title, which says in a sentence what is wrong."""
-    return alone(page).partition("\n\n")[0].strip()
+    """The paragraph below a page's title, which says in a sentence what is wrong; on one line."""
+    return " ".join(alone(page).partition("\n\n")[0].split())
