@@ -95,6 +95,7 @@ def test_rules_are_listed_in_a_sentence_each_and_unknown_ones_refused(session: S
     done = session.cli("rule", "GS999")
     assert done.status == 2
     assert "unknown rule GS999" in done.err
+    assert "rule GS540 has gone" in session.cli("doctor", "x.py", "--ignore", "gs540").err
 
 
 def test_rules_are_found_by_a_word(session: Session) -> None:

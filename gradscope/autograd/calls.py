@@ -137,6 +137,31 @@ def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
     return edge.node, edge.output_nr
 
 
+def sent_back(
+    roots: Iterable[torch.Tensor | GradientEdge],
+    inputs: Iterable[torch.Tensor | GradientEdge],
+    gradients: Iterable[torch.Tensor],
+    retain_graph: bool = False,
+    create_graph: bool = False,
+) -> tuple[torch.Tensor | None, ...]:
+    """``torch.autograd.grad`` for gradients that are known to fit, None where an input gets none.
+
+    To check their shapes torch would import sympy into the program's process, which leaves a filter
+    of warnings there.
+    """
+    engine: Any = torch.autograd
+    found: tuple[torch.Tensor | None, ...] = engine._engine_run_backward(
+        tuple(roots),
+        tuple(gradients),
+        retain_graph or create_graph,
+        create_graph,
+        tuple(inputs),
+        True,
+        accumulate_grad=False,
+    )
+    return found
+
+
 def own_grad(
     roots: Iterable[torch.Tensor | GradientEdge],
     inputs: Iterable[torch.Tensor | GradientEdge],
@@ -148,9 +173,13 @@ def own_grad(
     would in a pass of its own, but classes of its tensors do not hear of the call."""
     # Of a gradient from edge to edge torch tells no class.
     starts, ends = ([GradientEdge(*edge_of(one)) for one in of] for of in (roots, inputs))
+    given = list(gradients)
     with own_pass():
+        known = [one for one in given if one is not None]
+        if len(known) == len(given):
+            return sent_back(starts, ends, known, retain_graph, create_graph)
         return torch.autograd.grad(
-            starts, ends, list(gradients), retain_graph, create_graph, allow_unused=True
+            starts, ends, given, retain_graph, create_graph, allow_unused=True
         )
 
 

@@ -95,7 +95,12 @@ def weights(shape: torch.Size, device: torch.device | str = "cpu") -> torch.Tens
 
 def element_of(index: int, shape: torch.Size) -> tuple[int, ...]:
     """A flat index as one index a dimension."""
-    return tuple(int(part) for part in torch.unravel_index(torch.tensor(index), shape))
+    # Not by `torch.unravel_index`, for which torch imports sympy into the program's process.
+    parts = []
+    for size in reversed(shape):
+        index, part = divmod(index, size)
+        parts.append(part)
+    return tuple(reversed(parts))
 
 
 NEARER = 4

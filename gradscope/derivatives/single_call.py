@@ -12,6 +12,7 @@ from functools import cached_property
 
 import torch
 
+from gradscope.autograd.calls import sent_back
 from gradscope.autograd.isolation import functions_on
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.double_precision import (
@@ -239,7 +240,7 @@ class SingleCall:
             pairs = [(one, up) for one, up in zip(out, upstream, strict=True) if one.grad_fn]
             roots, given = [one for one, _ in pairs], [up for _, up in pairs]
             with functions_on():
-                found = torch.autograd.grad(roots, self.inputs, given, allow_unused=True)
+                found = sent_back(roots, self.inputs, given)
         except Unrepeatable:
             raise
         except Exception as error:

@@ -17,6 +17,7 @@ from gradscope.autograd import saved
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import outputs_of
 from gradscope.derivatives.call import Call
+from gradscope.derivatives.finite_differences import element_of
 from gradscope.derivatives.single_call import InputGradients, SingleCall, cotangent, real
 from gradscope.handlers import let_pass
 from gradscope.model.checks import GradientComparison
@@ -122,7 +123,7 @@ def beside_own(
         difference = (left - right).abs()
         if float(difference.norm()) <= tolerance * float(right.norm()) + 1e-7:
             continue
-        index = tuple(int(i) for i in torch.unravel_index(difference.argmax(), right.shape))
+        index = element_of(int(difference.argmax()), right.shape)
         analytic, numeric = float(left[index]), float(right[index])
         error = abs(analytic - numeric) / max(abs(analytic), abs(numeric))
         told = GradientComparison(

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
+from gradscope.autograd.calls import sent_back
 from gradscope.autograd.isolation import functions_on
 from gradscope.autograd.nodes import is_barred
 from gradscope.autograd.walk import nearest
@@ -344,9 +345,7 @@ class BackwardAlone(SingleCall):
             roots, seeds = [one for one, _ in pairs], [up for _, up in pairs]
             try:
                 with functions_on():
-                    found = torch.autograd.grad(
-                        roots, wanted, seeds, create_graph=is_followed, allow_unused=True
-                    )
+                    found = sent_back(roots, wanted, seeds, create_graph=is_followed)
             except Exception as error:
                 let_pass(error)
                 raise Unrepeatable(f"backward raised {described(error)}") from None

@@ -3,6 +3,7 @@ other packages."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
@@ -17,6 +18,16 @@ from gradscope.rules.rule import Agreement, Rule
 
 _CODE = re.compile(r"GS[1-9]\d{2,4}", re.ASCII)
 _NAME = re.compile(r"[a-z]+(-[a-z]+)*", re.ASCII)
+
+
+_GONE = frozenset(
+    f"GS{number}"
+    for number in (
+        *(314, 315, 330, 331, 332, 411, 514, 516, 519, 521, 522, 523, 524, 531, 532),
+        *(*range(535, 555), 557, 558, 559, 560, 705),
+    )
+)
+"""Codes of rules that there were once; none is given again."""
 
 
 def _own() -> Iterator[str]:
@@ -38,9 +49,11 @@ def _rules_in(module: str) -> Iterator[Rule]:
         kind
         for kind in vars(import_module(module)).values()
         if isinstance(kind, type) and issubclass(kind, Rule) and kind.__module__ == module
+        # What others only share has no code of its own.
+        if hasattr(kind, "code") and not inspect.isabstract(kind)
     ]
     if not kinds:
-        raise ValueError(f"{module} holds no Rule")
+        raise ValueError(f"{module} holds no Rule with a code and a method look")
     for kind in kinds:
         rule = kind()
         if not _CODE.fullmatch(getattr(rule, "code", "")):
@@ -91,6 +104,11 @@ def find_rule(word: str, more: str = "") -> Rule:
     Raises:
         TargetError: there is none.
     """
+    if word.upper() in _GONE:
+        raise TargetError(
+            f"rule {word.upper()} has gone: the doctor is about gradients and nothing else",
+            "leave it out" if word.upper() != "GS540" else "it is a part of GS505",
+        )
     known = {name.lower(): rule for rule in RULES.values() for name in (rule.code, rule.name)}
     if word.lower() in known:
         return known[word.lower()]

@@ -48,9 +48,10 @@ class Rule(ABC):
 
     @classmethod
     def page(cls) -> str:
-        """The rule's page in Markdown; only its title where python has left docstrings out."""
-        told = inspect.cleandoc(sys.modules[cls.__module__].__doc__ or f"{cls.code} {cls.name}")
-        return f"# {told}\n"
+        """The rule's page in Markdown."""
+        told = sys.modules[cls.__module__].__doc__
+        left_out = f"{cls.code} {cls.name}\n\nThe page is a docstring, which python -OO leaves out."
+        return f"# {inspect.cleandoc(told or left_out)}\n"
 
     def covers(self, own: FindingDraft, code: str, other: FindingDraft) -> bool:
         """Whether a finding of this rule makes another rule's of the same step superfluous."""

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any
@@ -293,6 +293,13 @@ class ImportWatch:
     def __get__(self, loader: Any, kind: type | None = None) -> Any:
         """The method ``exec_module`` of a loader: no frame of ours stands in any other import."""
         method = self._before.__get__(loader, kind)
+        if loader is None:
+            # Who puts a function of its own around it calls that later, with a loader.
+            @wraps(method)
+            def exec_module(loader: Any, module: ModuleType) -> Any:
+                return self.__get__(loader, type(loader))(module)
+
+            return exec_module
         is_meant = self._is_waiting and getattr(loader, "name", None) == self._module
         return partial(self._execute, method) if is_meant else method
 

@@ -14,6 +14,7 @@ import msgspec
 import torch
 
 from gradscope.analyses.check.replay import Replay
+from gradscope.autograd.calls import sent_back
 from gradscope.autograd.isolation import functions_on
 from gradscope.derivatives.double_precision import Unrepeatable, value_of
 from gradscope.derivatives.finite_differences import STEP, Agreement, Judgement, along, judge
@@ -73,12 +74,7 @@ def wide_gradients(
         with torch.enable_grad():
             found = replay.run(leaves, with_graph=True)
         with functions_on():
-            slopes = torch.autograd.grad(
-                [found[slot] for slot in weights],
-                list(leaves.values()),
-                list(weights.values()),
-                allow_unused=True,
-            )
+            slopes = sent_back([found[slot] for slot in weights], leaves.values(), weights.values())
     except Exception as error:  # of the program's own Functions
         let_pass(error)
         raise Unrepeatable(f"backward raised {described(error)}") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType, GeneratorType
 from typing import Any
 
@@ -200,13 +200,13 @@ class LoopCalls:
         given, used_up = args[0] if args else kwargs.get("parameters"), False
         if isinstance(given, torch.Tensor):
             tensors: Sequence[torch.Tensor] = [given]
-        elif isinstance(given, (list, tuple)):
+        elif type(given) is list or type(given) is tuple:
             tensors = given
         elif isinstance(given, Iterable):
-            used_up, tensors = _is_used_up(given), list(given)
+            used_up, (tensors, error) = _is_used_up(given), _taken(given)
             # An empty generator stays one: torch warns of that.
-            is_empty = not tensors and isinstance(given, GeneratorType)
-            again = (one for one in tensors) if is_empty else iter(tensors)
+            is_generator = error is not None or isinstance(given, GeneratorType)
+            again = _given_again(tensors, error) if is_generator else iter(tensors)
             args = (again, *args[1:]) if args else ()
             kwargs = kwargs if args else {**kwargs, "parameters": again}
         else:
@@ -307,6 +307,23 @@ def parameters_of(optimizer: Any) -> Sequence[torch.Tensor]:
         for tensor in group["params"]
         if isinstance(tensor, torch.Tensor)
     ]
+
+
+def _taken(given: Iterable[Any]) -> tuple[list[Any], Exception | None]:
+    """What the program's own code gives, and how it failed, if it did."""
+    taken: list[Any] = []
+    try:
+        taken.extend(given)
+    except Exception as error:
+        return taken, error
+    return taken, None
+
+
+def _given_again(taken: Iterable[Any], error: Exception | None) -> Iterator[Any]:
+    """The same once more, and the same exception."""
+    yield from taken
+    if error is not None:
+        raise error
 
 
 def _is_infinite(bound: Any) -> bool:

@@ -9,8 +9,8 @@ Gradients are dropped before a step has used them.
 - `zero_grad` drops twice what a later step needs, and the step goes on with the others.
 - `zero_grad` drops all of a backward call, three times and as often as steps use a call; it is
   information where only the last batches of an epoch, too few for a step, are dropped.
-- Five backward calls or more bring gradients to parameters whose only optimizer never steps,
-  while others do. Where these got a gradient as well, that is told at the end.
+- Five backward calls or more bring gradients to parameters whose only optimizer never steps, and
+  to nothing else. Where others got one as well, as many calls have to bring theirs to these only.
 - All gradients are dropped three times in a row, or the program ends after two backward calls,
   and nothing has changed a leaf. The finding is at the `if` around the step, where there is one.
 
