@@ -61,8 +61,10 @@ _DIVISIONS = _types("Div")
 def is_bounded(node: LiveNode) -> bool:
     """Whether a node is of an operation that is bounded."""
     kind = type(node).__name__
-    # Division by something that gets a gradient itself has its square in the derivative.
-    return kind in _BOUNDED or (kind in _DIVISIONS and node.next_functions[1][0] is None)
+    # Division by something that gets a gradient itself has its square in the derivative.  In
+    # TorchScript a number is no operand.
+    divisors = node.next_functions[1:] if kind in _DIVISIONS else ()
+    return kind in _BOUNDED or (kind in _DIVISIONS and all(one is None for one, _ in divisors))
 
 
 Entries = list[int]
