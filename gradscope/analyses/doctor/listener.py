@@ -14,7 +14,7 @@ import torch
 
 from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
-from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
+from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.collectives import Collectives
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
@@ -219,12 +219,13 @@ class DoctorListener(Listener):
         if call.place not in kind.places:
             self._lighten(False)
             self.has_news = True
-        if self.light and kind.is_brief and not self._changes(call):
+        is_known = not kind.is_loss or (call.in_graph and call.place in kind.recorded)
+        if self.light and kind.is_brief and is_known and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
             self._note_values(call, self._is_inside(call))
             return
-        if kind.is_brief and is_whole(call.out):
-            kind.whole.add(call.place)
+        if kind.is_loss and call.in_graph:
+            kind.recorded.add(call.place)
         if self._is_inside(call):
             self.learners.note_made_inside(call)
         if call.function in ("requires_grad", "requires_grad_"):
