@@ -69,7 +69,8 @@ class Kind:
     """What is known of a torch function: how its calls are taken, and the places that make any; of
     a loss, ``recorded`` are those of which one had history.
 
-    ``passes``: what :func:`~gradscope.analyses.doctor.values.may_pass` says of it.
+    ``passes``: what :func:`~gradscope.analyses.doctor.values.may_pass` says of it.  ``data`` counts
+    the calls at each place that had nothing to do with any graph.
     """
 
     func: Any
@@ -80,6 +81,7 @@ class Kind:
     passes: bool | None
     places: set[int] = field(default_factory=set)
     recorded: set[int] = field(default_factory=set)
+    data: dict[int, int] = field(default_factory=dict)
 
 
 def kind_of(func: Any, is_plain: bool) -> Kind:

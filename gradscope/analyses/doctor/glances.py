@@ -20,16 +20,34 @@ from gradscope.recording.events import own_change
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.recording import sequence_number
 from gradscope.recording.spans import MAX_LATEST
+from gradscope.recording.torch_call import flat_tensors
 
 Glance = Callable[[Kind, tuple[Any, ...], dict[str, Any], int, Any, FrameType], bool]
 """As :meth:`gradscope.recording.listener.Listener.briefly`."""
+
+OFTEN = 20
+"""Calls with data alone that are heard in full at one place: a loop over samples makes thousands,
+mostly before anything is learned."""
 
 CLIPPING = torch.nn.utils.clip_grad.__file__
 """What is computed there of gradients comes into no graph."""
 
 
-def glancing(recorder: Recorder, values: NonFiniteValues) -> Glance:
-    """What remembers a call, if its place is known and its result is finite."""
+def is_data(
+    args: tuple[Any, ...], kwargs: dict[str, Any], is_followed: Callable[[torch.Tensor], bool]
+) -> bool:
+    """Whether a call takes tensors, and none that has to do with any graph."""
+    operands = flat_tensors(args, kwargs) if kwargs else flat_tensors(args)
+    return bool(operands) and not any(
+        type(one) is not torch.Tensor or one.requires_grad or is_followed(one) for one in operands
+    )
+
+
+def glancing(
+    recorder: Recorder, values: NonFiniteValues, is_followed: Callable[[torch.Tensor], bool]
+) -> Glance:
+    """What remembers a call, if its place is known and its result is finite; ``is_followed``: what
+    becomes of a tensor without history is asked."""
     places, events, functions = recorder.places, recorder.events, recorder.functions
     numbers, skipped = places.numbers, places.skipped
     spans, latest = recorder.spans, recorder.spans.latest
@@ -38,6 +56,8 @@ def glancing(recorder: Recorder, values: NonFiniteValues) -> Glance:
         kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any], made: int, out: Any, place: int
     ) -> bool:
         """Whether there is nothing to hear of a result; ``made``: the number of its node, or -1."""
+        if not recorder.is_light and not is_data(args, kwargs, is_followed):
+            return False
         if kind.is_loss and (made < 0 or place not in kind.recorded):
             return False  # whether it has history is asked until it had some
         is_fine = kind.passes or (kind.passes is None and passes(kind.name, args))
@@ -75,6 +95,9 @@ def glancing(recorder: Recorder, values: NonFiniteValues) -> Glance:
         if place not in kind.places or functions or not values.is_clean:
             return frame.f_code.co_filename == CLIPPING
         made = -1 if first == end else end - 1
+        # A look at a graph is to be a whole one.
+        if not recorder.is_light and (made >= 0 or kind.data.get(place, 0) < OFTEN):
+            return False
         if profiler._is_profiler_enabled or dispatch_modes() or function_modes():
             with functions_off():
                 is_done = is_known(kind, args, kwargs, made, out, place)
