@@ -60,7 +60,10 @@ def glancing(
             return False
         if kind.is_loss and (made < 0 or place not in kind.recorded):
             return False  # whether it has history is asked until it had some
-        is_fine = kind.passes or (kind.passes is None and passes(kind.name, args))
+        # On the way of what is not finite each result is read.
+        is_fine = values.is_clean and (
+            kind.passes or (kind.passes is None and passes(kind.name, args))
+        )
         if made >= 0:
             return is_fine or values.is_fine(out, made, kind.name, args, kwargs)
         if kwargs and (own_change(args, kwargs) or events.changes(kind.func, kwargs)):
@@ -70,7 +73,7 @@ def glancing(
             return is_fine or not isinstance(out, (list, tuple, dict))
         if type(out) is not torch.Tensor or out.requires_grad:
             return False
-        if not is_fine and not values.is_plain_fine(out):
+        if not is_fine and not values.is_plain_fine(out, is_inside=bool(functions)):
             return False
         events.note_plain(kind.func, args, out, places.site(place))
         return True
@@ -91,12 +94,11 @@ def glancing(
         while user is not None and id(user.f_code) in skipped:
             user = user.f_back
         place = None if user is None else numbers.get((id(user.f_code), user.f_lasti))
-        # In a custom Function nothing has history, and what is not finite is followed call by call.
-        if place not in kind.places or functions or not values.is_clean:
+        if place not in kind.places:
             return frame.f_code.co_filename == CLIPPING
         made = -1 if first == end else end - 1
         # A look at a graph is to be a whole one.
-        if not recorder.is_light and (made >= 0 or kind.data.get(place, 0) < OFTEN):
+        if not recorder.is_light and (made >= 0 or functions or kind.data.get(place, 0) < OFTEN):
             return False
         if profiler._is_profiler_enabled or dispatch_modes() or function_modes():
             with functions_off():

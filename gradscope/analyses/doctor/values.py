@@ -141,7 +141,8 @@ class NonFiniteValues:
             if is_functorch_wrapped(out) or not out.requires_grad:
                 return False
             if out.layout is torch.strided and out.numel() >= MANY:
-                if self._has_read and function in _MIXING and not kwargs and _mixes(args):
+                is_next = self._has_read and self.is_clean and function in _MIXING
+                if is_next and not kwargs and _mixes(args):
                     # The next one is read, and tells of this one where it finds something.
                     self._has_read = False
                     return True
@@ -172,12 +173,13 @@ class NonFiniteValues:
             self._fine.add(sequence)
         return True
 
-    def is_plain_fine(self, out: torch.Tensor) -> bool:
-        """The same of a result without history, where all before it was."""
-        # What it shows was counted where it was made.
-        if not out.dtype.is_floating_point or self._left <= 0 or out._is_view():
+    def is_plain_fine(self, out: torch.Tensor, is_inside: bool) -> bool:
+        """The same of a result without history; ``is_inside`` a custom Function all are read."""
+        # What a view shows was counted where it was made.
+        is_left = (self._left <= 0 and not is_inside) or (self.is_clean and out._is_view())
+        if is_left or not out.dtype.is_floating_point:
             return not out.dtype.is_complex
-        self._left -= 1
+        self._left -= not is_inside
         is_read = out.dtype in _SUMMED and out.is_cpu and is_ordinary(out)
         return is_read and math.isfinite(out.sum().item())
 
