@@ -949,10 +949,16 @@ LOOKS: tuple[tuple[str, list[int], list[int]], ...] = (
     ("not quite so small", full_looks([*STEADILY[:29], 1 / 9.9, *STEADILY[30:]]), []),
     ("next to infinity", full_looks([1.01e15] * 45), sorted({*range(1, 46)} - {*ALWAYS})),
     ("not so near", full_looks([0.99e15] * 45), []),
+    ("a new place in a long graph", full_looks(STEADILY, [1] * 11 + [2_000] * 34, new=12), [13]),
     ("growing", full_looks(STEADILY, [1] * 29 + [2, 3, 4] + [1] * 13), [33]),
     ("growing less long", full_looks(STEADILY, [1] * 29 + [2, 3] + [1] * 14), []),
 )
 """Runs, and the calls that are looked at in full besides those of any run."""
+
+
+@pytest.mark.parametrize(("nodes", "looked"), [(1_000, [1, 2, 3]), (333, [1, 2, 3, 4, 5, 6])])
+def test_long_graphs_are_looked_at_in_full_less_often(nodes: int, looked: list[int]) -> None:
+    assert full_looks([1.0] * 9, [nodes] * 9, new=2) == looked
 
 
 @pytest.mark.parametrize(("run", "looked", "besides"), LOOKS, ids=lambda value: str(value)[:20])

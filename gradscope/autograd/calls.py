@@ -40,7 +40,7 @@ class BackwardCall:
     create_graph: bool
     batched: bool
     frame: FrameType
-    _bound: inspect.BoundArguments
+    _given: dict[str, Any]
     _function: Callable[..., Any]
     is_handed_on: bool = False
 
@@ -50,13 +50,9 @@ class BackwardCall:
     ) -> BackwardCall | None:
         """Read the arguments of a call; None when torch itself would refuse them, or when it is a
         detail of ``torch.func``."""
-        try:
-            # By signature, for the program may give any of these by its place or by its name.
-            bound = _signature(function).bind(*args, **kwargs)
-        except TypeError:
+        given = _given(function, args, kwargs)
+        if given is None:
             return None
-        bound.apply_defaults()
-        given = bound.arguments
         # Only ``torch.autograd.grad`` names its roots "outputs".
         accumulates = "outputs" not in given
         # The same three things, as the three functions name them.
@@ -83,7 +79,7 @@ class BackwardCall:
             create_graph=create_graph,
             batched=bool(given.get("is_grads_batched")),
             frame=frame,
-            _bound=bound,
+            _given=given,
             _function=function,
         )
 
@@ -107,7 +103,7 @@ class BackwardCall:
             create_graph=False,
             batched=False,
             frame=frame,
-            _bound=inspect.signature(make).bind(),
+            _given={},
             _function=make,
         )
 
@@ -118,8 +114,8 @@ class BackwardCall:
     def run(self, retain_graph: bool | None = None) -> Any:
         """Make the call as the program meant it, except that the graph may be kept for later."""
         if retain_graph is not None:
-            self._bound.arguments["retain_graph"] = retain_graph
-        return self._function(*self._bound.args, **self._bound.kwargs)
+            self._given["retain_graph"] = retain_graph
+        return self._function(**self._given)
 
 
 def edge_of(root: torch.Tensor | GradientEdge) -> tuple[LiveNode, int]:
@@ -183,8 +179,22 @@ def own_grad(
         )
 
 
-_signature = functools.cache(inspect.signature)
-"""Of the three functions of torch, each once."""
+@functools.cache
+def _parameters(function: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """The names of the parameters of one of torch's three functions, and their defaults."""
+    found = inspect.signature(function).parameters
+    defaults = {name: one.default for name, one in found.items() if one.default is not one.empty}
+    return tuple(found), defaults
+
+
+def _given(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments of a call by name, for the program may give any by its place; None where they
+    do not fit.  Python's own way to bind them takes several times as long."""
+    names, defaults = _parameters(function)
+    placed = dict(zip(names, args, strict=False))
+    given = {**defaults, **placed, **kwargs}
+    fits = len(args) <= len(names) == len(given) and given.keys() <= set(names)
+    return given if fits and placed.keys().isdisjoint(kwargs) else None
 
 
 def _differentiable(root: object) -> bool:

@@ -128,12 +128,16 @@ class Events:
         elif not isinstance(out, torch.Tensor):
             return
         elif not requires_grad(out):
-            history = any(map(requires_grad, tensors_in(args)))
-            self._plain[out] = TensorOrigin(
-                find_site(), _name(func), torch.is_grad_enabled(), history
-            )
+            self.note_plain(func, args, out, find_site())
         else:
             self._note_leaf(func, out, find_site())
+
+    def note_plain(
+        self, func: Any, args: tuple[Any, ...], out: torch.Tensor, site: Site | None
+    ) -> None:
+        """A call has given a tensor that does not require grad."""
+        history = any(map(requires_grad, tensors_in(args)))
+        self._plain[out] = TensorOrigin(site, _name(func), torch.is_grad_enabled(), history)
 
     def made(self, tensor: torch.Tensor) -> TensorOrigin | None:
         """How a tensor without a grad_fn came to be, the latest first."""

@@ -127,6 +127,9 @@ class Recording:
         self.known_breaks = 0  # graphs that torch.compile broke before it was started
         self.first = 0
         """The sequence number with which it began."""
+        self.is_light = False
+        """Whether only what is new is looked at closely: of what backward has made it is then known
+        which pass has made it, and not which node's backward."""
 
     # ------------------------------------------------------------------ remembering
 
@@ -183,7 +186,8 @@ class Recording:
 
         try:
             once = self.undifferentiable.append
-            with watched_nodes(roots, note, once) if create_graph else nullcontext():
+            is_followed = create_graph and not self.is_light
+            with watched_nodes(roots, note, once) if is_followed else nullcontext():
                 yield
         finally:
             # After the last node the engine may still add up gradients, and a pass that failed has

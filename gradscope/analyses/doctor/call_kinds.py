@@ -67,18 +67,21 @@ LOSSES = frozenset(
 @dataclass(slots=True)
 class Kind:
     """What is known of a torch function: how its calls are taken, and the places that make any; of
-    those ``whole`` are the ones whose results are whole numbers or truth values, which no gradient
-    goes through.
+    a loss, ``recorded`` are those of which one had history.
 
-    ``passes``: what :func:`~gradscope.analyses.doctor.values.may_pass` says of it.
+    ``passes``: what :func:`~gradscope.analyses.doctor.values.may_pass` says of it.  ``data`` counts
+    the calls at each place that had nothing to do with any graph.
     """
 
+    func: Any
     sort: Sort
     name: str
     is_brief: bool
+    is_loss: bool
     passes: bool | None
     places: set[int] = field(default_factory=set)
-    whole: set[int] = field(default_factory=set)
+    recorded: set[int] = field(default_factory=set)
+    data: dict[int, int] = field(default_factory=dict)
 
 
 def kind_of(func: Any, is_plain: bool) -> Kind:
@@ -89,17 +92,8 @@ def kind_of(func: Any, is_plain: bool) -> Kind:
         is_plain: it neither changes its operands nor calls backward.
     """
     sort, name = _sort_of(func), name_of_call(func)
-    # Whether a loss has history is asked each time: a part may be frozen for a while.
-    is_brief = is_plain and sort == "call" and name != "requires_grad_" and name not in LOSSES
-    return Kind(sort, name, is_brief, may_pass(name))
-
-
-def is_whole(out: Any) -> bool:
-    """Whether a result is one tensor of whole numbers or truth values, and no scalar: backward may
-    be called on that, and how it was made tells why it cannot be."""
-    if type(out) is not torch.Tensor or out.dim() == 0:
-        return False
-    return not (out.dtype.is_floating_point or out.dtype.is_complex)
+    is_brief = is_plain and sort == "call" and name != "requires_grad_"
+    return Kind(func, sort, name, is_brief, name in LOSSES, may_pass(name))
 
 
 def _sort_of(func: Any) -> Sort:

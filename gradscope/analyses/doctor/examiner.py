@@ -6,6 +6,7 @@ at the end of the run (which parameters never got a gradient) is told then.
 
 from __future__ import annotations
 
+import importlib
 import signal
 import sys
 import threading
@@ -51,6 +52,9 @@ from gradscope.recording.source import Sources
 from gradscope.target import Stopper
 from gradscope.words import short_op
 
+_signals: Any = importlib.import_module("_signal")
+"""What ``signal`` is made of: that makes an enum of each handler, four times a backward call."""
+
 
 class DeferredInterrupts:
     """While a ``with`` block runs, Ctrl-C is noted; at its end the program's own handler gets it.
@@ -62,13 +66,13 @@ class DeferredInterrupts:
     def __enter__(self) -> None:
         self._waiting: list[tuple[int, FrameType | None]] = []
         is_main = threading.current_thread() is threading.main_thread()
-        self._handler: Any = signal.getsignal(signal.SIGINT) if is_main else None
+        self._handler: Any = _signals.getsignal(signal.SIGINT) if is_main else None
         if callable(self._handler):  # else it is ignored, left to the system, or set by C code
-            signal.signal(signal.SIGINT, self._note)
+            _signals.signal(signal.SIGINT, self._note)
 
     def __exit__(self, *_: object) -> None:
         if callable(self._handler):
-            signal.signal(signal.SIGINT, self._handler)
+            _signals.signal(signal.SIGINT, self._handler)
         # After the handler is back, for what it raises leaves from here; and once, however often
         # somebody pressed the keys.
         if self._waiting:

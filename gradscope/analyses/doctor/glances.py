@@ -13,28 +13,70 @@ from typing import Any
 import torch
 from torch.autograd import profiler
 
-from gradscope.analyses.doctor.call_kinds import Kind, is_whole
+from gradscope.analyses.doctor.call_kinds import Kind
 from gradscope.analyses.doctor.values import NonFiniteValues, passes
 from gradscope.autograd.isolation import dispatch_modes, function_modes, functions_off
+from gradscope.recording.events import own_change
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.recording import sequence_number
 from gradscope.recording.spans import MAX_LATEST
+from gradscope.recording.torch_call import flat_tensors
 
 Glance = Callable[[Kind, tuple[Any, ...], dict[str, Any], int, Any, FrameType], bool]
 """As :meth:`gradscope.recording.listener.Listener.briefly`."""
+
+OFTEN = 20
+"""Calls with data alone that are heard in full at one place: a loop over samples makes thousands,
+mostly before anything is learned."""
 
 CLIPPING = torch.nn.utils.clip_grad.__file__
 """What is computed there of gradients comes into no graph."""
 
 
-def glancing(recorder: Recorder, values: NonFiniteValues) -> Glance:
-    """What remembers a call, if its place is known and its result is finite or whole."""
-    numbers, skipped, functions = (
-        recorder.places.numbers,
-        recorder.places.skipped,
-        recorder.functions,
+def is_data(
+    args: tuple[Any, ...], kwargs: dict[str, Any], is_followed: Callable[[torch.Tensor], bool]
+) -> bool:
+    """Whether a call takes tensors, and none that has to do with any graph."""
+    operands = flat_tensors(args, kwargs) if kwargs else flat_tensors(args)
+    return bool(operands) and not any(
+        type(one) is not torch.Tensor or one.requires_grad or is_followed(one) for one in operands
     )
+
+
+def glancing(
+    recorder: Recorder, values: NonFiniteValues, is_followed: Callable[[torch.Tensor], bool]
+) -> Glance:
+    """What remembers a call, if its place is known and its result is finite; ``is_followed``: what
+    becomes of a tensor without history is asked."""
+    places, events, functions = recorder.places, recorder.events, recorder.functions
+    numbers, skipped = places.numbers, places.skipped
     spans, latest = recorder.spans, recorder.spans.latest
+
+    def is_known(
+        kind: Kind, args: tuple[Any, ...], kwargs: dict[str, Any], made: int, out: Any, place: int
+    ) -> bool:
+        """Whether there is nothing to hear of a result; ``made``: the number of its node, or -1."""
+        if not recorder.is_light and not is_data(args, kwargs, is_followed):
+            return False
+        if kind.is_loss and (made < 0 or place not in kind.recorded):
+            return False  # whether it has history is asked until it had some
+        # On the way of what is not finite each result is read.
+        is_fine = values.is_clean and (
+            kind.passes or (kind.passes is None and passes(kind.name, args))
+        )
+        if made >= 0:
+            return is_fine or values.is_fine(out, made, kind.name, args, kwargs)
+        if kwargs and (own_change(args, kwargs) or events.changes(kind.func, kwargs)):
+            return False
+        if not isinstance(out, torch.Tensor):
+            # Numbers tell nothing, and tensors in a container are no variables.
+            return is_fine or not isinstance(out, (list, tuple, dict))
+        if type(out) is not torch.Tensor or out.requires_grad:
+            return False
+        if not is_fine and not values.is_plain_fine(out, is_inside=bool(functions)):
+            return False
+        events.note_plain(kind.func, args, out, places.site(place))
+        return True
 
     def glance(
         kind: Kind,
@@ -52,22 +94,21 @@ def glancing(recorder: Recorder, values: NonFiniteValues) -> Glance:
         while user is not None and id(user.f_code) in skipped:
             user = user.f_back
         place = None if user is None else numbers.get((id(user.f_code), user.f_lasti))
-        # In a custom Function nothing has history, and what is not finite is followed call by call.
-        if place not in kind.places or functions or not values.is_clean:
+        if place not in kind.places:
             return frame.f_code.co_filename == CLIPPING
-        if first == end:
-            is_known = place in kind.whole and is_whole(out)
-        elif kind.passes or (kind.passes is None and passes(kind.name, args)):
-            is_known = True
-        elif profiler._is_profiler_enabled or dispatch_modes() or function_modes():
+        made = -1 if first == end else end - 1
+        # A look at a graph is to be a whole one.
+        if not recorder.is_light and (made >= 0 or functions or kind.data.get(place, 0) < OFTEN):
+            return False
+        if profiler._is_profiler_enabled or dispatch_modes() or function_modes():
             with functions_off():
-                is_known = values.is_fine(out, end - 1, kind.name, args, kwargs)
+                is_done = is_known(kind, args, kwargs, made, out, place)
         else:
-            is_known = values.is_fine(out, end - 1, kind.name, args, kwargs)
-        if is_known and first != end:
+            is_done = is_known(kind, args, kwargs, made, out, place)
+        if is_done and made >= 0:
             latest.extend((first, end, place))
             if len(latest) > MAX_LATEST:
                 spans.settle()
-        return is_known or frame.f_code.co_filename == CLIPPING
+        return is_done or frame.f_code.co_filename == CLIPPING
 
     return glance

@@ -14,14 +14,14 @@ import torch
 
 from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
-from gradscope.analyses.doctor.call_kinds import Kind, Sort, is_whole, kind_of
+from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.collectives import Collectives
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
-from gradscope.analyses.doctor.glances import CLIPPING, glancing
+from gradscope.analyses.doctor.glances import CLIPPING, OFTEN, glancing, is_data
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.limits import Limits
@@ -58,7 +58,7 @@ MAX_OLD = 20_000
 class DoctorListener(Listener):
     """Shows each call of a recorder to the doctor.
 
-    While ``light`` only what is new is looked at closely; ``has_news``: since the last backward
+    ``has_news``: since the last backward
     call the program has come to a place where it never was.  ``is_shared``: other ranks do the
     same with the same parameters; ``averages``: torch puts their gradients together.
 
@@ -77,7 +77,6 @@ class DoctorListener(Listener):
     ) -> None:
         super().__init__()
         self.recorder = recorder
-        self.light = False
         self.has_news = False
         self.is_shared = False
         self.averages = False
@@ -116,7 +115,7 @@ class DoctorListener(Listener):
         self.limits = Limits(recorder)
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
-        glance = glancing(recorder, self.values_seen)
+        glance = glancing(recorder, self.values_seen, self.cuts.is_followed)
         self.briefly = glance  # type: ignore[method-assign, assignment]
         self._modules = ModuleGlances(recorder, self.values_seen, glance)
         self._on_refused = on_refused
@@ -150,6 +149,11 @@ class DoctorListener(Listener):
         if is_shared and not self.averages:
             self.averages = any(map(puts_gradients_together, self.recorder.modules.living_roots()))
 
+    @property
+    def light(self) -> bool:
+        """Whether only what is new is looked at closely."""
+        return self.recorder.is_light
+
     def rest(self, light: bool) -> None:
         """A backward call has been made: whether what comes is looked at lightly."""
         self._lighten(light)
@@ -157,12 +161,15 @@ class DoctorListener(Listener):
         self.learners.optimizers.compares = not light
 
     def _lighten(self, light: bool) -> None:
-        self.light = light
+        if light == self.light:
+            return  # a function that was not met before has ended it
+        self.recorder.is_light = light
         self.glanced.clear()
-        if light:
-            for func, kind in self._kinds.items():
-                if kind.is_brief or kind.sort == "none":
-                    self.glanced[func] = kind if kind.is_brief else IGNORED
+        for func, kind in self._kinds.items():
+            if kind.is_brief and (light or max(kind.data.values(), default=0) >= OFTEN):
+                self.glanced[func] = kind
+            elif light and kind.sort == "none":
+                self.glanced[func] = IGNORED
 
     def forget_old(self) -> None:
         """Between two steps: forget where the nodes of much older steps were made."""
@@ -219,12 +226,21 @@ class DoctorListener(Listener):
         if call.place not in kind.places:
             self._lighten(False)
             self.has_news = True
-        if self.light and kind.is_brief and not self._changes(call):
+        is_known = not kind.is_loss or (call.in_graph and call.place in kind.recorded)
+        if self.light and kind.is_brief and is_known and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
             self._note_values(call, self._is_inside(call))
             return
-        if kind.is_brief and is_whole(call.out):
-            kind.whole.add(call.place)
+        if kind.is_loss and call.in_graph:
+            kind.recorded.add(call.place)
+        if (
+            kind.is_brief
+            and not call.in_graph
+            and is_data(call.args, call.kwargs, self.cuts.is_followed)
+        ):
+            kind.data[call.place] = times = kind.data.get(call.place, 0) + 1
+            if times == OFTEN:
+                self.glanced[func] = kind
         if self._is_inside(call):
             self.learners.note_made_inside(call)
         if call.function in ("requires_grad", "requires_grad_"):

@@ -60,7 +60,7 @@ class ModuleGlances:
     ) -> Any:
         """Make the call of a module."""
         recorder = self._recorder
-        if not recorder.listeners.glanced:
+        if not (recorder.is_light and recorder.listeners.glanced):
             return self._learning(original, module, args, kwargs)
         single = self._singles.get(id(module))
         if (

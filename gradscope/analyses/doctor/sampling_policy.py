@@ -24,6 +24,14 @@ NEXT = 10
 AGAIN = 4
 """So many calls are looked at in full again after the program has come to a new place."""
 
+MUCH = 2_000
+"""Nodes of all graphs of a line that were looked at in full, from which on fewer looks will do: a
+look takes some 50 µs a node, and long graphs show in one what short ones show in several."""
+
+LEAST = 3
+"""The first calls that are looked at in full in any case: the second comes after a step, and what
+that does to the parameters shows in the third."""
+
 JUMP = 10.0
 """A gradient this many times larger or smaller than in all full looks before it is odd."""
 
@@ -39,6 +47,7 @@ class _Line:
     """What is known of the calls made at one line."""
 
     calls: int = 0
+    looked: int = 0
     settled: int = FIRST
     due: int = NEXT
     low: float = math.inf
@@ -94,7 +103,10 @@ class SamplingPolicy:
         was_due = line.is_due
         line.calls += 1
         line.nodes.append(step.nodes)
-        if new:
+        line.looked += step.nodes if full else 0
+        if line.looked >= MUCH:
+            line.settled = max(LEAST, line.calls + new)
+        elif new:
             line.settled = max(line.settled, line.calls + AGAIN)
         norm = 0.0 if step.norm is None else float(step.norm)
         odd = line.is_odd(norm)

@@ -136,10 +136,15 @@ def _telling(told: Callable[[Any], None], original: Original) -> Original:
     return method
 
 
+@functools.cache
+def _stem(file: str) -> str:
+    return Path(file).stem
+
+
 def _method(frame: FrameType | None) -> str:
     """The method of a block that a call is made in: ``__enter__``, ``__exit__``, or none."""
     found = ""
-    while frame is not None and Path(frame.f_code.co_filename).stem == "grad_mode":
+    while frame is not None and _stem(frame.f_code.co_filename) == "grad_mode":
         # `no_grad` makes a `set_grad_enabled`: the outermost is the block that the program has.
         found = frame.f_code.co_name
         frame = frame.f_back
@@ -155,7 +160,7 @@ def _switched_by(frame: FrameType | None, places: Places, sources: Sources) -> S
             return Switch(places.number_of_line(code, _line_of_decorator(code, sources)))
         inner, frame = frame, frame.f_back
     place = -1 if frame is None else places.number(frame)
-    if inner is None or Path(inner.f_code.co_filename).stem in _SWITCHING:
+    if inner is None or _stem(inner.f_code.co_filename) in _SWITCHING:
         return Switch(place)
     return Switch(place, *_function_of_torch(inner))
 

@@ -80,7 +80,8 @@ _UPDATING = frozenset(["batch_norm", "instance_norm"])
 
 _record: Callable[[bool], None] = torch._C._set_grad_enabled
 
-_WIDE = (torch.float32, torch.float64)
+_SUMMED = (torch.float32, torch.float64, torch.bfloat16)
+"""Of these a glance reads the sum; one of float16 is soon infinite itself."""
 
 _DIVISIONS = ("div", "truediv")
 _PRODUCTS = ("mul", "rmul")
@@ -133,14 +134,15 @@ class NonFiniteValues:
     ) -> bool:
         """Whether the result of this node is known to be finite at once: an ordinary tensor on the
         CPU.  Nothing else is noted here."""
-        if type(out) is not torch.Tensor or out.dtype not in _WIDE or not out.is_cpu:
+        if type(out) is not torch.Tensor or out.dtype not in _SUMMED or not out.is_cpu:
             return False
         step, records = 1, torch.is_grad_enabled()
         try:
             if is_functorch_wrapped(out) or not out.requires_grad:
                 return False
             if out.layout is torch.strided and out.numel() >= MANY:
-                if self._has_read and function in _MIXING and not kwargs and _mixes(args):
+                is_next = self._has_read and self.is_clean and function in _MIXING
+                if is_next and not kwargs and _mixes(args):
                     # The next one is read, and tells of this one where it finds something.
                     self._has_read = False
                     return True
@@ -170,6 +172,16 @@ class NonFiniteValues:
         if step == 1 and len(self._fine) < MAX_FINE:
             self._fine.add(sequence)
         return True
+
+    def is_plain_fine(self, out: torch.Tensor, is_inside: bool) -> bool:
+        """The same of a result without history; ``is_inside`` a custom Function all are read."""
+        # What a view shows was counted where it was made.
+        is_left = (self._left <= 0 and not is_inside) or (self.is_clean and out._is_view())
+        if is_left or not out.dtype.is_floating_point:
+            return not out.dtype.is_complex
+        self._left -= not is_inside
+        is_read = out.dtype in _SUMMED and out.is_cpu and is_ordinary(out)
+        return is_read and math.isfinite(out.sum().item())
 
     def note(self, call: TorchCall) -> None:
         """Check the results of a call."""
