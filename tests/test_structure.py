@@ -90,7 +90,6 @@ UNMENTIONED = {
     "doing",
     "garbage",
     "handlers",
-    "patched",
     "version",
     "__init__",
     "__main__",
