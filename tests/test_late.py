@@ -146,6 +146,36 @@ for step in range(1, 50):
 """,
         *("GS102", 33, "torch.sqrt(w * x)", "SqrtBackward0"),
     ),
+    "the derivative of a derivative": Late(
+        f"""{HEAD}
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+for step in range(1, 50):
+    x = torch.rand(16, 4).requires_grad_()
+    size = (x * (step != 37)).norm(dim=1, keepdim=True)
+    (gradient,) = torch.autograd.grad((net(x) * size).sum(), x, create_graph=True)
+    gradient.pow(2).mean().backward()
+    net.zero_grad()
+""",
+        *("GS102", 74, "(x * (step != 37)).norm(dim=1, keepdim=True)", "DivBackward0"),
+    ),
+    "the forward pass of a custom Function": Late(
+        f"""{HEAD}
+class Own(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        scaled = x.view(3, 1) / (factor * 2)
+        return torch.where(scaled > 9, scaled, scaled * 3).flatten()
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2, None
+w = nn.Parameter(torch.ones(3))
+for step in range(1, 50):
+    Own.apply(w, torch.tensor(float(step != 30))).sum().backward()
+    w.grad = None
+""",
+        *("GS101", 30, "Own.apply(w, torch.tensor(float(step != 30)))", "Own"),
+    ),
     "a closure that an optimizer calls": Late(
         f"""{HEAD}
 w = nn.Parameter(torch.ones(3))

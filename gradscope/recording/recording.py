@@ -20,7 +20,7 @@ from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import Aside, fault_of
 from gradscope.autograd.nodes import is_barred, is_leaf, op_name
 from gradscope.autograd.tensors import TensorRef
-from gradscope.autograd.walk import NO_SEQUENCE, make_release_safe, walk
+from gradscope.autograd.walk import CUT, NO_SEQUENCE, make_release_safe, nearest, walk
 from gradscope.errors import Fault
 from gradscope.recording.elsewhere import Elsewhere
 from gradscope.recording.events import Events, own_change
@@ -58,18 +58,24 @@ sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 @contextmanager
 def watched_nodes(
-    roots: Sequence[Any], note: Note, note_once: Callable[[Undifferentiable], None]
+    roots: Sequence[Any], note: Note, note_once: Callable[[Undifferentiable], None], briefly: bool
 ) -> Iterator[None]:
     """While the block runs, tell which sequence numbers each node below these roots used up, and
-    which of them cannot be differentiated again.
+    which of them cannot be differentiated again; ``briefly``: sums of gradients made before it
+    count for a node.
 
     Nodes that run in another thread, as those of an accelerator do, count for themselves there and
     are not told of.
     """
-    walked = walk(edge_of(root)[0] for root in roots)
-    # Python knows every node from here on, and torch would free a deep chain of such recursively.
-    make_release_safe(walked)
-    home = threading.get_ident()
+    ends = [edge_of(root)[0] for root in roots]
+    nodes = nearest(ends) if briefly else []
+    if not 0 < len(nodes) < CUT:
+        walked = walk(ends)
+        # Python knows every node from here on, and torch would free a deep chain of such
+        # recursively.
+        make_release_safe(walked)
+        nodes = walked.nodes
+    home, last = threading.get_ident(), sequence_number()
     started: dict[int, int] = {}
     handles = []
 
@@ -77,19 +83,22 @@ def watched_nodes(
         started[number] = sequence_number()
 
     def after(number: int, forward: int, sent: Any, _received: Any) -> None:
-        first, end = started.pop(number, None), sequence_number()
+        nonlocal last
+        first, end = started.pop(number, last if briefly else None), sequence_number()
         barred = [one for one in sent if is_barred(getattr(one, "grad_fn", None))]
         if barred:
             shapes = tuple(tuple(one.shape) for one in barred)
-            note_once(Undifferentiable(forward, op_name(walked.nodes[number]), shapes))
+            note_once(Undifferentiable(forward, op_name(nodes[number]), shapes))
         if first is not None and first < end and threading.get_ident() == home:
             note(first, end, forward)
+            last = end
 
     try:
-        for number, node in enumerate(walked.nodes):
+        for number, node in enumerate(nodes):
             # A leaf adds to `.grad`, and has no backward of its own to be told apart.
             if not is_leaf(node):
-                handles.append(node.register_prehook(partial(before, number)))
+                if not briefly:
+                    handles.append(node.register_prehook(partial(before, number)))
                 handles.append(node.register_hook(partial(after, number, node._sequence_nr())))
         yield
     finally:
@@ -128,8 +137,7 @@ class Recording:
         self.first = 0
         """The sequence number with which it began."""
         self.is_light = False
-        """Whether only what is new is looked at closely: of what backward has made it is then known
-        which pass has made it, and not which node's backward."""
+        """Whether only what is new is looked at closely."""
 
     # ------------------------------------------------------------------ remembering
 
@@ -186,8 +194,8 @@ class Recording:
 
         try:
             once = self.undifferentiable.append
-            is_followed = create_graph and not self.is_light
-            with watched_nodes(roots, note, once) if is_followed else nullcontext():
+            nodes = watched_nodes(roots, note, once, self.is_light)
+            with nodes if create_graph else nullcontext():
                 yield
         finally:
             # After the last node the engine may still add up gradients, and a pass that failed has
