@@ -77,7 +77,7 @@ def _drafts(rule: Rule, facts: Facts) -> list[FindingDraft]:
         failed = facts.warning(
             f"The rule {rule.name} of {module} failed: what it looks for is not known.",
             evidence=f"{type(error).__name__}: {error}",
-            remedy=f"Mend it, or leave it out: --ignore {rule.code}.",
+            remedy=f"Mend it, or ignore {rule.code}.",
         )
         return [failed]
 
