@@ -49,7 +49,7 @@ class Launch:
     """A program that is ready to start.
 
     Attributes:
-        main: the module that is ``__main__`` while the program runs.
+        main: the module that is ``__main__`` while the program runs; None when it runs.
         argument_zero: ``sys.argv[0]``.
         path_entry: ``sys.path[0]``.
         execute: runs the program and returns the value of its ending.
@@ -63,7 +63,7 @@ class Launch:
         followed: code after which more is run.
     """
 
-    main: ModuleType
+    main: ModuleType | None
     argument_zero: str
     path_entry: str
     execute: Callable[[], object]
@@ -75,10 +75,10 @@ class Launch:
     is_importing: bool = False
     followed: tuple[CodeType, ...] = ()
 
-    @property
-    def namespace(self) -> dict[str, Any]:
+    def __post_init__(self) -> None:
+        own = vars(self.extra or self.main) if self.variables is None else self.variables
+        self.namespace: dict[str, Any] = own
         """The globals of the program."""
-        return vars(self.extra or self.main) if self.variables is None else self.variables
 
 
 class Refused(BaseException):
@@ -107,7 +107,7 @@ def _script(target: Target) -> Launch:
         return _folder(target, path, importer)
     code = compile_source(_read_program(path, target.text), path)
     main = _main_module(SourceFileLoader("__main__", path), file=path)
-    return Launch(main, target.text, _directory_of(path), lambda: run_code(vars(main), code))
+    return Launch(main, target.text, _directory_of(path), partial(run_code, vars(main), code))
 
 
 def _notebook(target: Target) -> Launch:
