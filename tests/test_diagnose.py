@@ -14,16 +14,13 @@ from gradscope.model import storage
 from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
-    AlikeUnits,
     Disorder,
-    LimitedParameter,
     RemadeParameters,
     ReplacedModel,
     Setting,
     SpoilingStep,
     SpoiltParameter,
     StepEffect,
-    SummedGradients,
     WastedCalls,
     WastedGraph,
 )
@@ -35,7 +32,6 @@ from gradscope.model.observations import (
     Carried,
     Change,
     Cut,
-    CutPart,
     EmptyStep,
     Failure,
     Finding,
@@ -224,42 +220,6 @@ def test_an_eps_that_is_0_is_blamed() -> None:
     assert told(divided(op="AddmmBackward0")) == [("GS101", "error", 9)]
 
 
-def alike(count: int) -> Report:
-    """So many weights, set at line 7, whose units are all alike."""
-    report = plain()
-    weights = (AlikeUnits(f"layers.{n}.weight", 16, 1, 0 if n else None) for n in range(count))
-    return observed(placed(report, 7), alike=tuple(weights))
-
-
-def limited(count: int) -> Report:
-    """So many parameters of which line 8 holds two elements at a limit."""
-    held = (LimitedParameter(f"layers.{n}.decay", 2, 5, B) for n in range(count))
-    return observed(plain(), limited=tuple(held))
-
-
-def test_what_one_clamp_holds_is_one_finding() -> None:
-    (found,) = diagnose(limited(2))
-    assert (found.rule, found.severity, found.subject) == (
-        "GS319",
-        "warning",
-        "layers.0.decay, layers.1.decay",
-    )
-    assert found.message.startswith("4 elements of layers.0.decay")
-    assert found.location is not None and found.location.line == 8
-
-
-def test_units_that_are_alike_are_one_finding_a_line() -> None:
-    (finding,) = diagnose(alike(2))
-    assert (finding.rule, finding.severity, finding.subject) == (
-        *("GS207", "warning", "layers.0.weight"),
-    )
-    assert finding.evidence == (
-        "layers.0.weight: 16 units, all equal",
-        "layers.1.weight: 16 units, all equal",
-        "so they were before an update, and after it",
-    )
-
-
 def test_half_precision_overflows_under_its_own_rule() -> None:
     report = spoilt(spoilt(logs(), "LogBackward0", inf=1), "MulBackward0", inf=1, dtype="float16")
     assert told(report) == [("GS103", "error", 3)]
@@ -346,16 +306,6 @@ def taken_from_itself(sums: int = 1, factor: float = 1.0) -> Report:
     return program.report((program.op("MseLossBackward0", [(rest, 1.0)], (1.0,)), (1.0,)))
 
 
-def summed(**known: Any) -> Report:
-    """Two backward calls at line 7 for each step at line 8, and their losses are means."""
-    report = plain()
-    last = len(report.graph.origins)
-    entry = SummedGradients(last - 3, last - 2, 2, 2, 2, means=True)
-    if known.pop("clips", False):
-        known["clipped"] = last - 1
-    return observed(report, accumulations=(msgspec.structs.replace(entry, **known),))
-
-
 def summed_beside(shape: tuple[int, ...]) -> Report:
     """A term of such a shape, summed at line 4, is added to another for each of two samples."""
     program = Program()
@@ -379,13 +329,6 @@ def summed_beside(shape: tuple[int, ...]) -> Report:
 def test_a_sum_over_the_batch_is_added_to_each_sample() -> None:
     assert ("GS530", "warning", 4) in told(summed_beside(()))
     assert "GS530" not in {rule for rule, _, _ in told(summed_beside((2,)))}
-
-
-def test_sums_of_means_that_nothing_divides() -> None:
-    assert told(summed()) == [("GS510", "information", 7)]
-    assert told(summed(clips=True)) == [("GS510", "information", 7)]
-    assert told(summed(clips=True, same_loop=True)) == [("GS510", "warning", 7)]
-    assert told(summed(clips=True, same_loop=True, means=False)) == []
 
 
 def test_infinity_that_the_program_wrote_is_a_mask() -> None:
@@ -816,24 +759,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS303", "warning", 8)],
     ),
-    "a part of a layer": (
-        {
-            "learners": (REACHED,),
-            "cuts": (Cut(B, "mm", "no_grad", ("w",), True, parts=(CutPart("w", 2, 3),)),),
-        },
-        [("GS311", "warning", 8)],
-    ),
-    "a part of a layer that nobody trains": (
-        {
-            "learners": (REACHED, learner("v", in_optimizer=False, reached=True)),
-            "cuts": (Cut(B, "mm", "no_grad", ("v",), True, parts=(CutPart("v", 2, 3),)),),
-        },
-        [("GS307", "information", 0)],
-    ),
-    "whole numbers joined with others": (
-        {"learners": (REACHED,), "cuts": (Cut(B, "int", "function", ("w",), True, joined=True),)},
-        [("GS311", "warning", 8)],
-    ),
     "gradients that feed no loss": (
         {
             "learners": (REACHED, learner("b", used=A)),
@@ -1140,7 +1065,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "a copy that leaves its optimizer behind": (
         {
             "replaced_models": (ReplacedModel(B, A, 3),),
-            "disorders": (Disorder("step again", A, A, 3),),
         },
         [("GS307", "warning", 8)],
     ),
@@ -1181,10 +1105,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"disorders": (Disorder("stale part", B, A, 2, parameters=3),)},
         [("GS508", "warning", 8)],
     ),
-    "a step with the same gradients": (
-        {"disorders": (Disorder("step again", B, A, 2, parameters=3),)},
-        [("GS513", "warning", 8)],
-    ),
     "an optimizer that never steps": (
         {"disorders": (Disorder("optimizer idle", A, B, 5, parameters=3),)},
         [("GS505", "warning", 7)],
@@ -1195,10 +1115,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             "stopped": Stopped("time", 60),
         },
         [],
-    ),
-    "a step with the gradients of another optimizer": (
-        {"disorders": (Disorder("step shared", B, A, 2, parameters=3),)},
-        [("GS513", "warning", 8)],
     ),
     "rounded away by a tiny rate": (
         {"effects": (StepEffect(A, "float32", 3, 100, 95, B),)},
@@ -1214,22 +1130,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     ),
     "steps before the first backward": (
         {"disorders": (Disorder("step alone", B, None, 2),), "steps": STEPS},
-        [],
-    ),
-    "a scheduler between backward and step": (
-        {"disorders": (Disorder("scheduler first", B, A, 2),)},
-        [("GS511", "warning", 8)],
-    ),
-    "a scheduler before and after": (
-        {"disorders": (Disorder("scheduler first", B, A, 2, fine=1),)},
-        [],
-    ),
-    "a scheduler that begins too early": (
-        {"disorders": (Disorder("scheduler early", B, A, 1, fine=1),)},
-        [("GS511", "warning", 8)],
-    ),
-    "a training that is resumed": (
-        {"disorders": (Disorder("scheduler early", B, A, 9),)},
         [],
     ),
     "a gradient's graph is lost": (
@@ -1295,16 +1195,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"oddities": (Oddity("target log", 1, 1, (1,)),)},
         [("GS512", "warning", 3)],
     ),
-    "sums that meet": (
-        {
-            "oddities": (
-                Oddity("index repeated", A, 1, (4, 12)),
-                Oddity("index repeated", A, 1, (2, 8)),
-                Oddity("index repeated", B, 1, (2, 8)),
-            )
-        },
-        [("GS517", "warning", 7), ("GS517", "warning", 8)],
-    ),
     "parts made beside the result": (
         {
             "learners": (
@@ -1318,10 +1208,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"learners": (learner("", history="view", made=C, asked=C, result=A),)},
         [("GS306", "warning", 7)],
     ),
-    "columns at once": (
-        {"oddities": (Oddity("mixed derivatives", B, 2, (2,)),)},
-        [("GS520", "warning", 8)],
-    ),
     "a reward with history": (
         {"oddities": (Oddity("weight learns", A, 1, (3,)),)},
         [("GS533", "warning", 7)],
@@ -1333,18 +1219,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             "learners": (learner("w"),),
         },
         [("GS534", "warning", 7)],
-    ),
-    "a closure that brings nothing": (
-        {"disorders": (Disorder("closure alone", B, None, 2), Disorder("closure stale", A, B, 2))},
-        [("GS525", "warning", 8), ("GS525", "warning", 7)],
-    ),
-    "a closure that once was in order": (
-        {"disorders": (Disorder("closure alone", B, None, 2, 1),)},
-        [],
-    ),
-    "functions that are called again": (
-        {"oddities": (Oddity("state not kept", A, other=B), Oddity("other numbers", B, name="F"))},
-        [("GS602", "warning", 7), ("GS602", "warning", 8)],
     ),
     "a scaler that refuses": (
         {
@@ -1462,15 +1336,6 @@ def test_what_torch_says_is_explained(code: str) -> None:
     assert told(observed(plain(), failure=failure)) == [(code, "error", 7)]
 
 
-def test_what_came_to_an_operation_that_raised_is_information() -> None:
-    failure = Failure("RuntimeError", "shapes", A, ended=True, got="fc Linear(4→2) got [3, 5]")
-    (found,) = diagnose(observed(plain(), failure=failure))
-    assert (found.rule, found.severity, found.location.line) == ("GS412", "information", 7)  # type: ignore[union-attr]
-    assert found.evidence[-1] == "fc Linear(4→2) got [3, 5]"
-    caught = msgspec.structs.replace(failure, ended=False)
-    assert not diagnose(observed(plain(), failure=caught))
-
-
 RAISERS: dict[str, tuple[Raiser | None, int, str]] = {
     "a Function": (Raiser("Function", "Own", 0, made=A, raised=B), 7, "Backward of Own raised"),
     "a hook": (Raiser("hook", "log", 0, A, B, C), 8, "The hook log raised"),
@@ -1572,10 +1437,9 @@ def cut_off(rule: str, code: str) -> Report:
 def beside(rule: str, code: str) -> Report:
     """A cut of the kind that a rule is about, of which another rule would tell as well."""
     (cut,) = cut_off(rule, code).observations.cuts  # type: ignore[union-attr]
-    has = {"joined": "GS311" in (rule, code), "ways": ("b",) if code == "GS317" else ()}
-    cut = msgspec.structs.replace(cut, feeds_graph=True, **has)
+    cut = msgspec.structs.replace(cut, feeds_graph=True, ways=("b",) if code == "GS317" else ())
     lost = (LostTerm(0, A, ("b",)),) if "GS310" in (rule, code) else ()
-    learners = (REACHED, learner("b", used=A, reached=rule in ("GS310", "GS311")))
+    learners = (REACHED, learner("b", used=A, reached=rule == "GS310"))
     return observed(plain(), learners=learners, cuts=(cut,), lost_terms=lost)
 
 
@@ -1754,9 +1618,9 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     **{
         (cut, code): beside(cut, code)
         for cut in ("GS303", "GS304", "GS309")
-        for code in ("GS310", "GS311", "GS317")
+        for code in ("GS310", "GS317")
     },
-    **{(cut, "GS317"): beside(cut, "GS317") for cut in ("GS310", "GS311")},
+    ("GS310", "GS317"): beside("GS310", "GS317"),
     **{
         (cut, code): cut_off(cut, code)
         for cut in ("GS303", "GS304", "GS309")
@@ -1768,26 +1632,12 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         for code, report in RAISED.items()
         if "GS413" in RULES[code].before
     },
-    ("GS413", "GS412"): ended_over_none(
-        observed(plain(), failure=Failure("TypeError", "NoneType", A, ended=True, got="got None"))
-    ),
-    **{
-        ("GS107", code): diverging(found, 1.0, 100.0, 1e4)
-        for code, found in {
-            **{code: RAISED[code] for code in ("GS101", "GS102")},
-            "GS206": layers(1, 1, 1, 1e3),
-        }.items()
-    },
     ("GS302", "GS515"): observed(
         plain(),
         learners=(REACHED, learner("b", used=A, recorded=True)),
         oddities=(Oddity("parameter dropped", A, name="clamp"),),
     ),
     ("GS534", "GS303"): compared(),
-    ("GS405", "GS412"): observed(
-        plain(),
-        failure=Failure("RuntimeError", MESSAGES["GS405"], A, ended=True, got="got [3]"),
-    ),
     ("GS701", "GS410"): with_ranks(
         observed(plain(), failure=LOST), parameter(local={0: 1.0, 1: None})
     ),

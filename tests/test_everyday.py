@@ -42,68 +42,6 @@ def beside(held: str, mark: str = "", before: str = "pass", after: str = "pass")
     return BESIDE.format(held=held, mark=mark and f"  # <- {mark}", before=before, after=after)
 
 
-CLOSURE = """
-model, data = nn.Linear(4, 3), batch()
-def loss_of():
-    return F.cross_entropy(model(data[0]), data[1])
-optimizer = torch.optim.LBFGS(model.parameters(), max_iter=6)
-for _ in range({steps}):
-    {before}
-    def closure():
-        {body}
-    optimizer.step(closure){mark}
-"""
-
-
-def closure(body: str, mark: str = "", before: str = "pass", steps: int = 3) -> str:
-    """A training by LBFGS."""
-    mark = mark and f"  # <- {mark}"
-    return CLOSURE.format(body=body, mark=mark, before=before, steps=steps)
-
-
-CHECKPOINTED = """
-class Again(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, run, x, *weights):
-        ctx.run, ctx.weights = run, weights
-        ctx.save_for_backward(x)
-        {forward}
-        with torch.no_grad():
-            return run(x){inner}
-    @staticmethod
-    def backward(ctx, gradient):
-        x = ctx.saved_tensors[0].detach().requires_grad_()
-        {backward}
-        with {mode}():
-            out = ctx.run(x)
-        return (None, *torch.autograd.grad(out, (x, *ctx.weights), gradient)){outer}
-
-model = net()
-optimizer = torch.optim.SGD(model.parameters(), 0.1)
-for _ in range(3):
-    x, y = batch()
-    x.requires_grad_()
-    out = {call}{mark}
-    learn(optimizer, F.cross_entropy(out, y))
-"""
-
-
-def checkpointed(
-    call: str,
-    mark: str = "",
-    inner: str = "",
-    outer: str = "",
-    forward: str = "pass",
-    backward: str = "pass",
-    mode: str = "torch.enable_grad",
-) -> str:
-    """A network whose function is called again for its backward."""
-    marks = {"mark": mark, "inner": inner, "outer": outer}
-    marks = {key: rule and f"  # <- {rule}" for key, rule in marks.items()}
-    text = {"call": call, "forward": forward, "backward": backward, "mode": mode}
-    return CHECKPOINTED.format(**text, **marks)
-
-
 MASKED = """
 q, k = nn.Linear(4, 6), nn.Linear(4, 6)
 with torch.no_grad():
@@ -163,8 +101,6 @@ for _ in range(3):
     learn(optimizer, F.cross_entropy(Line.apply(x, w, b), y))
 """
 
-BY_HAND = "Again.apply(model, x, *model.parameters())"
-
 PROGRAMS = {
     "an encoder that is left out": beside("b", "GS307"),
     "a decoder that is left out": beside("a", "GS307"),
@@ -178,44 +114,6 @@ PROGRAMS = {
         "b",
         before="for p in list(a): p.__dict__['_parameters'] = "
         "{k: nn.Parameter(v.detach() + 0) for k, v in p._parameters.items()}",
-    ),
-    "a closure without backward": closure("optimizer.zero_grad(); return loss_of()", "GS525"),
-    "a closure after backward": closure(
-        "return loss_of()", "GS525", "optimizer.zero_grad(); loss_of().backward()"
-    ),
-    "a closure of a constant": closure(
-        "optimizer.zero_grad(); loss_of().backward(); return 0.0", "GS525"
-    ),
-    "a closure of an old loss": closure(
-        "optimizer.zero_grad(); loss_of().backward(); return loss", "GS525", "loss = loss_of()"
-    ),
-    "one step of it": closure("optimizer.zero_grad(); loss_of().backward(); return 0.0", steps=1),
-    "a closure that is whole": closure(
-        "optimizer.zero_grad(); loss = loss_of(); loss.backward(); return loss"
-    ),
-    "a closure with gradients of its own": closure(
-        "loss = loss_of(); w = list(model.parameters())\n"
-        "        for p, g in zip(w, torch.autograd.grad(loss, w)): p.grad = g\n"
-        "        return loss.item()"
-    ),
-    "a checkpoint without its random state": checkpointed(
-        "checkpoint(model, x, use_reentrant=False, preserve_rng_state=False)", "GS602"
-    ),
-    "a reentrant one": checkpointed(
-        "checkpoint(model, x, use_reentrant=True, preserve_rng_state=False)", "GS602"
-    ),
-    "a checkpoint with it": checkpointed("checkpoint(model, x, use_reentrant=True)"),
-    "a checkpoint that draws nothing": checkpointed(
-        "checkpoint(model.eval(), x, use_reentrant=False, preserve_rng_state=False)"
-    ),
-    "a checkpoint by hand": checkpointed(BY_HAND, inner="GS602"),
-    "a checkpoint by hand that keeps the state": checkpointed(
-        BY_HAND,
-        forward="ctx.rng = torch.get_rng_state()",
-        backward="torch.set_rng_state(ctx.rng)",
-    ),
-    "a checkpoint by hand without history": checkpointed(
-        BY_HAND, outer="GS409", mode="contextlib.nullcontext"
     ),
     "an infinite weight before a mask": masked("-inf", "GS105"),
     "a weight that is finite": masked("-1e2"),

@@ -102,7 +102,7 @@ def test_rules_are_found_by_a_word(session: Session) -> None:
     found = {word: session.cli("rule", word).out for word in ("NaN", "GS7", "rsample")}
     both = session.cli("rule", "zero", "grad").out
     assert {line[:5] for line in both.splitlines()} >= {"GS205", "GS501"} and "GS101" not in both
-    assert "# GS207 units-alike" in session.cli("rule", "units", "alike").out
+    assert "# GS204 dead-units" in session.cli("rule", "dead", "units").out
     assert {line[:5] for line in found["NaN"].splitlines()} >= {"GS101", "GS102", "GS105"}
     assert "GS203" not in found["NaN"]
     assert [line[:5] for line in found["GS7"].splitlines()] == [c for c in CODES if c[2] == "7"]

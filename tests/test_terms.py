@@ -1,5 +1,4 @@
-"""Terms of a loss that do not go together, and losses that are means: each beside those that only
-look like it."""
+"""Terms of a loss that do not go together, beside those that only look like it."""
 
 from __future__ import annotations
 
@@ -55,40 +54,3 @@ def test_which_terms_do_not_go_together(lines: str, session: Session) -> None:
     report = session.look(HEAD.format(lines=lines), "-q", command="doctor")
     found = {one.rule for one in report.findings if one.rule == "GS530"}
     assert found == ({TERMS[lines]} if TERMS[lines] else set())
-
-
-MEANS = {
-    "F.cross_entropy(net(x), c)": True,
-    "F.cross_entropy(net(x), c, reduction='sum') / len(x)": True,
-    "F.cross_entropy(net(x), c, reduction='sum') / (2 * len(x))": False,
-    "F.cross_entropy(net(x), c, reduction='sum')": False,
-    "net(x).square().sum() / 24": True,
-    "net(x).square().sum() / 8": True,
-    "net(x).square().sum() * 0.125": True,
-    "net(x).square().sum() / 9": False,
-    "net(x).square().mean()": True,
-    "net(x).square().mean() / 1": True,
-    "net(x).square().mean() / 2": False,
-    "net(x).square().mean() * (8 / 16)": False,
-    "net(x).square().sum() / torch.tensor(16.0)": False,
-    "F.mse_loss(net(x), x[:, :3], reduction='sum') / 24": True,
-    "F.mse_loss(net(x), x[:, :3], reduction='sum') / 48": False,
-}
-
-
-def test_which_losses_are_means(session: Session) -> None:
-    loops = (
-        f"for _ in range(4):\n    ({loss}).backward()\n    if _ % 2:\n"
-        "        nn.utils.clip_grad_norm_(net.parameters(), 1.0)\n"
-        "        optimizer.step(); optimizer.zero_grad()\n"
-        for loss in MEANS
-    )
-    head = (
-        "import torch\nfrom torch import nn\nimport torch.nn.functional as F\n"
-        "x, c, net = torch.randn(8, 4), torch.arange(8) % 3, nn.Linear(4, 3)\n"
-        "optimizer = torch.optim.SGD(net.parameters(), lr=0.01)\n"
-    )
-    report = session.look(head + "".join(loops), "-q", "--steps", "all", command="doctor")
-    found = [one.location for one in report.findings if one.rule == "GS510"]
-    told = {place.expression.removesuffix(".backward()").strip("()") for place in found if place}
-    assert told == {loss.strip("()") for loss, is_mean in MEANS.items() if is_mean}

@@ -30,13 +30,11 @@ from gradscope.model.observations import (
     Alteration,
     Carried,
     Cut,
-    CutPart,
     EmptyStep,
     Failure,
     Intake,
     LossTerm,
     LostTerm,
-    Oddity,
     Step,
 )
 from gradscope.model.plain import TensorInfo
@@ -50,17 +48,13 @@ from tests.test_diagnose import (
     REACHED,
     A,
     B,
-    alike,
-    diverging,
     divided,
     in_half,
     layers,
     learner,
-    limited,
     observed,
     plain,
     spoilt,
-    summed,
     taken_from_itself,
 )
 
@@ -331,13 +325,6 @@ def losing(count: int) -> Report:
     )
 
 
-def partly_cut(count: int) -> Report:
-    """One cut that takes a part of so many leaves."""
-    parts = tuple(CutPart(f"w{n}", 2, 4) for n in range(count))
-    cuts = (Cut(B, "detach", "function", feeds_graph=True, parts=parts),)
-    return observed(plain(), learners=(REACHED,), cuts=cuts)
-
-
 def failed(length: int) -> Report:
     """A failure that torch tells with so many characters."""
     text = "grad can be implicitly created only for scalar outputs".ljust(length, ".")
@@ -556,14 +543,6 @@ def off_by(error: float) -> Report:
 
 EDGES = (
     Edge(
-        "held_at_limit.MOST",
-        limited(4),
-        "layers.3.decay: 2 of 5 elements",
-        limited(5),
-        "layers.3.decay: 2 of 5 elements",
-        last_line,
-    ),
-    Edge(
         "gradient_cancels.MOST_STEPS",
         taken_from_itself(197),
         ("GS318",),
@@ -726,24 +705,6 @@ EDGES = (
         ("GS204",),
         active("ReluBackward0", (8, 2, 3), dead=1.0),
     ),
-    Edge(
-        "training_diverges.FEWEST_GROWTHS",
-        diverging(plain(), 1.0, 200.0, 4e4),
-        ("GS107",),
-        diverging(plain(), 1.0, 4e4),
-    ),
-    Edge(
-        "training_diverges.GROWTH",
-        diverging(plain(), 1.0, 3.0, 3e4),
-        ("GS107",),
-        diverging(plain(), 1.0, 2.9, 3e4),
-    ),
-    Edge(
-        "training_diverges.ALTOGETHER",
-        diverging(plain(), 1.0, 100.0, 1e4),
-        ("GS107",),
-        diverging(plain(), 1.0, 100.0, 0.95e4),
-    ),
     Edge("gradient_altered.CLIPPED", clipped(0.99), ("GS504",), clipped(1.0)),
     Edge(
         "steps.FEWEST_DROPPED",
@@ -781,30 +742,6 @@ EDGES = (
         out_of_order("step alone", 2),
         ("GS509",),
         out_of_order("step alone", 1),
-    ),
-    Edge(
-        "disorders.FEWEST",
-        out_of_order("step again", 2),
-        ("GS513",),
-        out_of_order("step again", 1),
-    ),
-    Edge(
-        "disorders.FEWEST",
-        out_of_order("scheduler first", 2),
-        ("GS511",),
-        out_of_order("scheduler first", 1),
-    ),
-    Edge(
-        "accumulation_not_divided.FEWEST_WINDOWS",
-        summed(),
-        ("GS510",),
-        summed(steps=1),
-    ),
-    Edge(
-        "derivatives_mixed.FEWEST_MIXED",
-        observed(plain(), oddities=(Oddity("mixed derivatives", A, 2, (2,)),)),
-        ("GS520",),
-        observed(plain(), oddities=(Oddity("mixed derivatives", A, 1, (2,)),)),
     ),
     Edge(
         *("gradients_unused.FEWEST_IDLE", out_of_order("optimizer idle", 5), ("GS505",)),
@@ -879,8 +816,6 @@ EDGES = (
         "`call7()` gives a gradient to v",
         last_line,
     ),
-    Edge("part_cut_off.MOST", partly_cut(5), 4, partly_cut(4), 4, shown),
-    Edge("part_cut_off.MOST", partly_cut(4), 4, partly_cut(3), 3, shown),
     Edge("readings: 300", failed(301), 307, failed(299), 306, length),
     Edge(
         "not_twice_differentiable: 8",
@@ -890,7 +825,6 @@ EDGES = (
         "",
         expression,
     ),
-    Edge("units_alike.MOST", alike(5), "and 1 more", alike(4), "layers.3.weight", fourth),
     Edge("parameters_drift.DRIFT", drifted(1.1e-5), ("GS702",), drifted(0.9e-5), ()),
     Edge("across.MOST", drifted(0.1, 5), 5, drifted(0.1, 4), 5, shown),
     Edge("across.MOST", on_ranks(5), True, on_ranks(4), False, is_cut_short),

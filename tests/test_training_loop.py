@@ -286,9 +286,6 @@ torch.save(read, "net.pt")
 read = torch.load("net.pt", weights_only=False)
 for step in range(3):
     learn(read, fifth)
-for step in range(6):
-    learn(model, first)
-    second.step()  # GS513
 def drop():
     for parameter in other.parameters():
         parameter.grad = None  # GS505
@@ -302,8 +299,7 @@ for step in range(6):
     fourth.zero_grad()
 """
 MODELS = """
-model, other, still, read = (net() for _ in range(4))
-first, second = map(optimizer, (model, model))
+other, still, read = (net() for _ in range(3))
 fifth = SGD(read.parameters(), lr=0.1)  # GS307
 """
 CALM = """

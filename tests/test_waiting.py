@@ -180,12 +180,6 @@ def test_every_format_shows_the_call_that_raised(
     assert [words for words in told if words not in out] == []
 
 
-def test_the_doctor_tells_of_the_call_that_raised(session: Session) -> None:
-    done = session.cli("doctor", str(session.write(FAILING)))
-    assert "GS412 forward-raises · information · program.py:9 · self.fc(x)" in done.out
-    assert GOT in done.out
-
-
 def test_of_temporary_operands_the_last_step_is_drawn(session: Session) -> None:
     """They are gone when the program has failed, and nothing of ours kept them."""
     report = session.look(f"{HEAD}y = x.exp()\ntorch.cat([x * 2, y[None], (x + 1)[None]])\n")

@@ -27,12 +27,6 @@ OrderKind = Literal[
     "stale graph",
     "stale part",
     "step alone",
-    "step again",
-    "scheduler first",
-    "scheduler early",
-    "step shared",
-    "closure alone",
-    "closure stale",
     "optimizer idle",
     "clip empty",
 ]
@@ -84,25 +78,6 @@ class ScheduleUse(SeenRecord, frozen=True):
     called: int | None = None
 
 
-class SummedGradients(SeenRecord, frozen=True):
-    """Several backward calls from one place (``origin``) before each step at ``stepped``: fewest
-    and most, in how many steps.
-
-    ``clipped`` is where their sum was.  ``same_loop``: backward and step stand in one loop, so that
-    each call is a part of a batch, rather than a task of its own.  ``means``: each of their losses
-    was the mean of what it was computed of.
-    """
-
-    origin: int | None
-    stepped: int | None
-    fewest: int
-    most: int
-    steps: int
-    clipped: int | None = None
-    same_loop: bool = False
-    means: bool = False
-
-
 class RemadeParameters(SeenRecord, frozen=True):
     """A place that makes parameters, of which none ever got a second gradient: in how many of all
     the backward calls (``calls``) one got its first.  ``stepped``: an optimizer stepped them.
@@ -136,26 +111,6 @@ class ReplacedModel(SeenRecord, frozen=True):
     origin: int | None
     stepped: int | None
     times: int
-
-
-class AlikeUnits(SeenRecord, frozen=True):
-    """A weight all of whose ``units`` were equal and got equal gradients, before it changed and
-    after; ``origin`` set it, as far as that was seen, or uses it."""
-
-    name: str
-    units: int
-    origin: int | None
-    leaf: int | None = None
-
-
-class LimitedParameter(SeenRecord, frozen=True):
-    """A parameter of which ``beyond`` of its ``count`` elements lie beyond the limits of a clamp,
-    at ``origin``, and had no gradient in several looks in a row."""
-
-    name: str
-    beyond: int
-    count: int
-    origin: int | None
 
 
 class SpoiltParameter(SeenRecord, frozen=True):

@@ -10,15 +10,12 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
-    AlikeUnits,
     Disorder,
-    LimitedParameter,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
     SpoilingStep,
     StepEffect,
-    SummedGradients,
     WastedCalls,
     WastedGraph,
 )
@@ -151,15 +148,6 @@ class TrackedParameter(SeenRecord, frozen=True):
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
 
 
-class CutPart(SeenRecord, frozen=True):
-    """A leaf that learns, but not all of it: ``zero`` of its ``rows`` got a gradient of nothing but
-    zeros, because what they compute goes nowhere but into a cut."""
-
-    leaf: str
-    zero: int
-    rows: int
-
-
 class Cut(SeenRecord, frozen=True):
     """A call whose inputs carried gradient history and whose result does not.
 
@@ -174,8 +162,7 @@ class Cut(SeenRecord, frozen=True):
     ``then`` is what the same line made of the result (``x.detach().numpy()``), or "create_graph"
     where torch.autograd.grad was to keep the history.  ``summand``: what
     was made from its result is added to a loss that other terms give its history;
-    ``scalar``: what was cut was such a number already.  ``joined``: its result, whole numbers, was
-    joined with floating-point ones (``torch.cat``).  ``parts``: see there.  ``inside``: a custom
+    ``scalar``: what was cut was such a number already.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them;
     ``ungiven``: so did this one, and its result has none.
     ``terms`` made the terms that its result went into, of a loss that has several.  ``ways``:
@@ -203,8 +190,6 @@ class Cut(SeenRecord, frozen=True):
     scalar: bool = False
     within: str = ""
     twin: str = ""
-    joined: bool = False
-    parts: tuple[CutPart, ...] = ()
     inside: bool = False
     terms: tuple[int, ...] = ()
     made: int | None = None
@@ -480,7 +465,6 @@ class Failure(SeenRecord, frozen=True):
     in_backward: bool = False
     ended: bool = False
     raiser: Raiser | None = None
-    got: str = ""
 
 
 class Stopped(SeenRecord, frozen=True):
@@ -495,9 +479,9 @@ class Stopped(SeenRecord, frozen=True):
 
 
 OddityKind = (
-    Literal["weight learns", "own value", "index repeated", "mixed derivatives"]
+    Literal["weight learns", "own value"]
     | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
-    | Literal["target no log", "target log", "state not kept", "other numbers"]
+    | Literal["target no log", "target log"]
     | Literal["none yet", "none left", "none since", "none brought"]
     | Literal["listed twice"]
 )
@@ -509,12 +493,10 @@ class Oddity(SeenRecord, frozen=True):
     ``kind`` is an :data:`OddityKind`, or one that an older version has saved and no rule asks for.
 
     "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
-    what is compared with its own source was cut off at ``other``.  "index repeated": so many sums
-    were lost of so many written.  "mixed derivatives" of so many columns at once.  "gradient
+    what is compared with its own source was cut off at ``other``.  "gradient
     dropped": a function, ``name``, computes something of it, and nothing takes the result.  "input
     no log": an operand of `kl_div` whose probabilities, or their exponentials, add up to 1 along a
-    dimension.  "state not kept" and "other numbers": a checkpoint, or the custom Function
-    ``name``, calls its function again, which drops at random at ``other``.  "none yet", "none
+    dimension.  "none yet", "none
     left", "none since" and "none brought": the program ended over the `.grad` of the leaf ``name``,
     which was None; "left" where it had been zeroed at ``other``, "since" where no backward call had
     come there after that.  "listed twice": an optimizer is given so many parameters once more.
@@ -570,10 +552,7 @@ class Observations(SeenRecord, frozen=True):
     wasted_calls: tuple[WastedCalls, ...] = ()
     schedules: tuple[ScheduleUse, ...] = ()
     replaced_models: tuple[ReplacedModel, ...] = ()
-    accumulations: tuple[SummedGradients, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
-    alike: tuple[AlikeUnits, ...] = ()
-    limited: tuple[LimitedParameter, ...] = ()
     never_stepped: bool = False
     guard: int | None = None
     guards_else: bool = False

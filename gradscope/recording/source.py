@@ -143,18 +143,6 @@ class Sources:
         first, last = code_lines(code)
         return [read for read in self._file(code).grad_reads if first <= read[0] <= last]
 
-    def in_one_loop(self, one: Site, other: Site) -> bool:
-        """Whether two places stand in the body of the same loop, and in no loop inside of it."""
-        if one.code is not other.code:
-            return False
-        loops = self._file(one.code).loops
-        lines = [span[0] for span in (self.span(one), self.span(other)) if span is not None]
-        around = [
-            max((loop for loop in loops if loop[0] < line <= loop[1]), default=None)
-            for line in lines
-        ]
-        return len(around) == 2 and around[0] is not None and around[0] == around[1]
-
     def is_behind(self, one: Site, other: Site) -> bool | None:
         """Whether a place stands behind the innermost loop around the other; None where it does,
         and stands in another loop itself."""

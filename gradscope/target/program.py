@@ -180,8 +180,8 @@ class Program:
             sys.path.insert(0, ready.path_entry)
         # Pickle, and the children of multiprocessing, look for the program by this name.
         assert ready.main is not None
-        # From here on only the program's own: where torch keeps a traceback for ever, its frames lead
-        # to ours, and python at its end empties every module that somebody holds.
+        # From here on only the program's own: where torch keeps a traceback for ever, its frames
+        # lead to ours, and python at its end empties every module that somebody holds.
         sys.modules["__main__"], ready.main = ready.main, None
         if ready.extra is not None:
             # Never over a module that others use, for a script may be called like one.

@@ -218,13 +218,6 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
-        "flat_policy",
-        "GS207",
-        "units",
-        "all weights begin as the same constant",
-        "",
-    ),
-    Case(
         "row_lengths",
         "GS102",
         "Length",
@@ -1327,20 +1320,6 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
-        "summed_micro_batches",
-        "GS510",
-        "backward",
-        "micro-batches are added up, not averaged, and the sum is clipped",
-        "",
-    ),
-    Case(
-        "windows_flushed",
-        "GS513",
-        "step",
-        "one step more at the end of the epoch, though the last window was stepped",
-        "",
-    ),
-    Case(
         "adapters_added_later",
         "GS307",
         "",
@@ -1366,13 +1345,6 @@ CASES: tuple[Case, ...] = (
         "GS505",
         "zero_grad",
         "zero_grad before every small batch, and a step after every fourth",
-        "",
-    ),
-    Case(
-        "scheduler_too_early",
-        "GS511",
-        "scheduler.step",
-        "the scheduler is called before the first step of each epoch",
         "",
     ),
     Case(
@@ -1573,20 +1545,6 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
-        "attention_weights_without_grad",
-        "GS311",
-        "no_grad",
-        "attention weights under no_grad; queries, keys and values are one layer",
-        "",
-    ),
-    Case(
-        "skip_of_whole_numbers",
-        "GS311",
-        "int",
-        "a skip connection is cast to integers and joined with floating-point numbers",
-        "",
-    ),
-    Case(
         "penalty_without_graph",
         "GS303",
         "grad",
@@ -1709,13 +1667,6 @@ CASES: tuple[Case, ...] = (
         "the distillation loss owns 1x1 align convs; only the student's parameters go to the "
         "optimizer",
         "https://github.com/huangzongmou/yolov8_Distillation/issues/5",
-    ),
-    Case(
-        "digits_mlp",
-        "GS207",
-        "gradient",
-        "all weights start at the same constant",
-        "https://github.com/nndl/nndl-discussion/issues/14",
     ),
     Case(
         "edge_attention_cora",
@@ -2044,7 +1995,6 @@ CASES: tuple[Case, ...] = (
         "at the epoch's end both optimizers step once more, without the scaler, with the last"
         " batch's gradients",
         "https://github.com/IAHispano/Applio/pull/860",
-        also=("GS513",),
     ),
     Case(
         "wake_word",
@@ -2116,13 +2066,6 @@ CASES: tuple[Case, ...] = (
         "The backward of the custom function ignores the incoming gradient (wrong sign of the"
         " numerator).",
         "https://github.com/k2-fsa/k2/issues/341",
-    ),
-    Case(
-        "long_filter",
-        "GS319",
-        "clamp",
-        "clamp of a learned parameter in forward: beyond the limit its gradient is zero for ever.",
-        "https://github.com/NVIDIA-BioNeMo/nvSubquadratic/pull/60",
     ),
     Case(
         "low_light",
@@ -2336,13 +2279,6 @@ CASES: tuple[Case, ...] = (
         "https://github.com/microsoft/ProDA/issues/43",
     ),
     Case(
-        "citation_gcn",
-        "GS517",
-        "out[dst]",
-        "`out[dst] += messages` with repeated indices keeps one message a node",
-        "https://github.com/pytorch/pytorch/issues/60846",
-    ),
-    Case(
         "heat_residual",
         "GS306",
         "Slice",
@@ -2374,14 +2310,6 @@ CASES: tuple[Case, ...] = (
         "log_pi is not detached in the temperature loss, which here cancels the actor's "
         "entropy term exactly",
         "https://github.com/mani-skill/ManiSkill/issues/899",
-    ),
-    Case(
-        "helmholtz_plate",
-        "GS520",
-        "create_graph",
-        "The second derivative is the gradient of u_x + u_y summed, so mixed derivatives "
-        "enter the Laplacian",
-        "https://github.com/prateekbhustali/Physics-Informed-Neural-Networks/issues/4",
     ),
     Case(
         "jacobian_penalty",
@@ -2420,14 +2348,6 @@ CASES: tuple[Case, ...] = (
         "ThresholdFunction",
         "The threshold Function's backward masks the wrong side",
         "https://github.com/pytorch/pytorch/pull/1863",
-    ),
-    Case(
-        "stochastic_unet",
-        "GS602",
-        "RecomputeFunction",
-        "A hand-written checkpoint Function runs dropout again with other random numbers in "
-        "backward",
-        "https://github.com/openai/guided-diffusion/issues/167",
     ),
     Case(
         "planar_vae",
@@ -2608,7 +2528,6 @@ CASES: tuple[Case, ...] = (
         "SigmoidFn",
         "backward of a hand-written sigmoid leaves out the gradient that comes in",
         "https://github.com/apache/mxnet/issues/9872",
-        also=("GS107",),
     ),
 )
 
@@ -3065,7 +2984,6 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy(
         "pcgrad_three_tasks",
         "three backward calls through one graph, gradients rewritten",
-        information=("GS510",),
     ),
     Healthy(
         "diffusion_trainer",

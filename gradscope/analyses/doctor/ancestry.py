@@ -6,16 +6,15 @@ Bounded walks over live nodes, by no recursion.  Knows nothing of what is looked
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd.nodes import is_nested, leaf_of, outputs_of, torch_name
-from gradscope.autograd.tensors import TensorRef, grad_fn_of
+from gradscope.autograd.nodes import leaf_of, torch_name
+from gradscope.autograd.tensors import grad_fn_of
 
 
 def kinds(ops: str) -> tuple[str, ...]:
@@ -125,75 +124,6 @@ def terms_of(roots: Iterable[Any]) -> Terms:
     return Terms(list(tops), adding)
 
 
-class ResultPart(NamedTuple):
-    """A part of a result (a chunk, a slice), by the sequence number and the output of the node that
-    takes it; its share of the elements; and the leaves of which it may take that share, each with
-    the dimension that counts the elements of the result."""
-
-    node: int
-    output: int
-    share: float
-    leaves: tuple[tuple[TensorRef, int], ...]
-
-
-def parts_behind(tensors: Iterable[torch.Tensor]) -> list[ResultPart]:
-    """The nearest parts of what a layer gives from which tensors were computed."""
-    found: dict[tuple[int, int], ResultPart] = {}
-    stack: list[tuple[Any, int]] = [(grad_fn_of(tensor), tensor.output_nr) for tensor in tensors]
-    seen: set[tuple[Any, int]] = set()
-    while stack and len(seen) < MAX_NEAR:
-        node, output = stack.pop()
-        if node is None or (node, output) in seen:
-            continue
-        seen.add((node, output))
-        share = _share(node, output)
-        if share == 1:
-            stack.extend(node.next_functions)
-        else:
-            number = node._sequence_nr()
-            found[number, output] = ResultPart(number, output, *_taken(node, share))
-    return [part for part in found.values() if part.leaves]
-
-
-def _share(node: Any, output: int) -> float:
-    """Of how much of its operand an output of a node is made."""
-    described = outputs_of(node)
-    name = torch_name(node)
-    # The derivative of such a backward, as of SelectBackward, takes all that it is given.
-    takes = name.startswith((*_SPLITTING, *_TAKING)) and "BackwardBackward" not in name
-    if not takes or any(map(is_nested, described)):
-        return 1.0
-    sizes = [math.prod(one.shape) for one in described]
-    whole = math.prod(node._saved_self_sym_sizes) if name.startswith(_TAKING) else sum(sizes)
-    return sizes[output] / whole if whole else 1.0
-
-
-def _taken(node: Any, share: float) -> tuple[float, tuple[tuple[TensorRef, int], ...]]:
-    """The share that is taken of what a layer gives, and that layer's leaves."""
-    for _ in range(MAX_NEAR):
-        node, output = node.next_functions[0] if node.next_functions else (None, 0)
-        if node is None or not torch_name(node).startswith((*_MOVING, *_SPLITTING, *_TAKING)):
-            break
-        share *= _share(node, output)
-    return share, tuple(_weights(node))
-
-
-def _weights(node: Any) -> Iterator[tuple[TensorRef, int]]:
-    """The leaves that a node takes, with the dimension of each that counts its results."""
-    if node is None:
-        return
-    if leaf_of(node) is not None:
-        yield TensorRef(node.variable), 0
-    for target, _ in node.next_functions:
-        # What is multiplied as it is has its results in columns; its transpose, and what is added,
-        # in rows.
-        is_turned = target is not None and torch_name(target).startswith("TBackward")
-        variable = leaf_of(target.next_functions[0][0] if is_turned else target)
-        if variable is not None:
-            is_columns = torch_name(node).startswith(_MULTIPLYING) and variable.dim() > 1
-            yield TensorRef(variable), 1 if is_columns and not is_turned else 0
-
-
 Near = dict[int, tuple[int, ...]]
 """Nodes near a tensor by their sequence numbers, each with those that it takes; leaves by
 :func:`number_of`."""
@@ -256,12 +186,6 @@ def _ends(near: Near, start: int, stop: int | None = None) -> set[int]:
         else:
             stack.extend(near[number])
     return ends
-
-
-def is_rounded(tensor: torch.Tensor) -> bool:
-    """Whether the program has rounded this on purpose."""
-    made = grad_fn_of(tensor)
-    return made is not None and torch_name(made).startswith(_ROUNDING)
 
 
 def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:

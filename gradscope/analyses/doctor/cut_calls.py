@@ -18,7 +18,6 @@ LARGEST = 4_096
 NUMBERS = frozenset(
     ["item", "tolist", "numpy", "float", "int", "bool", "complex", "index", "array"]
 )
-CASTS = frozenset(["int", "long", "short", "char", "byte", "to", "type", "type_as"])
 JOINING = frozenset(
     ["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"]
 )

@@ -13,18 +13,14 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import (
     are_related,
-    is_rounded,
     leaves_behind,
     near_behind,
-    parts_behind,
     terms_of,
 )
 from gradscope.analyses.doctor.cut_calls import (
     ADDING,
-    CASTS,
     ENTERING,
     HARMLESS,
-    JOINING,
     SHARING,
     gives_values,
     if_same_line,
@@ -229,16 +225,15 @@ class Cuts:
             cut.itself = bool(behind)
             cut.discrete = not any(map(is_continuous, results))
             cut.scalar = all(is_small(tensor, 1) for tensor in behind)
-            cut.cast = key[1] in CASTS and not any(map(is_rounded, behind))
         elif not cut.is_settled:
             found = leaves_behind(behind)
             cut.add(found)
         cut.itself &= all(map(is_leaf_tensor, behind))
         if results or type(number) in (float, list):
-            known = CutCall(cut, None, [], made=_sequence())
+            known = CutCall(cut, None, made=_sequence())
             if found is not None:
                 known.leaves = list(map(TensorRef, found))
-                known.parts, known.near = parts_behind(behind), near_behind(behind)
+                known.near = near_behind(behind)
             self._remember(results, [known])
             self._numbers.note(number, [known])
         return cut
@@ -288,11 +283,6 @@ class Cuts:
             is_way = is_layer or known.cut.gathers
             if is_way and not known.cut.sets and known.is_made_since(self._marked_at):
                 known.entered.add(node)
-        if call.function in JOINING:
-            for tensor in call.operands:
-                if not is_continuous(tensor):
-                    for known in self._calls_of(tensor):
-                        known.cut.joined |= known.cut.cast
 
     def _take_number(self, call: TorchCall) -> None:
         """A call that made a node may have added a plain number."""

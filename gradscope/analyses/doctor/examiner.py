@@ -324,9 +324,7 @@ class Examiner:
     def _seen_before(self, watch: FullCapture) -> Before:
         listener = self._listener
         listener.broadcasts.mark(watch.call.roots)
-        listener.finders.settle()
         listener.lost_terms.look(watch)
-        listener.partial_cuts.look(watch)
         looks = self._log.seen <= ACTIVE_STEPS and not self._selector.is_final
         return Before(
             changed=listener.changes.in_graph(watch.walked),

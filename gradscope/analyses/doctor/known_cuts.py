@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.doctor.ancestry import Near, ResultPart
+from gradscope.analyses.doctor.ancestry import Near
 from gradscope.autograd.tensors import TensorRef, TensorTable
 from gradscope.model.observations import CutReason
 
@@ -23,14 +23,6 @@ MOST_VAIN = 3
 searched any more."""
 
 
-class KnownPart(NamedTuple):
-    """A leaf that learns but for ``zero`` of its ``rows``, whose gradient is all zeros."""
-
-    leaf: TensorRef
-    zero: int
-    rows: int
-
-
 @dataclass(eq=False)
 class KnownCut:
     """A place that cut: which function there, why, which leaves lay behind its operands (those of
@@ -40,13 +32,11 @@ class KnownCut:
     ``within`` and ``twin``: the function of torch that had switched history off by itself, and its
     method that does not.  ``itself``: it was given leaves, and nothing computed of them.
     ``discrete``: the result is no floating-point number; ``scalar``: what was cut is a single
-    number; ``cast``: numbers were made whole, and not rounded before.
+    number.
     ``summand``: what was made from the result is added to a loss as it is; ``terms`` are the places
-    of those that its result went into, where the loss has several; ``joined``: whole numbers
-    were joined with others.  ``parts``, by the id of their leaf, were cut off while the rest
-    learns, and ``shared`` says that one was not, at some time; ``ways``, by their id, are leaves
-    that the next step changes, and that learn by other ways only; ``astray``: its results
-    went only into layers that the next step does not change.  ``then`` is what the same line
+    of those that its result went into, where the loss has several.  ``ways``, by
+    their id, are leaves that the next step changes, and that learn by other ways only;
+    ``astray``: its results went only into layers that the next step does not change.  ``then`` is what the same line
     turned the result into: ``numpy`` in ``x.detach().numpy()``; ``create_graph`` of
     ``torch.autograd.grad`` that was called with it.  ``ungiven``: what lay behind it is no operand;
     ``gathers``: a collective.
@@ -65,12 +55,10 @@ class KnownCut:
     itself: bool = False
     discrete: bool = False
     scalar: bool = False
-    cast: bool = False
     fed: bool = False
     refused: bool = False
     root: bool = False
     summand: bool = False
-    joined: bool = False
     within: str = ""
     twin: str = ""
     then: str = ""
@@ -79,7 +67,6 @@ class KnownCut:
     made: int = -1
     equal: bool = False
     sources: list[KnownCut] = field(default_factory=list)
-    parts: dict[int, KnownPart] = field(default_factory=dict)
     ways: dict[int, TensorRef] = field(default_factory=dict)
     astray: bool | None = None
     ungiven: bool = False
@@ -112,14 +99,13 @@ class KnownCut:
 
 @dataclass(eq=False)
 class CutCall:
-    """One call at such a place: where somebody has looked, the leaves behind it, the parts of
-    results that it was made of, and what lay near; how many nodes were ``made`` by then, and those
+    """One call at such a place: where somebody has looked, the leaves behind it, and what lay near;
+    how many nodes were ``made`` by then, and those
     that took its result, of which some ``added`` it to another, or took it into a layer
     (``entered``); ``age`` counts the backward calls since."""
 
     cut: KnownCut
     leaves: list[TensorRef] | None
-    parts: list[ResultPart]
     near: Near = field(default_factory=dict)
     made: int = 0
     takers: set[int] = field(default_factory=set)

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.alike import Alike
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
@@ -24,7 +23,6 @@ from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.glances import CLIPPING, OFTEN, glancing, is_data
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
-from gradscope.analyses.doctor.limits import Limits
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
@@ -32,7 +30,6 @@ from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.oddity_finder import FinderContext
 from gradscope.analyses.doctor.oddity_finders import OddityFinders
-from gradscope.analyses.doctor.partial_cuts import PartialCuts
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
@@ -90,7 +87,6 @@ class DoctorListener(Listener):
         self.inner_uses = InnerUses(self.cuts)
         self.collectives = Collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
-        self.partial_cuts = PartialCuts(self.cuts)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.logarithms = Logarithms()
         self.oddities = found = Oddities()
@@ -98,7 +94,7 @@ class DoctorListener(Listener):
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
-        told = (self.lost_terms.note_step, self.partial_cuts.note_step, *self.finders.note_step)
+        told = (self.lost_terms.note_step, *self.finders.note_step)
         self.learners.optimizers.on_step.extend(told)
         self.copies = Copies()
         self.reads = Reads(recorder)
@@ -111,8 +107,6 @@ class DoctorListener(Listener):
         )
         self.alterations = Alterations()
         self.learners.optimizers.calls.on_clipped = self.alterations.note_clipping
-        self.alike = Alike(recorder, lambda leaf: self.parameters.made(leaf))
-        self.limits = Limits(recorder)
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         glance = glancing(recorder, self.values_seen, self.cuts.is_followed)
@@ -277,8 +271,6 @@ class DoctorListener(Listener):
         if is_inside:
             self._note_values(call, is_inside)
             self.learners.note_use(call)
-            for note in self.finders.note_inside:
-                note(call)
             self.inner_uses.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)

@@ -87,10 +87,7 @@ def observations(
         schedules=tuple(observed_loop.schedules(listener, case.origins)),
         wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
         replaced_models=tuple(observed_loop.replaced_models(listener, case.origins)),
-        accumulations=tuple(observed_loop.accumulations(listener, case.origins)),
         spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
-        alike=tuple(observed_loop.alike_units(listener, case, name_of)),
-        limited=tuple(observed_loop.limited(listener, case, name_of)),
         never_stepped=listener.never_stepped,
         remade=tuple(observed_loop.remade(listener, case.origins)),
         effects=tuple(observed_loop.effects(listener, case.origins)),
@@ -112,7 +109,6 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
 
 
 def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
-    listener.finders.settle()
     yield from listener.oddities.told(origins)
     for place, scale in listener.logarithms.known.items():
         yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))

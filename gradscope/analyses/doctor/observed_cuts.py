@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 import torch
 
 from gradscope.analyses.doctor.captured_call import CapturedCall
-from gradscope.analyses.doctor.known_cuts import KnownCut
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.lost_terms import living
-from gradscope.model.observations import Cut, CutPart, LossTerm, LostTerm
+from gradscope.model.observations import Cut, LossTerm, LostTerm
 
 
 def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
@@ -32,8 +31,6 @@ def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
             scalar=cut.scalar,
             within=cut.within,
             twin=cut.twin,
-            joined=cut.joined,
-            parts=tuple(_parts(listener, case, cut)),
             ways=_names(listener, case, living(cut.ways.values())),
             astray=bool(cut.astray),
             ungiven=cut.ungiven,
@@ -62,12 +59,6 @@ def inner_uses(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
                 feeds_graph=True,
                 inside=True,
             )
-
-
-def _parts(listener: DoctorListener, case: CapturedCall, cut: KnownCut) -> Iterator[CutPart]:
-    for part in () if cut.shared else cut.parts.values():
-        for name in _names(listener, case, living([part.leaf])):
-            yield CutPart(name, part.zero, part.rows)
 
 
 def lost_terms(listener: DoctorListener, case: CapturedCall) -> Iterator[LostTerm]:

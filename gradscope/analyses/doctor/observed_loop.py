@@ -10,9 +10,7 @@ import torch
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.model.loop_observations import (
-    AlikeUnits,
     Disorder,
-    LimitedParameter,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
@@ -20,7 +18,6 @@ from gradscope.model.loop_observations import (
     SpoilingStep,
     SpoiltParameter,
     StepEffect,
-    SummedGradients,
     WastedCalls,
     WastedGraph,
 )
@@ -130,48 +127,6 @@ def replaced_models(listener: DoctorListener, origins: Origins) -> Iterator[Repl
     """Copies and new models that took the place of what an optimizer holds."""
     for place, known in listener.left_behind.known.items():
         yield ReplacedModel(origins.of_place(place), origins.of_place(known.step), known.times)
-
-
-def accumulations(listener: DoctorListener, origins: Origins) -> Iterator[SummedGradients]:
-    """Gradients of several backward calls of one place that a step used together."""
-    recorder = listener.recorder
-    order = listener.learners.optimizers.order
-    for (backward, step), window in order.windows.items():
-        if window.most > 1:
-            here, there = recorder.places.site(backward), recorder.places.site(step)
-            yield SummedGradients(
-                origins.of_place(backward),
-                origins.of_place(step),
-                window.fewest,
-                window.most,
-                window.steps,
-                origins.of_place(window.clipped),
-                here is not None
-                and there is not None
-                and recorder.sources.in_one_loop(here, there),
-                order.means.get(backward, False),
-            )
-
-
-def alike_units(
-    listener: DoctorListener, case: CapturedCall, name_of: NameOf
-) -> Iterator[AlikeUnits]:
-    """Weights whose units are all alike."""
-    for tensor, known in listener.alike.told():
-        used = case.origins.of_place(listener.learners.used(tensor))
-        origin = case.origins.of_site(known.site)
-        leaf = case.leaf_number(tensor)
-        yield AlikeUnits(name_of(tensor), known.units, used if origin is None else origin, leaf)
-
-
-def limited(
-    listener: DoctorListener, case: CapturedCall, name_of: NameOf
-) -> Iterator[LimitedParameter]:
-    """Parameters of which elements stay beyond the limits of a clamp, and that are stepped."""
-    for tensor, place, beyond in listener.limits.told():
-        if listener.learners.optimizers.members.hold(tensor):
-            origin = case.origins.of_place(place)
-            yield LimitedParameter(name_of(tensor), beyond, tensor.numel(), origin)
 
 
 def spoiling_steps(

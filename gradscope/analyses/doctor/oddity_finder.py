@@ -12,7 +12,6 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.doctor.oddities import Oddities
-from gradscope.graphing.watched_call import WatchedCall
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
@@ -35,18 +34,9 @@ class OddityFinder:
     def note(self, call: TorchCall) -> None:
         """A call of torch has returned."""
 
-    def note_inside(self, call: TorchCall) -> None:
-        """One that a custom Function made has returned."""
-
     def note_backward(self, nodes: Collection[int]) -> None:
         """A call that is looked at in full has filled ``.grad``, and went through nodes of these
         numbers."""
 
-    def note_gradients(self, made: WatchedCall) -> None:
-        """A call that returns gradients was made, however closely it was looked at."""
-
     def note_step(self, parameters: Sequence[torch.Tensor]) -> None:
         """An optimizer with these parameters makes a step."""
-
-    def settle(self) -> None:
-        """What was counted on a device may be read now."""

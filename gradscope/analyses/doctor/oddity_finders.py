@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradscope.analyses.doctor.dropouts import Dropouts
 from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
-from gradscope.analyses.doctor.repeated_indices import RepeatedIndices
 from gradscope.analyses.doctor.score_weights import ScoreWeights
-from gradscope.analyses.doctor.slopes import Slopes
 from gradscope.analyses.doctor.straight_through import StraightThrough
 
 FINDERS: tuple[type[OddityFinder], ...] = (
-    RepeatedIndices,
-    Slopes,
     ScoreWeights,
     StraightThrough,
-    Dropouts,
 )
 
 
@@ -27,15 +21,8 @@ class OddityFinders:
     def __init__(self, context: FinderContext) -> None:
         self._all = [kind(context) for kind in FINDERS]
         self.note = self._methods("note")
-        self.note_inside = self._methods("note_inside")
         self.note_backward = self._methods("note_backward")
-        self.note_gradients = self._methods("note_gradients")
         self.note_step = self._methods("note_step")
-
-    def settle(self) -> None:
-        """What was counted on a device may be read now."""
-        for one in self._all:
-            one.settle()
 
     def _methods(self, event: str) -> list[Callable[..., Any]]:
         usual = getattr(OddityFinder, event)

@@ -262,7 +262,6 @@ class ReportBuilder:
             told = Failure(type(error).__name__, message(error), ended=True)
             if failed is not None:
                 site = recorder.places.site(failed.place)
-                told = msgspec.structs.replace(told, got=failed.got)
             return msgspec.structs.replace(told, origin=case.origins.of_site(site))
         if known is None or (error is None and self._as_test):
             return None

@@ -18,7 +18,6 @@ from gradscope.analyses.doctor.stale_parts import StaleParts
 from gradscope.analyses.doctor.unreached_parts import parts_of_used
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.analyses.training.loop_order import ids_of
-from gradscope.analyses.training.mean_losses import is_mean
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.graphing.watched_call import WatchedCall
@@ -122,7 +121,6 @@ class StepTracker:
             place = self._listener.recorder.places.number(made.call.frame)
             order = self._listener.learners.optimizers.order
             order.starts(made_by._sequence_nr(), place, made.leaves)
-            order.note_loss(place, is_mean(made_by))
             if isinstance(made, FullCapture):
                 self._stale_parts.look(made)
 
@@ -160,8 +158,6 @@ class StepTracker:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 learners.note_filled()
             if isinstance(made, FullCapture):
-                self._listener.alike.look(made)
-                self._listener.limits.look(made)
                 for note in self._listener.finders.note_backward:
                     note(made.sequences)
             self._accumulating.after(self._kept(made))
@@ -177,8 +173,6 @@ class StepTracker:
             listener.dropped.note_gradients(made.result)
             if made.call.create_graph:
                 listener.learners.note_derived(made.leaves)
-            for note in listener.finders.note_gradients:
-                note(made)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if isinstance(made, FullCapture):

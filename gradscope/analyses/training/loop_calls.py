@@ -278,11 +278,7 @@ class LoopCalls:
             if args and not self._is_from_torch():
                 place = self._place()
                 with self._recorder.aside():
-                    optimizer = vars(args[0]).get("optimizer")
-                    if optimizer is not None:
-                        number = self._numbers.of(optimizer)
-                        self._order.schedule(number, ids_of(parameters_of(optimizer)), place)
-                        self.schedules.called(args[0], place)
+                    self.schedules.called(args[0], place)
             return original(*args, **kwargs)
 
         return step

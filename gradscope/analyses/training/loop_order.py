@@ -53,26 +53,6 @@ class KnownDisorder:
 
 
 @dataclass
-class Window:
-    """The backward calls of one place before each step of another: fewest, most, and in how many
-    steps; where the sum was clipped."""
-
-    fewest: int
-    most: int
-    steps: int = 0
-    clipped: int = -1
-
-
-class _Use(NamedTuple):
-    """A step has used a gradient: whose step, and of which versions the gradient and its parameter
-    were then."""
-
-    optimizer: int
-    gradient: int
-    parameter: int
-
-
-@dataclass
 class MadeStep:
     """The last step of an optimizer that changed anything: where, when (sequence number), what."""
 
@@ -104,10 +84,9 @@ class LoopOrder:
 
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out, ``backwards`` the
     calls of ``backward``; ``fresh`` are the
-    parameters whose gradient waits for one; ``latest`` is the place of the last.  ``means``:
-    whether each loss from a place was a mean.  ``reached`` are the leaves to which the last call
-    has brought a gradient.  ``too_soon`` are the places of steps without a gradient that were made
-    between a forward pass and its backward.
+    parameters whose gradient waits for one; ``latest`` is the place of the last.  ``reached``
+    are the leaves to which the last call has brought a gradient.  ``too_soon`` are the places of
+    steps without a gradient that were made between a forward pass and its backward.
     """
 
     steps: int = 0
@@ -116,8 +95,6 @@ class LoopOrder:
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
     known: dict[tuple[OrderKind, int], KnownDisorder] = field(default_factory=dict)
-    windows: dict[tuple[int, int], Window] = field(default_factory=dict)
-    means: dict[int, bool] = field(default_factory=dict)
     wasted: WasteTracker = field(default_factory=WasteTracker)
     reached: Ids = frozenset()
     too_soon: set[int] = field(default_factory=set)
@@ -127,15 +104,11 @@ class LoopOrder:
     _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
     _in_part: dict[int, _PartZeroed] = field(default_factory=dict)
     _steps: dict[int, MadeStep] = field(default_factory=dict)
-    _scheduled: dict[int, tuple[int, Ids]] = field(default_factory=dict)
-    _since: dict[int, int] = field(default_factory=dict)
-    _used: TensorTable[_Use] = field(default_factory=lambda: TensorTable(MAX_USED))
+    _used: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_USED))
     _last_clip: tuple[int, int] = (-1, -1)
     _empty: _EmptyStep | None = None
-    _shared: set[int] = field(default_factory=set)
     _meanwhile: set[int] = field(default_factory=set)
     _events: int = 0
-    _brought: int = -1
 
     # ------------------------------------------------------------------ events
 
@@ -157,9 +130,6 @@ class LoopOrder:
             del self._zeroed[one]
         for one in leaves & self._clipped.keys():
             del self._clipped[one]
-        self._brought = place
-        if len(self._since) < MAX_PLACES:
-            self._since[place] = self._since.get(place, 0) + 1
 
     def is_idle(self, parameters: Sequence[torch.Tensor]) -> bool:
         """Whether a step of these would find no gradient but those that steps have used, though
@@ -178,11 +148,6 @@ class LoopOrder:
         for step in self._steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
                 self.note("stale graph", step.place, place, len(changed))
-
-    def note_loss(self, place: int, is_mean: bool) -> None:
-        """``backward`` is about to start from a loss, which is a mean or not."""
-        if len(self.means) < MAX_PLACES or place in self.means:
-            self.means[place] = self.means.get(place, True) and is_mean
 
     def last_steps(self) -> Collection[MadeStep]:
         """The last step of each optimizer."""
@@ -223,24 +188,11 @@ class LoopOrder:
         waiting = ids & self.fresh
         for one in waiting:
             self._zeroed[one] = (place, owner)
-        if waiting:
-            # What was added up is gone, as after the backward calls of an attack on the input.
-            self._since.clear()
         self._drop(ids)
         self._in_part.pop(owner, None)
         if owner and waiting and self.fresh:
             self._in_part[owner] = _PartZeroed(place, waiting, set(self.fresh))
         self.wasted.zero(ids, place, owner)
-
-    def schedule(self, optimizer: int, ids: Ids, place: int) -> None:
-        """A scheduler changes the learning rate of an optimizer."""
-        if ids & self.fresh:
-            self._scheduled[optimizer] = (place, ids)
-        elif optimizer in self._steps:
-            self.fine("scheduler first", place)
-            self.fine("scheduler early", place)
-        else:
-            self.note("scheduler early", place, -1, 0)
 
     def step(self, optimizer: int, parameters: Sequence[torch.Tensor], place: int) -> None:
         """An optimizer is about to step."""
@@ -249,11 +201,6 @@ class LoopOrder:
         self._note_replaced(optimizer, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
             self.note("step alone", place, -1, len(ids))
-        self._note_window(ids, place)
-        self._note_again(optimizer, parameters, ids, place)
-        self._note_shared(optimizer, parameters, ids, place)
-        if optimizer in self._scheduled:
-            self.note("scheduler first", self._scheduled.pop(optimizer)[0], place, 0)
 
     def stepped(
         self, optimizer: int, parameters: Sequence[torch.Tensor], place: int, changed: Ids
@@ -262,23 +209,17 @@ class LoopOrder:
         self.steps += 1
         self._events += 1
         ids = ids_of(parameters)
-        used = bool(ids & self.fresh)
         self.wasted.stepped(optimizer, ids, place)
         self.bad.stepped(ids)
         self._meanwhile |= ids
         self._drop(ids)
-        shared = (one for one in parameters if id(one) in self._shared)
-        for one, gradient in itertools.chain(_asked(parameters), _asked(shared)):
-            self._used[gradient] = _Use(optimizer, _version(gradient), _version(one))
+        for gradient in _asked(parameters):
+            self._used[gradient] = _version(gradient)
         for known in ids & self._zeroed.keys():
             del self._zeroed[known]
-        if optimizer not in self._steps:
-            self._name_step(place)
         if changed or optimizer not in self._steps:
             self._steps[optimizer] = MadeStep(place, _sequence(), changed)
         self.latest = place
-        if used:
-            self._since.clear()
 
     # ------------------------------------------------------------------ deviations
 
@@ -306,61 +247,11 @@ class LoopOrder:
             if owner != optimizer and replaced and not zeroed.left.isdisjoint(ids):
                 self.note("part dropped", place, zeroed.place, len(replaced))
 
-    def _note_window(self, ids: Ids, place: int) -> None:
-        if not ids & self.fresh or not self._since or len(self.windows) >= MAX_PLACES:
-            return
-        # Of several that were made as often the last.
-        backward, times = max(
-            self._since.items(), key=lambda item: (item[1], item[0] == self._brought)
-        )
-        window = self.windows.setdefault((backward, place), Window(times, times))
-        window.fewest, window.most = min(window.fewest, times), max(window.most, times)
-        window.steps += 1
-        window.clipped = max(window.clipped, self.clipped_of(ids))
-
-    def _note_again(
-        self, optimizer: int, parameters: Sequence[torch.Tensor], ids: Ids, place: int
-    ) -> None:
-        """Has its last step used these very gradients, and has nothing changed since?"""
-        # Who puts the parameters back, as a line search does, steps from there once more.
-        known = self._steps.get(optimizer)
-        if known is None or ids & self.fresh:
-            return
-        uses = [
-            self._used.get(gradient) == (optimizer, _version(gradient), _version(one))
-            for one, gradient in _asked(parameters)
-        ]
-        if uses and all(uses):
-            self.note("step again", place, known.place, len(ids))
-
-    def _note_shared(
-        self, optimizer: int, parameters: Sequence[torch.Tensor], ids: Ids, place: int
-    ) -> None:
-        """Has another optimizer used some of these gradients, and has nothing changed since?"""
-        for other, made in self._steps.items():
-            common = (ids & made.changed) - self.fresh if other != optimizer else set()
-            if not common:
-                continue
-            # Asked from the second time on, when it is known which to remember.
-            self._shared |= common if len(self._shared) < MAX_PLACES else set()
-            uses = [
-                self._used.get(gradient) == (other, _version(gradient), _version(one))
-                for one, gradient in _asked(one for one in parameters if id(one) in common)
-            ]
-            if uses and all(uses):
-                self.note("step shared", place, made.place, len(common))
-
-    def _name_step(self, place: int) -> None:
-        """The first step of an optimizer is what an early scheduler should have waited for."""
-        for (kind, _), known in self.known.items():
-            if kind == "scheduler early" and known.beside < 0:
-                known.beside = place
-
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""
         gradient = parameter.grad
         used = self._used.get(gradient)
-        return (used is not None and used.gradient == _version(gradient)) or is_gone(parameter)
+        return (used is not None and used == _version(gradient)) or is_gone(parameter)
 
     def _drop(self, ids: Ids) -> None:
         for zeroed in self._in_part.values():
@@ -368,10 +259,6 @@ class LoopOrder:
         self.fresh -= ids
         for one in ids & self._clipped.keys():
             del self._clipped[one]
-        if self._scheduled:
-            self._scheduled = {
-                key: known for key, known in self._scheduled.items() if not known[1] & ids
-            }
 
     def _of(self, kind: OrderKind, place: int) -> KnownDisorder:
         if (kind, place) not in self.known and len(self.known) >= MAX_PLACES:
@@ -397,10 +284,10 @@ def is_gone(parameter: torch.Tensor) -> bool:
     return gradient is None or (readable(gradient) and not bool(gradient.detach().any()))
 
 
-def _asked(parameters: Iterable[torch.Tensor]) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """The first parameters that hold a gradient, with that."""
-    held = ((one, one.grad) for one in parameters)
-    return itertools.islice(((one, grad) for one, grad in held if grad is not None), MAX_ASKED)
+def _asked(parameters: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:
+    """The gradients of the first parameters that hold one."""
+    held = (grad for one in parameters if (grad := one.grad) is not None)
+    return itertools.islice(held, MAX_ASKED)
 
 
 def _version(tensor: torch.Tensor | None) -> int:

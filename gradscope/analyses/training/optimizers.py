@@ -14,10 +14,9 @@ from types import FrameType, FunctionType, MethodType
 from typing import Any
 
 import torch
-from torch.optim import LBFGS, Optimizer
+from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 
-from gradscope.analyses.training.closures import ClosureCalls
 from gradscope.analyses.training.data_writers import DataWriters
 from gradscope.analyses.training.data_writers import Sample as DataSample
 from gradscope.analyses.training.hand_drops import HandDrops
@@ -41,8 +40,7 @@ class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
     that were above the recorder, which is off meanwhile; or it runs a function of the program
     (``calls``), and the recorder is on.  ``changed`` are the ids of what it has changed so
-    far, ``samples`` and ``numbers`` some of its numbers as they were before;
-    ``evaluations`` are those of LBFGS."""
+    far, ``samples`` and ``numbers`` some of its numbers as they were before."""
 
     optimizer: Optimizer
     frame: FrameType
@@ -52,7 +50,6 @@ class _Step:
     changed: set[int] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
     numbers: list[DataSample] = field(default_factory=list)
-    evaluations: ClosureCalls | None = None
 
 
 class Optimizers:
@@ -199,8 +196,6 @@ class Optimizers:
         numbers = self._data_writers.begin(optimizer, tensors)
         above = take_out(self._recorder)
         step = _Step(optimizer, frame, above, versions, samples=samples, numbers=numbers)
-        if isinstance(optimizer, LBFGS):
-            step.evaluations = ClosureCalls(self.order, tensors)
         self._running.append(step)
         return step
 
@@ -225,14 +220,7 @@ class Optimizers:
             put_back(self._recorder, step.above)
             step.calls = True
             try:
-                with self._recorder.aside():
-                    if step.evaluations is not None:
-                        step.evaluations.begin()
-                result = argument(*args, **kwargs)
-                with self._recorder.aside():
-                    if step.evaluations is not None:
-                        step.evaluations.end(result)
-                return result
+                return argument(*args, **kwargs)
             finally:
                 step.calls = False
                 self.order.wasted.look()
@@ -259,8 +247,6 @@ class Optimizers:
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             number = self._numbers.of(step.optimizer)
             self.order.stepped(number, tensors, place, step.changed)
-            if step.evaluations is not None:
-                step.evaluations.finish(place)
             if self.order.idle.waits:
                 self.order.idle.stepped(number, ids_of(tensors))
             self.effects.end(step.samples, place, self.members.place_of(step.optimizer))

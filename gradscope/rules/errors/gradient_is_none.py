@@ -45,7 +45,6 @@ from gradscope.rules.rule import Rule
 class GradientIsNone(Rule):
     code = "GS413"
     name = "gradient-is-none"
-    before = {"GS412": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         return told(facts, _WORDS)

@@ -61,7 +61,6 @@ class ReentrantCheckpoint(Rule):
     before = {
         "GS306": "failure",
         "GS310": "place",
-        "GS311": "place",
         "GS409": "failure",
         "GS317": "place",
         "GS410": "failure",

@@ -17,7 +17,7 @@ Left alone is what is cut off as a rule: targets, weights and what is compared, 
 value (`x + (q - x).detach()`), state that is carried over from before the last backward call,
 samples, indices and comparisons, the weights themselves, and what a target network or a frozen
 part has made. What a cut takes away altogether is [GS303](GS303.md), [GS304](GS304.md),
-[GS310](GS310.md) or [GS311](GS311.md), each a warning.
+[GS310](GS310.md), a warning.
 
 ## A program that has it, healed
 
