@@ -33,13 +33,13 @@ class KnownCut:
     method that does not.  ``itself``: it was given leaves, and nothing computed of them.
     ``discrete``: the result is no floating-point number; ``scalar``: what was cut is a single
     number.
-    ``summand``: what was made from the result is added to a loss as it is; ``terms`` are the places
-    of those that its result went into, where the loss has several.  ``ways``, by
-    their id, are leaves that the next step changes, and that learn by other ways only;
-    ``astray``: its results went only into layers that the next step does not change.  ``then`` is what the same line
-    turned the result into: ``numpy`` in ``x.detach().numpy()``; ``create_graph`` of
-    ``torch.autograd.grad`` that was called with it.  ``ungiven``: what lay behind it is no operand;
-    ``gathers``: a collective.
+    ``summand``: what was made from the result is added to a loss as it is; ``terms`` are the
+    places of those that its result went into, where the loss has several. ``ways``, by their
+    id, are leaves that the next step changes, and that learn by other ways only; ``astray``:
+    its results went only into layers that the next step does not change. ``then`` is what the
+    same line turned the result into: ``numpy`` in ``x.detach().numpy()``; ``create_graph`` of
+    ``torch.autograd.grad`` that was called with it. ``ungiven``: what lay behind it is no
+    operand; ``gathers``: a collective.
 
     A loss of constants is kept as a cut with nothing behind it: ``made`` is the place that made its
     prediction of what had no history already, ``equal`` that prediction and target were the same,
