@@ -80,6 +80,10 @@ class Launch:
         self.namespace: dict[str, Any] = own
         """The globals of the program."""
 
+    def let_go(self) -> None:
+        """The program is over: what holds us does not hold its globals any more."""
+        self.namespace, self.execute = {}, dict
+
 
 class Refused(BaseException):
     """Carries a :class:`TargetError` of ours past what the program itself may raise."""

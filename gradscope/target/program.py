@@ -165,9 +165,11 @@ class Program:
             raise watch.failure
         if isinstance(exception, Refused):
             raise exception.error
+        namespace = self.namespace
+        self._ready.let_go()
         if isinstance(exception, Shown):
-            return Ending(exception.error, None, self.namespace, is_shown=True)
-        return Ending(exception, value, self.namespace)
+            return Ending(exception.error, None, namespace, is_shown=True)
+        return Ending(exception, value, namespace)
 
     def _enter(self, ready: Launch) -> None:
         self._before = _Interpreter.now()

@@ -2528,6 +2528,7 @@ CASES: tuple[Case, ...] = (
         "SigmoidFn",
         "backward of a hand-written sigmoid leaves out the gradient that comes in",
         "https://github.com/apache/mxnet/issues/9872",
+        also=("GS101",),
     ),
 )
 
