@@ -21,6 +21,7 @@ import gradscope
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.model import storage
 from gradscope.model.invariants import check
+from gradscope.model.observations import Observations
 from tests.looking import Session, expressions, new_gradient, own_words
 from tests.reports import small, transformer
 
@@ -375,7 +376,7 @@ def test_optimizers_that_do_not_step_are_found(kind: Any, when: str) -> None:
         if when == "at the end" and kind is not Bare:  # nobody hears of that
             kept.append(kind(net.parameters()))
     seen = run.report().observations
-    assert seen is not None
+    assert isinstance(seen, Observations)
     assert {one.in_optimizer for one in seen.learners} == {bool(kept) or None}
 
 

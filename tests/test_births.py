@@ -103,8 +103,7 @@ import torch
 w = torch.ones(3, dtype=torch.float16, requires_grad=True)
 (1 / ({expression})).sum().backward()
 """
-    seen = session.look(text, "-q", command="doctor").observations
-    assert seen is not None
+    seen = session.seen(text)
     known = [(one.value, one.dtype) for one in seen.roundings]
     expected = ROUNDED[expression]
     assert known == ([] if expected is None else [expected])

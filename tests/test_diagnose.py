@@ -45,6 +45,7 @@ from gradscope.model.observations import (
     Raiser,
     Rounding,
     Saved,
+    SkippedSteps,
     Step,
     Stopped,
     TrackedParameter,
@@ -66,6 +67,11 @@ SCALAR = TensorInfo((), "float32")
 def observed(report: Report, **seen: Any) -> Report:
     """The report with observations."""
     return msgspec.structs.replace(report, observations=Observations(**seen))
+
+
+def seen_in(report: Report) -> Observations:
+    """What it holds of these."""
+    return report.observations if isinstance(report.observations, Observations) else Observations()
 
 
 def placed(report: Report, *lines: int) -> Report:
@@ -1436,7 +1442,7 @@ def cut_off(rule: str, code: str) -> Report:
 
 def beside(rule: str, code: str) -> Report:
     """A cut of the kind that a rule is about, of which another rule would tell as well."""
-    (cut,) = cut_off(rule, code).observations.cuts  # type: ignore[union-attr]
+    (cut,) = seen_in(cut_off(rule, code)).cuts
     cut = msgspec.structs.replace(cut, feeds_graph=True, ways=("b",) if code == "GS317" else ())
     lost = (LostTerm(0, A, ("b",)),) if "GS310" in (rule, code) else ()
     learners = (REACHED, learner("b", used=A, reached=rule == "GS310"))
@@ -1445,7 +1451,7 @@ def beside(rule: str, code: str) -> Report:
 
 def compared() -> Report:
     """A code that is cut off, and a loss that compares its straight-through value."""
-    seen = beside("GS303", "").observations or Observations()
+    seen = seen_in(beside("GS303", ""))
     odd = Oddity("own value", C, 1, (), "", seen.cuts[0].origin)
     return observed(plain(), learners=seen.learners, cuts=seen.cuts, oddities=(odd,))
 
@@ -1504,7 +1510,7 @@ def forgotten(*others: GradientComparison) -> Report:
 
 def raising(report: Report, text: str = "no") -> Report:
     """The report, and a backward call that failed with these words."""
-    seen = report.observations or Observations()
+    seen = seen_in(report)
     failure = seen.failure or Failure("RuntimeError", text, A, in_backward=True)
     seen = msgspec.structs.replace(seen, failure=failure)
     return msgspec.structs.replace(report, observations=seen)
@@ -1552,7 +1558,7 @@ def layers(*gains: float, head: float = 1.0) -> Report:
 def diverging(report: Report, *losses: float) -> Report:
     """The same where each of the steps before has made the loss larger, up to no number now."""
     number = report.passes[0].number if report.passes else 0
-    seen = report.observations or Observations()
+    seen = seen_in(report)
     ended = Step(number, norm="Infinity", stepped=True)
     before = (
         Step(number - back, loss=loss, stepped=True)
@@ -1565,7 +1571,7 @@ def diverging(report: Report, *losses: float) -> Report:
 
 def ended_over_none(report: Report) -> Report:
     """The same of a program that read a gradient last, and got none."""
-    seen = report.observations or Observations()
+    seen = seen_in(report)
     odd = (*seen.oddities, Oddity("none brought", C, name="w"))
     return msgspec.structs.replace(report, observations=msgspec.structs.replace(seen, oddities=odd))
 
@@ -1578,7 +1584,7 @@ def after_a_step(rule: str) -> Report:
         "GS103": spoilt(plain(), "MulBackward0", inf=1, dtype="float16"),
         "GS105": observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),)),
     }[rule]
-    seen = report.observations or Observations()
+    seen = seen_in(report)
     leaves = range(len(report.graph.leaves))
     known = tuple(SpoiltParameter(f"w{n}", n, "float32", 1, 0, 1) for n in leaves)
     steps = (SpoilingStep("Adam", None, None, 1, known),)
@@ -1821,17 +1827,14 @@ def test_codes_and_names_are_distinct() -> None:
     assert all(isinstance(finding, Finding) for finding in diagnose(reports.broken()))
 
 
-def test_observations_that_point_nowhere_are_refused() -> None:
-    bad: dict[str, Any] = {
-        "activities": (Activity(99),),
-        "cuts": (Cut(99, "detach", "function"),),
-        "learners": (learner("w", leaf=99),),
-        "failure": Failure("Error", "", 99),
-    }
-    for name, entry in bad.items():
-        with pytest.raises(ReportError, match=rf"observations\.{name}\[0\]: 99"):
-            check(observed(plain(), **{name: entry}))
-    check(observed(plain(), activities=(Activity(0),)))
+def test_steps_that_point_nowhere_are_refused() -> None:
+    for seen in (
+        {"steps": (Step(1, origin=99),)},
+        {"skipped_steps": SkippedSteps(2, 1, 4, 2, "", 99)},
+    ):
+        with pytest.raises(ReportError, match=r"observations\.steps: 99"):
+            check(observed(plain(), **seen))
+    check(observed(plain(), steps=(Step(1, origin=0),)))
 
 
 def test_findings_are_drawn_and_told() -> None:

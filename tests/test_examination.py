@@ -25,12 +25,12 @@ torch.manual_seed(0)
 def examined(session: Session, text: str, *options: str) -> Report:
     """The report of a doctor's look at the whole run of a program."""
     options = options or ("--steps", "all", "--keep-going")
-    return session.look(HEAD + text, "-q", *options, command="doctor")
+    return session.overheard(HEAD + text, *options)
 
 
 def seen(report: Report) -> Observations:
-    """Its observations."""
-    assert report.observations is not None
+    """What the rules were shown."""
+    assert isinstance(report.observations, Observations)
     return report.observations
 
 

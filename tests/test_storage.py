@@ -12,10 +12,10 @@ import msgspec
 import pytest
 
 from gradscope.errors import ReportError
+from gradscope.model.observations import Cut, Observations, Watched
 from gradscope.model.plain import Struct, to_json
 from gradscope.model.report import Report
 from gradscope.model.storage import decode, encode, load, pack
-from gradscope.rules import diagnose
 from tests.reports import CASES, chain, small
 
 
@@ -71,16 +71,17 @@ def change(path: str, value: object) -> bytes:
     return json.dumps(document).encode()
 
 
-def test_of_an_older_report_what_no_rule_asks_for_is_dropped() -> None:
-    seen = {
-        "watched": 3,
-        "forgotten": [{"origin": None}],
-        "disorders": [{"kind": "no longer looked for", "origin": None, "more": 1}],
-        "oddities": [{"kind": "no longer looked for", "origin": None}],
-    }
+def test_of_what_a_doctor_has_seen_only_the_figures_are_saved() -> None:
+    seen = Observations(watched=3, cuts=(Cut(None, "detach", "function"),))
+    report = msgspec.structs.replace(small(), observations=seen)
+    assert json.loads(encode(report))["observations"] == {"watched": 3}
+    assert decode(encode(report)).observations == Watched(watched=3)
+
+
+def test_of_an_older_report_what_its_doctor_had_seen_is_dropped() -> None:
+    seen = {"watched": 3, "disorders": [{"kind": "step alone", "origin": None, "more": 1}]}
     report = decode(json.dumps({**saved(), "observations": seen}).encode())
-    assert report.observations is not None and report.observations.watched == 3
-    assert diagnose(report) == ()
+    assert report.observations == Watched(watched=3)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +204,7 @@ def test_no_number_is_lost_in_any_field(record: type[Struct], name: str, hint: A
 
 def test_records_that_hold_numbers_are_found() -> None:
     names = {record.__name__ for record, _, _ in NUMBERS}
-    assert {"GradientInfo", "GradientComparison", "Step", "Local", "Activity", "Term"} <= names
+    assert {"GradientInfo", "GradientComparison", "Step", "Local", "Term"} <= names
 
 
 def test_half_a_surrogate_pair_is_written_as_its_escape() -> None:

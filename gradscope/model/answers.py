@@ -30,9 +30,6 @@ def check_answers(report: Report) -> None:
         _check_memory(report.memory, report.graph)
     if report.checks is not None:
         _check_checks(report.checks, report.graph)
-    if report.observations is not None:
-        functions = report.observations.functions
-        _check_calls(functions, report.graph, "observations.functions", may_be_elsewhere=True)
     if report.explanation is not None:
         _Explained(report.explanation, report.graph).check()
     if report.ranks is not None:
@@ -98,13 +95,11 @@ def _check_checks(checks: Checks, graph: Graph) -> None:
         _check_errors([leaf.error], place)
 
 
-def _check_calls(
-    calls: Iterable[CallCheck], graph: Graph, table: str, may_be_elsewhere: bool = False
-) -> None:
+def _check_calls(calls: Iterable[CallCheck], graph: Graph, table: str) -> None:
     for position, call in enumerate(calls):
         place = f"{table}[{position}]"
         in_range([call.origin], len(graph.origins), f"{place}.origin", "graph.origins")
-        if not (call.nodes or may_be_elsewhere):
+        if not call.nodes:
             fail(f"{place}.nodes", "is empty; a call made a node")
         in_range(call.nodes, len(graph.nodes), f"{place}.nodes", "graph.nodes")
         _check_errors((one.error for one in call.inputs), f"{place}.inputs")

@@ -11,8 +11,6 @@ import math
 from collections.abc import Sequence
 from itertools import chain
 
-import msgspec
-
 from gradscope.errors import ReportError
 from gradscope.model.answers import check_answers
 from gradscope.model.plain import Number
@@ -32,7 +30,7 @@ def check(report: Report) -> None:
     _check_calls(graph)
     _check_edges(graph)
     _check_leaves(graph)
-    _check_observations(report)
+    _check_findings(report)
     check_answers(report)
     for index, backward in enumerate(report.passes):
         check_pass(graph, backward, f"passes[{index}]")
@@ -138,35 +136,17 @@ def _check_leaves(graph: Graph) -> None:
             fail(f"graph.edges[{position}]", f"starts at node {edge.source}, which is a leaf")
 
 
-def _check_observations(report: Report) -> None:
-    """What was seen, and the findings, point into the graph's tables."""
+def _check_findings(report: Report) -> None:
+    """What was found, and the steps that were watched, point into the graph's tables."""
     graph = report.graph
     for position, finding in enumerate(report.findings):
         if finding.node is not None:
             place = f"findings[{position}].node.id"
             in_range([finding.node.id], len(graph.nodes), place, "graph.nodes")
-    if report.observations is None:
-        return
-    tables = (
-        (("node",), len(graph.nodes), "graph.nodes"),
-        (("origin", "used", "made", "switched"), len(graph.origins), "graph.origins"),
-        (("leaf",), len(graph.leaves), "graph.leaves"),
-    )
-    for name, entries in msgspec.structs.asdict(report.observations).items():
-        for position, entry in enumerate(entries if isinstance(entries, tuple) else [entries]):
-            for fields, size, table in tables:
-                indices = [getattr(entry, field, None) for field in fields]
-                in_range(indices, size, f"observations.{name}[{position}]", table)
-    seen = report.observations
-    for position, lost in enumerate(seen.lost_terms):
-        place = f"observations.lost_terms[{position}]"
-        in_range([lost.cut], len(seen.cuts), f"{place}.cut", "observations.cuts")
-        origins = [term.origin for term in lost.terms]
-        in_range(origins, len(graph.origins), f"{place}.terms", "graph.origins")
-    for position, step in enumerate(seen.spoiling_steps):
-        place = f"observations.spoiling_steps[{position}].parameters"
-        leaves = [one.leaf for one in step.parameters]
-        in_range(leaves, len(graph.leaves), place, "graph.leaves")
+    if report.observations is not None:
+        seen = [*report.observations.steps, report.observations.skipped_steps]
+        origins = [one.origin for one in seen if one is not None]
+        in_range(origins, len(graph.origins), "observations.steps", "graph.origins")
 
 
 def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gradscope.model.plain import Number, SeenRecord
+from gradscope.model.plain import Number, Struct
 
 
-class WastedGraph(SeenRecord, frozen=True):
+class WastedGraph(Struct, frozen=True):
     """An edit of a leaf, outside of any graph, by a gradient that has one: ``asked`` is where
     ``torch.autograd.grad`` was called with ``create_graph``.  Nothing went back through it."""
 
@@ -40,16 +40,14 @@ they bring others one as well, and so many calls only those); clipping of what a
 gives that has been gone through before."""
 
 
-class Disorder(SeenRecord, frozen=True):
+class Disorder(Struct, frozen=True):
     """A call of the training loop at ``origin`` that is out of order with the one at ``beside``.
-
-    ``kind`` is an :data:`OrderKind`, or one that an older version has saved and no rule asks for.
 
     ``times`` is how often that was seen, ``fine`` how often the call was where it belongs, and
     ``parameters`` how many it was about, at most.
     """
 
-    kind: str
+    kind: OrderKind
     origin: int | None
     beside: int | None = None
     times: int = 1
@@ -57,7 +55,7 @@ class Disorder(SeenRecord, frozen=True):
     parameters: int = 0
 
 
-class WastedCalls(SeenRecord, frozen=True):
+class WastedCalls(Struct, frozen=True):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
     calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
     (``applied``).  ``window``: each of these steps had as many, and fewer were always dropped.
@@ -71,14 +69,14 @@ class WastedCalls(SeenRecord, frozen=True):
     behind: bool = False
 
 
-class ScheduleUse(SeenRecord, frozen=True):
+class ScheduleUse(Struct, frozen=True):
     """A scheduler that was made at ``origin``, and ``called`` there last."""
 
     origin: int | None
     called: int | None = None
 
 
-class RemadeParameters(SeenRecord, frozen=True):
+class RemadeParameters(Struct, frozen=True):
     """A place that makes parameters, of which none ever got a second gradient: in how many of all
     the backward calls (``calls``) one got its first.  ``stepped``: an optimizer stepped them.
     ``alone``: these calls reached nothing else that had got one before."""
@@ -90,7 +88,7 @@ class RemadeParameters(SeenRecord, frozen=True):
     alone: bool = False
 
 
-class StepEffect(SeenRecord, frozen=True):
+class StepEffect(Struct, frozen=True):
     """What the steps of one place changed of a sample of parameters in half precision: ``asked``
     elements had a gradient, and ``still`` of these stayed as they were, in ``looks`` steps.
     ``cast`` is where the program gave the parameters that precision."""
@@ -103,7 +101,7 @@ class StepEffect(SeenRecord, frozen=True):
     cast: int | None = None
 
 
-class ReplacedModel(SeenRecord, frozen=True):
+class ReplacedModel(Struct, frozen=True):
     """A copy, or a new model, made at ``origin`` that took the place of one whose optimizer had
     stepped, and steps on at ``stepped``, in vain so many ``times``: what gets the gradients is in
     none."""
@@ -113,7 +111,7 @@ class ReplacedModel(SeenRecord, frozen=True):
     times: int
 
 
-class SpoiltParameter(SeenRecord, frozen=True):
+class SpoiltParameter(Struct, frozen=True):
     """A parameter that a step made NaN or infinite: how many of its ``count`` elements, and the
     2-norm of the finite gradient it had, where that was still there.  ``leaf`` indexes
     ``graph.leaves`` when backward can reach it."""
@@ -127,7 +125,7 @@ class SpoiltParameter(SeenRecord, frozen=True):
     gradient: Number | None = None
 
 
-class Setting(SeenRecord, frozen=True):
+class Setting(Struct, frozen=True):
     """A setting of an optimizer; ``is_zero``: in the dtype of the parameter it is rounded to 0."""
 
     name: str
@@ -135,7 +133,7 @@ class Setting(SeenRecord, frozen=True):
     is_zero: bool = False
 
 
-class SpoilingStep(SeenRecord, frozen=True):
+class SpoilingStep(Struct, frozen=True):
     """A step of an optimizer that made NaN or infinity of finite parameters and finite gradients.
 
     ``origin`` is where it stepped, ``made`` where the optimizer was made, ``call`` the number of

@@ -1,6 +1,7 @@
-"""What a diagnosed run saw besides the graph, and what was found wrong; the Report's second half.
+"""What a diagnosed run saw besides the graph, and what was found wrong.
 
-Plain data like the rest of the Report.  Indices point into the tables of the Report's graph.
+Plain data.  Indices point into the tables of the Report's graph.  Of what was seen only the figures
+of the examination are saved with the Report; the findings are what is left of the rest.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Finding(Struct, frozen=True):
         return self.rule, line, self.subject
 
 
-class TrackedParameter(SeenRecord, frozen=True):
+class TrackedParameter(Struct, frozen=True):
     """A tensor that the program holds for learning: in a module or in an optimizer.
 
     ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
@@ -148,7 +149,7 @@ class TrackedParameter(SeenRecord, frozen=True):
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
 
 
-class Cut(SeenRecord, frozen=True):
+class Cut(Struct, frozen=True):
     """A call whose inputs carried gradient history and whose result does not.
 
     ``leaves`` are the names of the leaves behind its inputs, and ``itself`` tells that these were
@@ -201,7 +202,7 @@ class Cut(SeenRecord, frozen=True):
     ungiven: bool = False
 
 
-class LossTerm(SeenRecord, frozen=True):
+class LossTerm(Struct, frozen=True):
     """One term of a loss, by what made it, and the names of the leaves to which it gives a
     gradient."""
 
@@ -209,7 +210,7 @@ class LossTerm(SeenRecord, frozen=True):
     leaves: tuple[str, ...] = ()
 
 
-class LostTerm(SeenRecord, frozen=True):
+class LostTerm(Struct, frozen=True):
     """A term of a loss that gave no gradient to anything that the next step changed, though it was
     computed from such parameters (``leaves``), behind the cut with the number ``cut``.
 
@@ -225,7 +226,7 @@ class LostTerm(SeenRecord, frozen=True):
     times: int = 1
 
 
-class Change(SeenRecord, frozen=True):
+class Change(Struct, frozen=True):
     """A tensor changed in place after ``node`` had saved it in ``slot``.
 
     ``silent``: through ``.data`` or ``detach()``, so that torch's version check does not notice.
@@ -238,7 +239,7 @@ class Change(SeenRecord, frozen=True):
     silent: bool = False
 
 
-class Broadcast(SeenRecord, frozen=True):
+class Broadcast(Struct, frozen=True):
     """An operation between (n, 1) and (n,), or the like, whose result is larger than both
     operands.
 
@@ -253,7 +254,7 @@ class Broadcast(SeenRecord, frozen=True):
     reduced: bool = False
 
 
-class Activity(SeenRecord, frozen=True):
+class Activity(Struct, frozen=True):
     """How much of an activation's output can still pass a gradient.
 
     ``dead`` is the share of units (last or channel dimension) that are inactive for every sample,
@@ -269,7 +270,7 @@ class Activity(SeenRecord, frozen=True):
     scale: Number | None = None
 
 
-class Saved(SeenRecord, frozen=True):
+class Saved(Struct, frozen=True):
     """What a node had saved when its backward turned a finite gradient into a non-finite one.
 
     ``overflow``: of an element of what a product or a quotient received, and the local derivative
@@ -287,7 +288,7 @@ class Saved(SeenRecord, frozen=True):
     overflow: tuple[Number, Number, Number] | None = None
 
 
-class Birth(SeenRecord, frozen=True):
+class Birth(Struct, frozen=True):
     """The line inside of a custom Function (``node``), in its forward or ``in_backward``, that made
     the first NaN or infinity of finite numbers, and the function of torch that it called."""
 
@@ -297,7 +298,7 @@ class Birth(SeenRecord, frozen=True):
     in_backward: bool = False
 
 
-class Rounding(SeenRecord, frozen=True):
+class Rounding(Struct, frozen=True):
     """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``."""
 
     node: int
@@ -305,7 +306,7 @@ class Rounding(SeenRecord, frozen=True):
     dtype: str
 
 
-class Intake(SeenRecord, frozen=True):
+class Intake(Struct, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
     ``node`` made the result of the call that took it, ``name`` is a variable that holds it,
@@ -325,7 +326,7 @@ class Intake(SeenRecord, frozen=True):
     row: tuple[int, ...] | None = None
 
 
-class Freed(SeenRecord, frozen=True):
+class Freed(Struct, frozen=True):
     """The first node (in backward order) whose saved tensors an earlier backward call, at
     ``origin``, had freed.  ``variable`` is what carries it over from that call's graph, ``stored``
     where it is given that, and ``taken`` where it goes into the graph of the later call."""
@@ -337,7 +338,7 @@ class Freed(SeenRecord, frozen=True):
     taken: int | None = None
 
 
-class Carried(SeenRecord, frozen=True):
+class Carried(Struct, frozen=True):
     """A call that took its own result of the step before as an operand, history and all: in so many
     steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
     to the ``variable`` that carries it over."""
@@ -349,7 +350,7 @@ class Carried(SeenRecord, frozen=True):
     stored: int | None = None
 
 
-class Alteration(SeenRecord, frozen=True):
+class Alteration(Struct, frozen=True):
     """Something of the program's that changed a gradient on its way, or in ``.grad``.
 
     ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
@@ -415,7 +416,7 @@ class SkippedSteps(SeenRecord, frozen=True):
     origin: int | None = None
 
 
-class EmptyStep(SeenRecord, frozen=True):
+class EmptyStep(Struct, frozen=True):
     """A place where an optimizer stepped although none of its parameters held a gradient, while
     backward had brought them one since the step before; how often.  ``zeroed`` is where it was
     dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it;
@@ -434,7 +435,7 @@ RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]
 operation of torch."""
 
 
-class Raiser(SeenRecord, frozen=True):
+class Raiser(Struct, frozen=True):
     """What was running inside a backward call when it raised.
 
     ``name`` is that of the Function, the hook or the operation.  ``node`` is where, if its graph is
@@ -451,7 +452,7 @@ class Raiser(SeenRecord, frozen=True):
     raised: int | None = None
 
 
-class Failure(SeenRecord, frozen=True):
+class Failure(Struct, frozen=True):
     """The exception that ended the program, or that a backward call raised and the program caught.
 
     ``ended``: the program ended by it.  ``raiser``: who raised it, where a backward call was under
@@ -487,10 +488,8 @@ OddityKind = (
 )
 
 
-class Oddity(SeenRecord, frozen=True):
+class Oddity(Struct, frozen=True):
     """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
-
-    ``kind`` is an :data:`OddityKind`, or one that an older version has saved and no rule asks for.
 
     "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
     what is compared with its own source was cut off at ``other``.  "gradient
@@ -503,7 +502,7 @@ class Oddity(SeenRecord, frozen=True):
 
     """
 
-    kind: str
+    kind: OddityKind
     origin: int | None
     times: int = 1
     figures: tuple[int, ...] = ()
@@ -511,22 +510,47 @@ class Oddity(SeenRecord, frozen=True):
     other: int | None = None
 
 
-class Observations(SeenRecord, frozen=True):
-    """What was seen besides the graph, where a diagnosis was asked for.
+class Watched(SeenRecord, frozen=True):
+    """How much of a run a doctor has looked at; what is saved of its observations.
+
+    Of very many ``steps`` only the first and the last are kept.  ``watched`` counts the backward
+    calls that were looked at, ``glanced`` those of them that were looked at only briefly.
+    ``unseen`` counts the calls that could not be looked at for a fault of gradscope's own;
+    ``faults`` says what was missed for such faults.  ``stopped``: the program did not end by
+    itself.
+    """
+
+    steps: tuple[Step, ...] = ()
+    skipped_steps: SkippedSteps | None = None
+    watched: int = 0
+    glanced: int = 0
+    unseen: int = 0
+    faults: tuple[str, ...] = ()
+    stopped: Stopped | None = None
+
+    def figures(self) -> Watched:
+        """What is saved of it."""
+        return Watched(*(getattr(self, name) for name in Watched.__struct_fields__))
+
+    @property
+    def calls(self) -> int:
+        """How many backward calls were looked at."""
+        return max(self.watched, len(self.steps) - self.unseen)
+
+
+class Observations(Watched, frozen=True):
+    """What a doctor has seen besides the graph: what its rules ask for while the run is there.
+
+    Only what an :class:`Watched` holds is saved.
 
     ``optimizers`` are the places that made those that lived at the end; ``builders``, for each, the
-    one that called the function which made and returned it, None where no function did.  Of very
-    many ``steps`` only the first
-    and the last are kept.  ``watched`` counts the backward calls that were looked at, ``glanced``
-    those of them that were looked at only briefly.  ``functions`` are the calls of custom Functions
-    that were compared with finite differences, one a place.  ``never_stepped``: the program has
-    ended by itself, and nothing has used a gradient or looked at one.  ``guard``, where no
-    optimizer has stepped, is the ``if`` around a step beside the last backward call, or
-    (``guards_else``) that step where it stands under the ``else``.  ``zeroed`` is where
-    ``zero_grad`` was called last.  ``unseen`` counts the calls that could not be looked at
-    for a fault of gradscope's own; ``faults`` says what was missed for such faults.  ``averages``:
-    a wrapper of torch's puts the gradients of several ranks together.  ``stopped``: the
-    program did not end by itself.  ``oddities`` are one a place.
+    one that called the function which made and returned it, None where no function did.
+    ``functions`` are the calls of custom Functions that were compared with finite differences, one
+    a place.  ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
+    looked at one.  ``guard``, where no optimizer has stepped, is the ``if`` around a step beside
+    the last backward call, or (``guards_else``) that step where it stands under the ``else``.
+    ``zeroed`` is where ``zero_grad`` was called last.  ``averages``: a wrapper of torch's puts the
+    gradients of several ranks together.  ``oddities`` are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -543,11 +567,9 @@ class Observations(SeenRecord, frozen=True):
     freed: tuple[Freed, ...] = ()
     carried: tuple[Carried, ...] = ()
     alterations: tuple[Alteration, ...] = ()
-    steps: tuple[Step, ...] = ()
     optimizers: tuple[int | None, ...] = ()
     builders: tuple[int | None, ...] = ()
     empty_steps: tuple[EmptyStep, ...] = ()
-    skipped_steps: SkippedSteps | None = None
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     schedules: tuple[ScheduleUse, ...] = ()
@@ -562,14 +584,4 @@ class Observations(SeenRecord, frozen=True):
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
     failure: Failure | None = None
-    watched: int = 0
-    glanced: int = 0
-    unseen: int = 0
-    faults: tuple[str, ...] = ()
     averages: bool = False
-    stopped: Stopped | None = None
-
-    @property
-    def calls(self) -> int:
-        """How many backward calls were looked at."""
-        return max(self.watched, len(self.steps) - self.unseen)

@@ -69,8 +69,7 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class SeenRecord(Struct, frozen=True, forbid_unknown_fields=False):
-    """Base of what only rules ask for: of a file that an older version has saved it may hold more
-    than they ask today, which is dropped."""
+    """Base of what may hold more in a file that an older version has saved, which is dropped."""
 
 
 RAGGED = -1

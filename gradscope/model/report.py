@@ -25,7 +25,7 @@ from gradscope.model.gradients import HalfSizes as HalfSizes
 from gradscope.model.gradients import Histogram as Histogram
 from gradscope.model.gradients import State as State
 from gradscope.model.memory import Memory
-from gradscope.model.observations import Finding, Observations
+from gradscope.model.observations import Finding, Watched
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.ranks import Ranks
 from gradscope.words import short_op
@@ -196,7 +196,7 @@ class Report(Struct, frozen=True):
     meta: Meta
     passes: tuple[BackwardPass, ...] = ()
     notes: tuple[str, ...] = ()
-    observations: Observations | None = None
+    observations: Watched | None = None
     findings: tuple[Finding, ...] = ()
     checks: Checks | None = None
     memory: Memory | None = None

@@ -47,6 +47,8 @@ def encode(report: Report) -> bytes:
     The version comes first and is always there, though fields that hold their default are left out.
     """
     fields = msgspec.structs.asdict(report)
+    if report.observations is not None:
+        fields["observations"] = report.observations.figures()
     for late in ("observations", "findings", "memory", "checks", "explanation", "ranks", "others"):
         # Where nobody asked for an answer, the saved form says nothing of one.
         if not fields[late]:

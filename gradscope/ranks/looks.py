@@ -12,6 +12,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from gradscope.model.observations import Observations
 from gradscope.model.plain import Number
 from gradscope.model.ranks import RankLook, RankParameter
 from gradscope.model.report import GradientInfo, Graph, Report
@@ -52,9 +53,15 @@ def look_of(
     )
 
 
-def _failure(report: Report) -> str:
+def _seen(report: Report) -> Observations:
+    """What the doctor has seen; nothing where nobody was asked to look."""
     seen = report.observations
-    if seen is not None and seen.failure is not None:
+    return seen if isinstance(seen, Observations) else Observations()
+
+
+def _failure(report: Report) -> str:
+    seen = _seen(report)
+    if seen.failure is not None:
         return f"{seen.failure.type}: {first_line(seen.failure.message)[:LONGEST]}"
     return report.passes[0].error[:LONGEST] if report.passes else ""
 
@@ -79,7 +86,7 @@ def _shapes(graph: Graph) -> str:
 
 def _is_reduced(report: Report) -> bool:
     """Whether something has changed the gradients on their way into an empty ``.grad``."""
-    if report.observations is not None and report.observations.averages:
+    if _seen(report).averages:
         return True
     for backward in report.passes[:1]:
         for entry in backward.accumulations:
@@ -114,9 +121,9 @@ def _averaged(graph: Graph) -> int | None:
 
 def _parameters(report: Report) -> Iterable[RankParameter]:
     backward = report.passes[0] if report.passes else None
-    seen = report.observations
+    seen = _seen(report)
     # At the end of the run the ranks have made the same updates, if they do.
-    sizes = {one.name: one.size for one in seen.learners} if seen else {}
+    sizes = {one.name: one.size for one in seen.learners}
     used: dict[str, int] = {}
     for index, leaf in enumerate(report.graph.leaves):
         name = leaf.names[0] if leaf.names else f"leaf of {leaf.tensor.shape}"
@@ -133,7 +140,7 @@ def _parameters(report: Report) -> Iterable[RankParameter]:
         yield RankParameter(
             name, leaf.tensor.shape, local, _without_values(after), size, entry.copies
         )
-    for one in seen.learners if seen else ():
+    for one in seen.learners:
         if one.leaf is None and one.in_module and one.requires_grad and one.name not in used:
             used[one.name] = 1
             nothing = GradientInfo("not reached")

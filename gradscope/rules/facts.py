@@ -61,7 +61,9 @@ class Facts:
         self.report = report
         self.graph: Graph = report.graph
         self.backward: BackwardPass | None = report.passes[0] if report.passes else None
-        self.seen = report.observations or Observations()
+        # Of a saved report only the figures are there, which no rule can do much with.
+        seen = report.observations
+        self.seen = seen if isinstance(seen, Observations) else Observations()
         self._made: dict[Callable[[Facts], Any], Any] = {}
 
     def once(self, make: Callable[[Facts], T]) -> T:
