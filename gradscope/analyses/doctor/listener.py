@@ -28,11 +28,11 @@ from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.oddities import Oddities
-from gradscope.analyses.doctor.oddity_finder import FinderContext
-from gradscope.analyses.doctor.oddity_finders import OddityFinders
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
+from gradscope.analyses.doctor.score_weights import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
+from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
@@ -88,20 +88,21 @@ class DoctorListener(Listener):
         self.collectives = Collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
-        self.logarithms = Logarithms()
-        self.oddities = found = Oddities()
-        self.finders = OddityFinders(FinderContext(found, recorder))
+        self.oddities = Oddities()
+        self.logarithms = Logarithms(self.oddities)
+        self.score_weights = ScoreWeights(self.oddities)
+        self.straight_through = StraightThrough(self.oddities)
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
-        told = (self.lost_terms.note_step, *self.finders.note_step)
+        told = (self.lost_terms.note_step, self.score_weights.note_step)
         self.learners.optimizers.on_step.extend(told)
         self.copies = Copies()
         self.reads = Reads(recorder)
         self.eval_modes = EvalModes(recorder)
         self.left_behind = LeftBehind(self.learners, self.copies)
         self.gradient_graphs = GradientGraphs()
-        self.dropped = DroppedResults()
+        self.dropped = DroppedResults(self.oddities.tell)
         self.parameters = Parameters(
             self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
         )
@@ -318,8 +319,8 @@ class DoctorListener(Listener):
         if call.in_graph:
             self.carries.note(call, briefly=self.light)
         if not self.light:
-            for note in self.finders.note:
-                note(call)
+            self.score_weights.note(call)
+            self.straight_through.note(call)
         self.broadcasts.note(call)
         self.logarithms.note(call)
         self.cuts.note(call)

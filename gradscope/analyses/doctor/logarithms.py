@@ -6,10 +6,9 @@ Some calls of each place are looked at, so that a GPU is waited for a few times 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 
+from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.autograd.elements import is_small
 from gradscope.model.observations import OddityKind
 from gradscope.recording.torch_call import TorchCall
@@ -27,24 +26,17 @@ NEAR = 1e-3
 """How far from 1 probabilities may add up, for they may be half precision; relative."""
 
 
-class KnownScale(NamedTuple):
-    """Which operand is not what its function takes; along ``dim`` the probabilities add up to 1."""
-
-    kind: OddityKind
-    dim: int
-
-
 class Logarithms:
-    """The calls of `kl_div` that take a probability for its logarithm, or the other way about:
-    ``known``, by their place."""
+    """The calls of `kl_div` that take a probability for its logarithm, or the other way about;
+    ``oddities`` is told of each place once."""
 
-    def __init__(self) -> None:
-        self.known: dict[int, KnownScale] = {}
+    def __init__(self, oddities: Oddities) -> None:
+        self._oddities = oddities
         self._looks: dict[int, int] = {}
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
-        if call.function != "kl_div" or not call.in_graph or call.place in self.known:
+        if call.function != "kl_div" or not call.in_graph:
             return
         looks = self._looks.get(call.place, 0)
         if looks >= LOOKS or (not looks and len(self._looks) >= MAX_PLACES):
@@ -52,10 +44,13 @@ class Logarithms:
         self._looks[call.place] = looks + 1
         found = _found(call)
         if found is not None:
-            self.known[call.place] = found
+            self._looks[call.place] = LOOKS
+            self._oddities.tell(found[0], call.place, found[1])
 
 
-def _found(call: TorchCall) -> KnownScale | None:
+def _found(call: TorchCall) -> tuple[OddityKind, int] | None:
+    """Which operand is not what its function takes, and the dimension along which the probabilities
+    add up to 1."""
     # `torch.nn.functional.kl_div` hands its options over by name, `torch.kl_div` may be given them
     # in order.
     given = dict(zip(("input", "target", "reduction", "log_target"), call.args, strict=False))
@@ -69,7 +64,7 @@ def _found(call: TorchCall) -> KnownScale | None:
             dim = _adding_up(tensor.detach().float(), not is_log)
             if dim is not None:
                 no_log: OddityKind = "input no log" if operand == "input" else "target no log"
-                return KnownScale(no_log if is_log else "target log", dim)
+                return no_log if is_log else "target log", dim
     return None
 
 

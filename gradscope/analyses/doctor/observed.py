@@ -110,10 +110,6 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
 
 def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
     yield from listener.oddities.told(origins)
-    for place, scale in listener.logarithms.known.items():
-        yield Oddity(scale.kind, origins.of_place(place), 1, (scale.dim,))
-    for place, dropped in listener.dropped.known.items():
-        yield Oddity(dropped.kind, origins.of_place(place), name=dropped.name)
     for place, amount in listener.learners.optimizers.members.twice.items():
         yield Oddity("listed twice", origins.of_place(place), 1, (amount,))
 

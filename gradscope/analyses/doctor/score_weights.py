@@ -6,7 +6,7 @@ Told only where a step then uses that gradient: some programs drop it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import leaves_behind
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
+from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.autograd.tensors import TensorRef, TensorTable, requires_grad
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
@@ -38,11 +38,11 @@ class _Product:
     gradients: list[TensorRef] = field(default_factory=list)
 
 
-class ScoreWeights(OddityFinder):
-    """Such products."""
+class ScoreWeights:
+    """Such products; ``found`` is told of them."""
 
-    def __init__(self, context: FinderContext) -> None:
-        super().__init__(context)
+    def __init__(self, found: Oddities) -> None:
+        self._found = found
         # What `sample` gave, and what is the logarithm of its probability.
         self._samples: TensorTable[bool] = TensorTable(MAX_FOLLOWED)
         self._scores: TensorTable[bool] = TensorTable(MAX_FOLLOWED)
@@ -83,12 +83,12 @@ class ScoreWeights(OddityFinder):
                 grads = [leaf.grad for leaf in leaves if leaf is not None]
                 product.gradients = [TensorRef(one) for one in grads if one is not None]
 
-    def note_step(self, parameters: Sequence[torch.Tensor]) -> None:
+    def note_step(self, parameters: Iterable[torch.Tensor]) -> None:
         """An optimizer with these parameters makes a step."""
         if any(product.gradients for product in self._waiting):
             used = {id(one.grad) for one in parameters if one.grad is not None}
             for product in list(self._waiting):
                 living = [one for one in (grad() for grad in product.gradients) if one is not None]
                 if any(id(one) in used for one in living):
-                    self._tell("weight learns", product.place, len(product.leaves))
+                    self._found.tell("weight learns", product.place, len(product.leaves))
                     self._waiting.remove(product)

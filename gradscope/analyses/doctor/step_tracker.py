@@ -158,8 +158,7 @@ class StepTracker:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 learners.note_filled()
             if isinstance(made, FullCapture):
-                for note in self._listener.finders.note_backward:
-                    note(made.sequences)
+                self._listener.score_weights.note_backward(made.sequences)
             self._accumulating.after(self._kept(made))
         else:
             self._note_gradients(made)

@@ -10,7 +10,7 @@ import torch
 
 from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.doctor.oddity_finder import FinderContext, OddityFinder
+from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.autograd.tensors import TensorRef, TensorTable, requires_grad
 from gradscope.recording.torch_call import TorchCall
 
@@ -26,11 +26,11 @@ class _Cut(NamedTuple):
     taken: TensorRef | None
 
 
-class StraightThrough(OddityFinder):
-    """The tensors of this step that are another but for a constant."""
+class StraightThrough:
+    """The tensors of this step that are another but for a constant; ``found`` is told of them."""
 
-    def __init__(self, context: FinderContext) -> None:
-        super().__init__(context)
+    def __init__(self, found: Oddities) -> None:
+        self._found = found
         self._cuts: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
         self._passed: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
         self._gaps: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
@@ -45,7 +45,7 @@ class StraightThrough(OddityFinder):
         if name in _CUTS:
             self._cuts[out] = _Cut(call.place, TensorRef(first), self._differences.get(first))
         elif name in _SQUARES and (gap := self._gaps.get(first)) is not None:
-            self._tell("own value", call.place, other=gap.place)
+            self._found.tell("own value", call.place, other=gap.place)
         elif len(operands) != 2:
             return
         elif name == "add":
@@ -56,7 +56,7 @@ class StraightThrough(OddityFinder):
         elif name == "sub" or name in LOSSES:
             own = self._own(first, second) or self._own(second, first)
             if own is not None and name != "sub":
-                self._tell("own value", call.place, other=own.place)
+                self._found.tell("own value", call.place, other=own.place)
             elif own is not None:
                 self._gaps[out] = own
             elif requires_grad(second):

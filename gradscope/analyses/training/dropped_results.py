@@ -6,8 +6,7 @@ a result is cut off by one (``h.detach()``).
 from __future__ import annotations
 
 import opcode
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, Literal
 
@@ -16,9 +15,6 @@ from torch import nn
 
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf
 from gradscope.recording.torch_call import TorchCall
-
-MAX_PLACES = 1_000
-"""Places that drop a result, and that are remembered."""
 
 MAX_FOLLOWED = 1_000
 """Gradients, and what was computed of them or of parameters, that are followed."""
@@ -33,20 +29,11 @@ _DROP = opcode.opmap["POP_TOP"]
 _PADDING = opcode.opmap.get("CACHE", 0)
 
 
-@dataclass
-class KnownDrop:
-    """A place that drops what the function of this ``name`` gives, and what that was computed
-    of."""
-
-    name: str
-    kind: Dropped
-
-
 class DroppedResults:
-    """Such places.  Each place is asked once."""
+    """Such places.  Each place is asked once, and ``tell`` is told of it."""
 
-    def __init__(self) -> None:
-        self.known: dict[int, KnownDrop] = {}
+    def __init__(self, tell: Callable[..., None]) -> None:
+        self._tell = tell
         self._asked: set[int] = set()
         self._followed: TensorTable[Dropped] = TensorTable(MAX_FOLLOWED)
 
@@ -65,8 +52,7 @@ class DroppedResults:
         if of is None or not call.results:
             return
         if hasattr(torch.Tensor, f"{call.function}_") and _is_dropped(call.frame):
-            if len(self.known) < MAX_PLACES:
-                self.known[call.place] = KnownDrop(call.function, of)
+            self._tell(of, call.place, name=call.function)
         # What is computed outside of any graph may be on its way to be put back.
         elif not call.in_graph and _are_alike(call.results[0], call.operands[0]):
             self._followed[call.results[0]] = of
