@@ -1,12 +1,14 @@
 """What `gradscope doctor` costs in every step of a long training: examples/char_gpt.
 
 Blocks of plain and of watched steps take turns in one process, so that both meet the same noise;
-times are CPU time on one thread.  "a bare mode" does nothing on any torch call, "anomaly mode" is
+times are CPU time on one thread; on CUDA those of the clock, from one synchronisation to the next.
+"a bare mode" does nothing on any torch call, "anomaly mode" is
 torch's own; "the very first" is the first step of a run; "in full" are steps that are all looked
 at in full, as the first six are, and all with --thorough; "steady" are those of a long run.
 
     python -m benchmarks.doctor_steps
     python -m benchmarks.doctor_steps --layers 6 --heads 4 --width 128 --batch-size 4
+    python -m benchmarks.doctor_steps --device cuda --width 768 --heads 12 --batch-size 64
 """
 
 import argparse
@@ -34,7 +36,12 @@ class Training:
     """The training loop of the example, one step at a time."""
 
     def __init__(
-        self, batch_size: int = 8, width: int = 96, layers: int = 12, heads: int = 6
+        self,
+        batch_size: int = 8,
+        width: int = 96,
+        layers: int = 12,
+        heads: int = 6,
+        device: str = "cpu",
     ) -> None:
         sys.path.insert(0, str(EXAMPLE))
         model, train = importlib.import_module("model"), importlib.import_module("train")
@@ -45,25 +52,33 @@ class Training:
         config = model.GPTConfig(
             vocab_size=len(self.dataset.chars), n_embd=width, n_layer=layers, n_head=heads
         )
-        self.model = model.GPT(config)
+        self.device = device
+        self.model = model.GPT(config).to(device)
         self.optimizer = train.make_optimizer(self.model, 2e-3, 0.1)
 
     def step(self) -> None:
         inputs, targets = self.dataset.batch(self.batch_size)
-        _, loss = self.model(inputs, targets)
+        _, loss = self.model(inputs.to(self.device), targets.to(self.device))
         self.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
 
+    def timed(self) -> float:
+        """The time of one step, in milliseconds."""
+        begun = self._now()
+        self.step()
+        return 1e3 * (self._now() - begun)
+
+    def _now(self) -> float:
+        if self.device == "cpu":
+            return time.process_time()
+        torch.cuda.synchronize()
+        return time.perf_counter()
+
     def block(self) -> list[float]:
-        """The CPU time of a few steps, in milliseconds; the first of them only warms up."""
-        times = []
-        for _ in range(BLOCK):
-            begun = time.process_time()
-            self.step()
-            times.append(1e3 * (time.process_time() - begun))
-        return times[1:]
+        """The times of a few steps, in milliseconds; the first of them only warms up."""
+        return [self.timed() for _ in range(BLOCK)][1:]
 
 
 Block = Callable[[], list[float]]
@@ -98,9 +113,7 @@ def first_by_doctor(training: Training) -> Block:
         examiner = Examiner(Examination(steps=None), Sources())
         examiner.recorder.start()
         try:
-            begun = time.process_time()
-            training.step()
-            return [1e3 * (time.process_time() - begun)]
+            return [training.timed()]
         finally:
             examiner.recorder.stop()
 
@@ -147,9 +160,10 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=96)
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--heads", type=int, default=6)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    training = Training(args.batch_size, args.width, args.layers, args.heads)
+    training = Training(args.batch_size, args.width, args.layers, args.heads, args.device)
     rows = []
     for name, make in (
         ("a bare mode", under_a_bare_mode),

@@ -1,9 +1,9 @@
 """What `gradscope.watch` costs in every step of a training: examples/char_gpt.
 
 Blocks of plain and of watched steps take turns in one process, so that both meet the same noise;
-times are CPU time on one thread.  A training with every=10 has one step that is looked at for nine
-that are not.  "a hook a parameter" is what loggers of norms do: each gradient is asked for its norm
-when it is there.
+times are CPU time on one thread; on CUDA those of the clock.  A training with every=10 has one step
+that is looked at for nine that are not.  "a hook a parameter" is what loggers of norms do: each
+gradient is asked for its norm when it is there.
 
     python -m benchmarks.watching --rounds 10
 """
@@ -71,9 +71,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--width", type=int, default=96)
+    parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    training = Training(args.batch_size, args.width)
+    training = Training(args.batch_size, args.width, device=args.device)
     ways = {
         "looked at, every=1": lambda: watching(training, 1),
         # Its first step is looked at, and is the one that a block leaves out.

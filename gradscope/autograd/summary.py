@@ -104,6 +104,26 @@ def reducible(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.complex64 if tensor.is_complex() else torch.float32)
 
 
+def total_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The sum of the elements, which NaN and infinity survive, on their device; one of float16 is
+    added up in float32, because a sum of ordinary numbers may be beyond it."""
+    still = reducible(tensor.detach())
+    return still.sum(dtype=torch.float32 if still.dtype is torch.float16 else None)
+
+
+def read_numbers(tensors: Sequence[torch.Tensor]) -> list[float]:
+    """What tensors of one element hold, in their order; one wait for each device and dtype."""
+    places: dict[tuple[torch.device, torch.dtype], list[int]] = {}
+    for position, tensor in enumerate(tensors):
+        places.setdefault((tensor.device, tensor.dtype), []).append(position)
+    found = [math.nan] * len(tensors)
+    for positions in places.values():
+        numbers = torch.stack([tensors[position] for position in positions]).tolist()
+        for position, value in zip(positions, numbers, strict=True):
+            found[position] = value
+    return found
+
+
 def measure(gradient: torch.Tensor, keep: int = SMALL) -> GradientInfo:
     """The state and size of one gradient, read now.
 

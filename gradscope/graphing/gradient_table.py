@@ -304,8 +304,8 @@ class GradientTable:
             [
                 torch.linalg.vector_norm(size, dtype=torch.float64),
                 (size.amax() if size.numel() else size.sum()).double(),
-                size.isnan().sum().double(),
-                size.isinf().sum().double(),
+                (size != size).sum().double(),
+                (size == math.inf).sum().double(),
             ]
         )
         values = still.clone() if 0 < still.numel() <= min(keep, self._left) else None

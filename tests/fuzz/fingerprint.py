@@ -59,6 +59,9 @@ def tell(namespace: dict[str, Any], at_exit: bool = False) -> None:
 
 def _random_state(namespace: Mapping[str, Any]) -> Iterator[str]:
     yield f"torch random {_checksum(torch.get_rng_state().numpy().tobytes())}"
+    if torch.cuda.is_initialized():
+        for number, state in enumerate(torch.cuda.get_rng_state_all()):
+            yield f"cuda {number} random {_checksum(state.numpy().tobytes())}"
     yield f"python random {_checksum(repr(random.getstate()).encode())}"
     # Only where the program has seeded it: it is imported, and then seeded by chance, by torch.
     numpy = namespace.get("numpy")
@@ -71,8 +74,12 @@ def _around() -> Iterator[str]:
     c = torch._C
     yield f"default {torch.get_default_dtype()} {torch.get_default_device()}"
     yield f"grad {torch.is_grad_enabled()} inference {torch.is_inference_mode_enabled()}"
-    autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
-    yield f"autocast {autocast} {torch.is_autocast_cache_enabled()}"
+    for device in ("cpu", "cuda"):
+        yield f"autocast {torch.is_autocast_enabled(device)} {torch.get_autocast_dtype(device)}"
+    yield f"autocast cache {torch.is_autocast_cache_enabled()}"
+    if torch.cuda.is_initialized():
+        yield f"synchronisations {torch.cuda.get_sync_debug_mode()}"
+        yield f"stream {torch.cuda.current_stream() == torch.cuda.default_stream()}"
     yield f"anomaly {torch.is_anomaly_enabled()} {torch.is_anomaly_check_nan_enabled()}"
     yield f"deterministic {torch.are_deterministic_algorithms_enabled()}"
     yield f"threads {torch.get_num_threads()}"
@@ -251,7 +258,7 @@ def _node(tensor: torch.Tensor) -> str:
 
 
 def _has_data(tensor: torch.Tensor) -> bool:
-    return tensor.device.type == "cpu" and type(tensor).__name__ != "FakeTensor"
+    return tensor.device.type in ("cpu", "cuda") and type(tensor).__name__ != "FakeTensor"
 
 
 def _is_freed(tensor: torch.Tensor) -> bool:
@@ -268,4 +275,4 @@ def _bits(tensor: torch.Tensor) -> bytes:
         if still._is_zerotensor():
             return b"zero"
         flat = still.contiguous().reshape(-1)
-        return flat.view(torch.uint8).numpy().tobytes()
+        return flat.view(torch.uint8).cpu().numpy().tobytes()

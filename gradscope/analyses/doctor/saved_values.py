@@ -11,7 +11,7 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.autograd import saved
 from gradscope.autograd.elements import is_small, readable
 from gradscope.autograd.nodes import torch_name
-from gradscope.autograd.summary import reducible
+from gradscope.autograd.summary import read_numbers, reducible
 from gradscope.autograd.walk import Walked
 from gradscope.graphing.edge_gradients import Gradients
 from gradscope.model.observations import Activity, Saved
@@ -92,32 +92,36 @@ def _summary(
 
 def activities(walked: Walked) -> Iterator[Activity]:
     """How active the activations of a graph are; to be read before its buffers are freed."""
+    found: list[tuple[int, _Share]] = []
     for position, node in enumerate(walked.nodes):
         look = _LOOKS.get(torch_name(node))
         if look is None:
             continue
         try:
-            found = look(node)
+            share = look(node)
         except (RuntimeError, AttributeError, TypeError):
             continue  # freed, changed in place, or of another torch: nothing to see
-        if found is not None:
-            yield Activity(position, dead=found.dead, saturated=found.saturated)
+        if share is not None:
+            found.append((position, share))
+    dead = read_numbers([share.dead for _, share in found])
+    saturated = read_numbers([share.saturated for _, share in found])
+    for (position, _), *shares in zip(found, dead, saturated, strict=True):
+        yield Activity(position, dead=shares[0], saturated=shares[1])
     yield from _scales(walked)
 
 
 def _scales(walked: Walked) -> Iterator[Activity]:
-    """About the largest local derivative of each normalisation; one wait for each device."""
-    found: dict[torch.device, list[tuple[int, torch.Tensor]]] = {}
+    """About the largest local derivative of each normalisation."""
+    found: list[tuple[int, torch.Tensor]] = []
     for position, node in enumerate(walked.nodes):
         # One that uses running statistics does not take the mean out of what it is given.
         if torch_name(node) in _NORMALISING and getattr(node, "_saved_training", True):
             scale = _scale(node)
             if scale is not None:
-                found.setdefault(scale.device, []).append((position, scale))
-    for pairs in found.values():
-        scales = torch.stack([scale for _, scale in pairs]).tolist()
-        for (position, _), value in zip(pairs, scales, strict=True):
-            yield Activity(position, scale=number(value))
+                found.append((position, scale))
+    scales = read_numbers([scale for _, scale in found])
+    for (position, _), value in zip(found, scales, strict=True):
+        yield Activity(position, scale=number(value))
 
 
 def _scale(node: LiveNode) -> torch.Tensor | None:
@@ -131,8 +135,10 @@ def _scale(node: LiveNode) -> torch.Tensor | None:
 
 
 class _Share(NamedTuple):
-    dead: float
-    saturated: float
+    """Shares of elements, on the device of the activation: who reads each would wait for each."""
+
+    dead: torch.Tensor
+    saturated: torch.Tensor
 
 
 def _usable(node: LiveNode, slot: str) -> torch.Tensor | None:
@@ -144,12 +150,12 @@ def _usable(node: LiveNode, slot: str) -> torch.Tensor | None:
 
 def _sigmoid(node: Any) -> _Share | None:
     result = _usable(node, "result")
-    return None if result is None else _Share(0.0, _mean(result * (1 - result) < FLAT))
+    return None if result is None else _spread(_mean(result * (1 - result) < FLAT))
 
 
 def _tanh(node: Any) -> _Share | None:
     result = _usable(node, "result")
-    return None if result is None else _Share(0.0, _mean(1 - result * result < FLAT))
+    return None if result is None else _spread(_mean(1 - result * result < FLAT))
 
 
 def _softmax(node: Any) -> _Share | None:
@@ -166,7 +172,7 @@ def _softmax(node: Any) -> _Share | None:
     if _is_masked(node):
         # A row of which the mask leaves one element is one-hot whatever the network does.
         hot = hot[(result > 0).sum(dim) > 1]
-    return _Share(0.0, _mean(hot)) if hot.numel() else None
+    return _spread(_mean(hot)) if hot.numel() else None
 
 
 def _is_masked(node: LiveNode) -> bool:
@@ -206,7 +212,7 @@ def _clamp(node: Any) -> _Share | None:
         inside &= taken >= low
     if high is not None:
         inside &= taken <= high
-    return _Share(0.0, 1 - _mean(inside))
+    return _spread(_mean(~inside))
 
 
 def _bound(node: Any, slot: str) -> Any:
@@ -216,19 +222,24 @@ def _bound(node: Any, slot: str) -> Any:
 
 
 def _units(active: torch.Tensor) -> _Share:
-    saturated = 1 - _mean(active)
+    saturated = _mean(~active)
     if active.dim() < 2:
-        return _Share(0.0, saturated)
+        return _spread(saturated)
     # Images have their channels second, everything else has its units last.
     channel = 1 if active.dim() >= 4 else active.dim() - 1
     others = [dim for dim in range(active.dim()) if dim != channel]
     if active.numel() // active.size(channel) < MIN_SAMPLES:
-        return _Share(0.0, saturated)
-    return _Share(1 - _mean(active.sum(others) > 0), saturated)
+        return _spread(saturated)
+    return _Share(_mean(active.sum(others) == 0), saturated)
 
 
-def _mean(flags: torch.Tensor) -> float:
-    return float(flags.float().mean())
+def _spread(saturated: torch.Tensor) -> _Share:
+    """Where nothing is asked of single units."""
+    return _Share(torch.zeros_like(saturated), saturated)
+
+
+def _mean(flags: torch.Tensor) -> torch.Tensor:
+    return flags.float().mean()
 
 
 _NORMALISING = frozenset(

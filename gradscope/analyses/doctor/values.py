@@ -20,7 +20,7 @@ from gradscope.autograd import saved
 from gradscope.autograd.elements import is_ordinary, readable
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts, count
-from gradscope.autograd.summary import reducible
+from gradscope.autograd.summary import read_numbers, total_of
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
@@ -203,11 +203,12 @@ class NonFiniteValues:
                 self._note_made(call, out)
 
     def resolve(self) -> None:
-        """Read what waits on other devices; one wait in all."""
+        """Read what waits on other devices; one wait for each."""
         if not self._waiting:
             return
-        sums = torch.stack([total.detach().double().cpu() for _, _, total in self._waiting])
-        for (sequence, output, _), total in zip(self._waiting, sums.tolist(), strict=True):
+        for (sequence, output, _), total in zip(
+            self._waiting, read_numbers([total for _, _, total in self._waiting]), strict=True
+        ):
             if not math.isfinite(total):
                 self.counts[sequence, output] = (int(math.isnan(total)), int(math.isinf(total)))
         self._waiting.clear()
@@ -266,7 +267,7 @@ class NonFiniteValues:
         if made is not None and len(self._waiting) < MAX_KEPT:
             sequence = made._sequence_nr()
             # The absolute value, so that complex sums can be stacked with real ones.
-            total = reducible(out.detach()).sum().abs()
+            total = total_of(out).abs()
             self._waiting.append((sequence, out.output_nr, total))
 
     def _note_operands(self, call: TorchCall, sequence: int) -> None:

@@ -7,6 +7,7 @@ nothing of graphs.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from torch.optim import Optimizer
 from gradscope.analyses.training.loop_calls import parameters_of
 from gradscope.autograd.elements import readable
 from gradscope.autograd.nonfinite import Counts, count
-from gradscope.autograd.summary import reducible
+from gradscope.autograd.summary import read_numbers, reducible, total_of
 from gradscope.autograd.tensors import TensorRef, storage_of
 from gradscope.recording.recorder import Recorder
 
@@ -161,18 +162,16 @@ def step_name(optimizer: Any) -> str:
 def not_finite(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, Counts]]:
     """Those that hold NaN or infinity, and how many; one wait for each device."""
     found: list[torch.Tensor] = []
-    waiting: dict[torch.device, list[tuple[torch.Tensor, torch.Tensor]]] = {}
+    waiting: list[torch.Tensor] = []
     for tensor in tensors:
         if not tensor.is_floating_point() or not readable(tensor):
             continue
         if tensor.is_cpu:
             found.append(tensor)
         else:
-            total = reducible(tensor.detach()).sum().double()
-            waiting.setdefault(tensor.device, []).append((tensor, total))
-    for pairs in waiting.values():
-        totals = torch.stack([total for _, total in pairs]).tolist()
-        found += [one for (one, _), total in zip(pairs, totals, strict=True) if total - total != 0]
+            waiting.append(tensor)
+    totals = read_numbers([total_of(tensor) for tensor in waiting])
+    found += [one for one, total in zip(waiting, totals, strict=True) if not math.isfinite(total)]
     counted = ((tensor, count(tensor)) for tensor in found)
     return [(tensor, counts) for tensor, counts in counted if counts is not None]
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gradscope.autograd.elements import readable
+from gradscope.autograd.summary import read_numbers
 from gradscope.autograd.tensors import TensorTable
 
 MAX_ELEMENTS = 1_024
@@ -100,12 +101,10 @@ class StepEffects:
 
 def _counted(samples: Iterable[Sample]) -> tuple[int, int]:
     """How many elements had a gradient, and how many of them did not change; read at once."""
-    pairs = [
-        torch.stack([one.asked.sum(), (one.asked & (one.live == one.before)).sum()]).cpu()
-        for one in samples
-    ]
-    asked, still = torch.stack(pairs).sum(dim=0).tolist()
-    return int(asked), int(still)
+    kept = list(samples)
+    asked = read_numbers([one.asked.sum() for one in kept])
+    still = read_numbers([(one.asked & (one.live == one.before)).sum() for one in kept])
+    return int(sum(asked)), int(sum(still))
 
 
 def _is_tiny(group: dict[str, Any], optimizer: Any) -> bool:
