@@ -28,7 +28,7 @@ from gradscope.handlers import let_pass
 
 PACKAGE = str(Path(__file__).parents[1]) + "/"
 
-_cuda_is_used: Callable[[], bool] = torch.cuda.is_initialized
+cuda: Any = torch.cuda
 mode_stack: Callable[[], list[TorchFunctionMode]] = torch.overrides._get_current_function_mode_stack
 push_mode: Callable[[TorchFunctionMode], None] = torch._C._push_on_torch_function_stack
 pop_mode: Callable[[], TorchFunctionMode] = torch._C._pop_torch_function_stack
@@ -62,18 +62,32 @@ function_modes: Callable[[], int] = torch._C._len_torch_function_stack
 function_mode_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at
 
 
+# A torch without CUDA has neither; the program's own call has given the warning that both may give.
+_waiting_for_cuda: Callable[[], int] = getattr(torch._C, "_cuda_get_sync_debug_mode", int)
+_set_waiting_for_cuda: Callable[[int], None] = getattr(
+    torch._C, "_cuda_set_sync_debug_mode", lambda _: None
+)
+
+
+def is_captured() -> bool:
+    """Whether CUDA takes down what is computed, to replay it later: nothing of ours may be in it,
+    and to wait for a number would end it."""
+    return bool(cuda._initialized and cuda.is_current_stream_capturing())
+
+
 def functions_off() -> AbstractContextManager[Any]:
     """While it is active, what we ask of a tensor reaches neither modes nor subclasses of the user,
-    nor a profiler that the program has started."""
+    nor a profiler that the program has started; that it waits for CUDA is no error."""
     # Nearly always there is nobody else.  Written out, as `is_heard`: every result that is read
     # comes by here.
-    is_heard = profiler._is_profiler_enabled or dispatch_modes()
+    is_heard = profiler._is_profiler_enabled or dispatch_modes() or _waiting_for_cuda()
     return _Unnoticed() if is_heard else torch._C.DisableTorchFunction()
 
 
 def is_heard() -> bool:
-    """Whether a profiler or a dispatch mode would notice what we compute."""
-    return profiler._is_profiler_enabled or dispatch_modes() > 0
+    """Whether a profiler, a dispatch mode or ``torch.cuda.set_sync_debug_mode`` would notice what
+    we compute."""
+    return profiler._is_profiler_enabled or dispatch_modes() > 0 or _waiting_for_cuda() > 0
 
 
 functions_on: Callable[[], AbstractContextManager[Any]] = torch._C._EnableTorchFunction
@@ -154,20 +168,25 @@ _unprofiled = _Depth()
 
 
 class _Unnoticed:
-    """As ``DisableTorchFunction``, and what is computed inside is in no profile, and reaches no
-    dispatch mode."""
+    """As ``DisableTorchFunction``, and what is computed inside is in no profile, reaches no
+    dispatch mode, and may wait for CUDA."""
 
     def __enter__(self) -> None:
         self._off = torch._C.DisableTorchFunction()
         self._dispatch = _disable_current_modes() if dispatch_modes() else nullcontext()
         self._off.__enter__()
         self._dispatch.__enter__()
+        self._waiting = _waiting_for_cuda()
+        if self._waiting:
+            _set_waiting_for_cuda(0)
         self._is_profiled = profiler._is_profiler_enabled
         if self._is_profiled:
             _unprofiled.depth += 1
             _record_functions(False)
 
     def __exit__(self, *_: object) -> None:
+        if self._waiting:
+            _set_waiting_for_cuda(self._waiting)
         if self._is_profiled:
             _unprofiled.depth -= 1
             # Torch does not tell whether it records already, and these blocks stand in one another.
@@ -352,12 +371,11 @@ def _refill(grad: torch.Tensor, content: torch.Tensor | None) -> None:
 
 def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:
     # Asking an unused CUDA for its state would start it, which takes memory and seconds.
-    cuda = torch.cuda.get_rng_state_all() if _cuda_is_used() else []
-    return torch.get_rng_state(), cuda
+    states = cuda.get_rng_state_all() if cuda.is_initialized() else []
+    return torch.get_rng_state(), states
 
 
 def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
-    cpu, cuda = states
-    torch.set_rng_state(cpu)
-    if cuda:
-        torch.cuda.set_rng_state_all(cuda)
+    torch.set_rng_state(states[0])
+    if states[1]:
+        cuda.set_rng_state_all(states[1])

@@ -28,7 +28,9 @@ from gradscope.autograd.calls import (
 from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import (
     CompilerOff,
+    cuda,
     functions_off,
+    is_captured,
     mode_removed,
     mode_stack,
     push_mode,
@@ -161,8 +163,8 @@ class Recorder(Recording, TorchFunctionMode):
     ) -> Any:
         """One torch call of the program."""
         kwargs = kwargs or {}
-        # What is compiled or traced would otherwise record our frames, or our looking, with it.
-        if is_compiling() or compiler._is_compiling_flag:
+        # What is compiled, traced or captured would otherwise hold our frames, or our looking.
+        if is_compiling() or compiler._is_compiling_flag or (cuda._initialized and is_captured()):
             return func(*args, **kwargs)
         frame, listeners = sys._getframe(1), self.listeners
         if frame.f_code is HANDLER and id(func) not in self._originals_of.torchs:
@@ -264,6 +266,8 @@ class Recorder(Recording, TorchFunctionMode):
         return self._backward(original, args, kwargs, sys._getframe(1))
 
     def _is_watching(self) -> bool:
+        if is_captured():
+            return False
         self.listeners.woken()
         # The stack of modes is the thread's own, and we are not on it while we handle a call.
         return Recorder.active is self and self in mode_stack()

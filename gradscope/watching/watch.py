@@ -13,7 +13,7 @@ import torch
 from torch.amp import grad_scaler
 from torch.optim import optimizer as optimizer_hooks
 
-from gradscope.autograd.isolation import Aside, fault_of
+from gradscope.autograd.isolation import Aside, fault_of, is_captured
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
@@ -138,10 +138,7 @@ class Watch:
             )
 
     def _is_away(self) -> bool:
-        # What is recorded to be replayed by CUDA later must not hold anything of ours.
-        cuda: Any = torch.cuda
-        is_captured = cuda.is_initialized() and cuda.is_current_stream_capturing()
-        return self._is_over or os.getpid() != self._process or is_captured
+        return self._is_over or os.getpid() != self._process or is_captured()
 
     @property
     def _is_due(self) -> bool:

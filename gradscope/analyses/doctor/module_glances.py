@@ -20,6 +20,7 @@ from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd.isolation import (
     function_mode_at,
     function_modes,
+    is_captured,
     pop_mode,
     push_mode,
 )
@@ -84,6 +85,7 @@ class ModuleGlances:
             or function_modes() != 1
             or function_mode_at(0) is not recorder
             or is_traced()
+            or is_captured()
         ):
             return original(module, *args, **kwargs)
         pop_mode()

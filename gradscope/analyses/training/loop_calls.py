@@ -24,7 +24,7 @@ from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.scaled_steps import ScaledSteps
 from gradscope.analyses.training.schedules import Schedules
-from gradscope.autograd.isolation import mode_removed
+from gradscope.autograd.isolation import is_captured, mode_removed
 from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
@@ -151,7 +151,7 @@ class LoopCalls:
     def _zeroing(self, original: Original) -> Original:
         @functools.wraps(original)
         def zero_grad(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_compiling() or is_captured():
                 return original(*args, **kwargs)
             place = self._place()
             with self._recorder.aside():
@@ -174,7 +174,7 @@ class LoopCalls:
     def _clipping(self, original: Original) -> Original:
         @functools.wraps(original)
         def clip(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_compiling() or is_captured():
                 return original(*args, **kwargs)
             place = self._place()
             tensors: Sequence[torch.Tensor] = ()

@@ -26,7 +26,7 @@ from gradscope.analyses.training.members import Members
 from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.training.step_effect import Sample, StepEffects
-from gradscope.autograd.isolation import put_back, take_out
+from gradscope.autograd.isolation import is_captured, put_back, take_out
 from gradscope.autograd.tensors import TensorTable
 from gradscope.recording.recorder import Recorder
 
@@ -159,7 +159,7 @@ class Optimizers:
     def _before_step(
         self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or is_captured():
             return None
         step: _Step | None = None
         # The first argument is the optimizer itself.
