@@ -70,6 +70,10 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def __dir__() -> list[str]:
+    return [*globals(), *(name for name in __all__ if name not in globals())]
+
+
 def load_ipython_extension(shell: Any) -> None:
     """What ``%load_ext gradscope`` calls."""
     from gradscope.ipython import load

@@ -29,6 +29,7 @@ SIGNS = {
     "leaf": ("●", "leaf, which gets the .grad"),
     "again": ("↪", "shown above already"),
     "sum": ("Σ", "sum of the edges into it"),
+    "hook": ("↻", "changed by a hook"),
     "module": ("▸", "closed: a module, loop or function"),
     "silent": ("∅", "no gradient arrives"),
     "bad": ("✖", "NaN or infinity, an error, or the call that failed"),

@@ -341,3 +341,15 @@ def test_every_drawing_option_of_the_command_line_is_a_documented_keyword() -> N
         assert re.search(rf"^ +{name}: ", told, re.MULTILINE), name
     for entry in FORMATS.values():
         assert all(suffix in told for suffix in entry.suffixes[:1])
+
+
+def test_what_is_loaded_late_is_listed() -> None:
+    assert set(gradscope.__all__) <= set(dir(gradscope))
+
+
+def test_a_report_is_printed_as_it_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    report = gradscope.explain((x * x).sum())
+    report.show()
+    assert str(report).rstrip() == capsys.readouterr().out.rstrip()
+    assert repr(report).startswith("<Report ")

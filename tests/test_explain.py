@@ -862,8 +862,23 @@ def test_a_hook_of_the_program_is_not_added_into_a_false_sum(session: Session) -
         y.backward()
         """)
     out = session.cli("explain", str(path)).out
-    assert "which a hook of the program replaced by [10, 10]" in out
+    assert "which a hook of the program (program.py:4) replaced by [10, 10]" in out
     assert "[1, 2] + [1, 2] + [1, 1] = [3, 5]; hooks of the program made it [21, 41]" in out
+
+
+@pytest.mark.parametrize(
+    ("roots", "added"), [("(x ** 2).sum(), x.prod()", "a + b"), ("x ** 2, x.prod()", "a.sum() + b")]
+)
+def test_what_several_roots_add_up_to(roots: str, added: str, session: Session) -> None:
+    path = session.write(f"""
+        import torch
+        x = torch.tensor([1., 2.], requires_grad=True)
+        a, b = {roots}
+        torch.autograd.backward([a, b], [torch.ones_like(a), None])
+        """)
+    out = " ".join(session.cli("explain", str(path)).out.split())
+    assert f"All weights are 1 here, so L is {added}." in out
+    assert " root v[i] ∂root/∂x v[i]·∂root/∂x a" in out
 
 
 def test_a_custom_functions_own_lines(session: Session) -> None:

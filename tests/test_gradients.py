@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 import torch
@@ -200,6 +201,44 @@ def test_a_hook_that_changes_a_gradient_is_told_and_the_edges_stay_true(session:
 def test_a_hook_that_changes_nothing_is_no_news(hook: str, session: Session) -> None:
     report = session.look(X + f"y = x * 2\n{hook}\ny.sum().backward()\n")
     assert report.passes[0].altered == ()
+
+
+HOOKED = """
+import torch
+x = torch.tensor([1., 2.], requires_grad=True)
+def clamped(g):
+    return g.clamp(-1, 1)
+x.register_hook(clamped)
+h = x * 3
+h.register_hook(lambda g: g * 10)
+y = (h ** 2).sum() + h.sum()
+y.backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("way", "shown"),
+    [
+        (
+            (),
+            [
+                "↻ changed by a hook [2] [70, 130] 147.6 ███▌ program.py:7",
+                "↻ changed by a hook [2] [1, 1]",
+            ],
+        ),
+        (("--format", "lanes"), ["h = x * 3 · changed by a hook at program.py:7"]),
+        (("--depth", "9"), ["● x [2] [1, 1] (changed by a hook at program.py:3) 1.414"]),
+        (("--format", "dot"), ["changed by a hook at program.py:7", "a hook at program.py:3"]),
+    ],
+    ids=str,
+)
+def test_what_a_hook_has_changed_is_said_with_its_line(
+    way: tuple[str, ...], shown: list[str], session: Session
+) -> None:
+    out = session.cli("backward", str(session.write(HOOKED)), "--width", "160", *way).out
+    words = re.sub(r"<[^>]*>", "", " ".join(out.split()))
+    for text in shown:
+        assert text in words, out
 
 
 def test_two_hooks_on_one_tensor(session: Session) -> None:

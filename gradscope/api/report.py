@@ -90,6 +90,11 @@ class Report(plain.Report, frozen=True):
         name = f"{label}{more}: " if label else ""
         return f"<Report {name}{', '.join(facts)}; .show()>"
 
+    @in_python()
+    def __str__(self) -> str:
+        """What :meth:`show` prints, without colour."""
+        return self._text(render.answer_format(self, "text"), drawing("str", ToPrint, {}))
+
     def _norm(self) -> float:
         """The 2-norm of what the first pass brought to all leaves together."""
         passed = self.passes[0]

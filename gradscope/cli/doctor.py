@@ -16,7 +16,7 @@ from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.holding import HeldAtFindings
-from gradscope.cli.messages import say, tell_error
+from gradscope.cli.messages import say, tell_error, tell_unbound
 from gradscope.cli.options import DoctorOptions, TargetOptions
 from gradscope.cli.output import Output, temporary
 from gradscope.cli.result import Result
@@ -244,6 +244,7 @@ def _examined(
         with terminal.stdout_reserved(is_reserved):
             outcome = examine(program.target, program, replace(examination, on_step=tell), member)
             outcome.ending.show()
+        tell_unbound(program.target, outcome.ending.exception)
         # What this rank finds goes to the others; alone, it is diagnosed when it is told.
         if outcome.report is not None and member.is_grouped:
             outcome.report, _ = verdict.diagnosed(outcome.report)

@@ -15,6 +15,7 @@ import click
 from gradscope.cli import terminal
 from gradscope.errors import GradscopeError
 from gradscope.escaping import for_terminal, visible
+from gradscope.target import Target
 
 
 def tell_error(error: GradscopeError) -> None:
@@ -30,6 +31,13 @@ def tell_misuse(error: click.ClickException) -> None:
     # The message quotes arguments, which must not begin lines; the usage has lines of its own.
     text = said.getvalue().replace(error.message or "\n", visible(error.message) or "\n")
     click.echo(for_terminal(text), err=True, nl=False)
+
+
+def tell_unbound(target: Target, error: BaseException | None) -> None:
+    """How to bind a name that a piece of code lacks."""
+    name = error.name if isinstance(error, NameError) else None
+    if target.kind == "code" and name:
+        say(f"--let '{name}=[1,2]' makes {name} a leaf with these numbers")
 
 
 def say(line: str) -> None:

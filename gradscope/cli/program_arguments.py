@@ -154,6 +154,14 @@ def hint_of(error: click.ClickException) -> str:
     return "" if context is None else str(context.meta.get(_HINT, ""))
 
 
+def note_forgotten(context: click.Context, words: list[str]) -> None:
+    """Keep what to do where a program is given and no command."""
+    name = words[0].partition("::")[0]
+    if name.endswith((".py", ".ipynb")) or is_file(name):
+        line = shlex.join(words)
+        context.meta[_HINT] = f"say what to do with it: gradscope backward {line}"
+
+
 def nearest_options(option: str, known: Iterable[str]) -> list[str]:
     """The options of which this one may be a slip, the most likely first."""
     found = [(_likeness(option, name), name) for name in known]

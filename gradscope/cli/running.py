@@ -14,7 +14,7 @@ from gradscope.analyses.explain.request import Explain
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.last_target import NOTE
-from gradscope.cli.messages import tell_error
+from gradscope.cli.messages import tell_error, tell_unbound
 from gradscope.cli.options import TargetOptions
 from gradscope.cli.output import Output
 from gradscope.cli.output_options import OutputOptions
@@ -93,6 +93,7 @@ def run_command(
         with memory.remembered(target, is_remembered), reserved:
             outcome = run(target, program, request, member)
             outcome.ending.show()
+        tell_unbound(target, outcome.ending.exception)
         # A picture of no graph is none; the study of this rank's program is nobody else's.
         has_table = request.study is None and (output.is_text or output.format == "json")
         told = ranks.combined(member, outcome, target if has_table else None)

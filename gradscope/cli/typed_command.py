@@ -112,3 +112,11 @@ class TypedGroup(click.Group):
     """Typed commands."""
 
     command_class = TypedCommand
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuses a program without a command as one."""
+        if self.get_command(ctx, args[0]) is None:
+            program_arguments.note_forgotten(ctx, args)
+        return super().resolve_command(ctx, args)

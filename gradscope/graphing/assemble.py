@@ -22,6 +22,7 @@ from gradscope.autograd.nodes import (
     LEAF,
     is_leaf,
     is_nested,
+    leaf_of,
     op_name,
     outputs_of,
     torch_name,
@@ -48,6 +49,7 @@ from gradscope.model.report import (
     Root,
 )
 from gradscope.model.sums import differences
+from gradscope.recording.hook_codes import codes_of
 from gradscope.recording.modules import OUTSIDE
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
@@ -264,6 +266,31 @@ class Assembler:
         return Root(
             self.walked.index[node], output, label, None if scale is None else stored(scale)
         )
+
+    def with_hooks(self, backward: BackwardPass) -> BackwardPass:
+        """The pass, with the hooks that changed a gradient of it, as far as they still hang on a
+        tensor that is in sight."""
+        if not backward.altered:
+            return backward
+        tensors: dict[int, Any] = {}
+        for tensor in self.scopes.held_tensors():
+            made = grad_fn_of(tensor)
+            if made in self.walked.index and tensor.output_nr == 0:
+                tensors.setdefault(self.walked.index[made], tensor)
+        hooks = (
+            self._hook_on(leaf_of(self.walked.nodes[node]), tensors.get(node))
+            for node in backward.altered
+        )
+        return msgspec.structs.replace(backward, hooks=tuple(hooks))
+
+    def _hook_on(self, *tensors: Any) -> str:
+        found = (getattr(one, "_backward_hooks", None) for one in tensors)
+        hooks = list(next(filter(None, found), {}).values())
+        code = next(codes_of(hooks[0]), None) if len(hooks) == 1 else None
+        if code is None:
+            return ""
+        file = self.recorder.sources.display_name(code.co_filename)
+        return f"{file}:{code.co_firstlineno}"
 
     def _names_of_results(self) -> dict[int, str]:
         """Variables of the program that hold a node's result now, for nodes that were not

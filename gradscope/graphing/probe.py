@@ -104,7 +104,8 @@ class Probe:
             self.graph, origins=self._assembler.origins(), leaves=self._leaves()
         )
         every_note = (*notes, *self._limits())
-        finished = Report(graph, meta(), tuple(passes), every_note, **(studied or {}))
+        told = tuple(map(self._assembler.with_hooks, passes))
+        finished = Report(graph, meta(), told, every_note, **(studied or {}))
         return checked(finished)
 
     @without_collector

@@ -92,7 +92,9 @@ class BackwardPass(Struct, frozen=True):
     the sum that node n received for its output k; ``seeds[r]`` is what was given for
     ``graph.roots[r]``; ``accumulations[j]`` belongs to ``graph.leaves[j]``.  ``altered`` lists
     nodes whose upstream gradient a hook of the program replaced, so that it is no longer the sum of
-    what arrived.  ``number`` counts the program's backward calls from 1; 0 is gradscope's own.
+    what arrived; ``hooks[i]`` is the place of the hook on ``altered[i]``, such as ``train.py:7``,
+    or "" where it was not found.  ``number`` counts the program's backward calls from 1; 0 is
+    gradscope's own.
     """
 
     gradients: tuple[GradientInfo, ...]
@@ -101,9 +103,17 @@ class BackwardPass(Struct, frozen=True):
     seeds: tuple[int, ...]
     accumulations: tuple[Accumulation, ...]
     altered: tuple[int, ...] = ()
+    hooks: tuple[str, ...] = ()
     number: int = 0
     origin: int | None = None
     error: str = ""
+
+    def hook_on(self, node: int) -> str | None:
+        """The place of the hook that replaced the upstream gradient of a node, "" where it is not
+        known; None where nothing replaced it."""
+        if node not in self.altered:
+            return None
+        return self.hooks[self.altered.index(node)] if self.hooks else ""
 
     def on_edge(self, edge: int) -> GradientInfo:
         """The gradient that flowed along ``graph.edges[edge]``."""

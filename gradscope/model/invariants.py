@@ -170,6 +170,8 @@ def _check_tables(graph: Graph, backward: BackwardPass, place: str) -> None:
     entries = ((entry.new, entry.before, entry.after) for entry in backward.accumulations)
     in_range(chain.from_iterable(entries), size, f"{place}.accumulations", table)
     in_range(backward.altered, len(graph.nodes), f"{place}.altered", "graph.nodes")
+    if len(backward.hooks) not in (0, len(backward.altered)):
+        raise ReportError(f"{place}.hooks has not one entry for each of {place}.altered")
     in_range([backward.origin], len(graph.origins), f"{place}.origin", "graph.origins")
 
 

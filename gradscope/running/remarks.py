@@ -23,6 +23,7 @@ from gradscope.graphing.roots import without_history
 from gradscope.handlers import let_pass
 from gradscope.recording.names import Scopes, value_in_frame
 from gradscope.recording.recorder import Recorder
+from gradscope.words import added_up
 
 
 def single(call: BackwardCall) -> torch.Tensor:
@@ -48,8 +49,23 @@ def misfit(call: BackwardCall) -> list[str]:
             if isinstance(root, torch.Tensor) and not root.is_nested:
                 _ = implicit_gradient(root) if given is None else fit(given, root)
         except RootError as error:
-            return [str(error)]
+            fitting = _fitting_code(root, given)  # type: ignore[arg-type]
+            return [f"{error.what}; {fitting}" if fitting else str(error)]
     return []
+
+
+def _fitting_code(root: torch.Tensor, given: torch.Tensor | None) -> str:
+    """What to write in the program, where the shape is what is wrong."""
+    sizes = ", ".join(map(str, root.shape))
+    if given is None:
+        weights = f"{root.numel():,} elements, as in backward(torch.ones({sizes}))"
+        return f"give one weight for each of its {weights}"
+    if given.shape == root.shape or given.numel() == root.numel() == 1:
+        return ""
+    if given.numel() == root.numel():
+        return f"it has the right number of elements: give its .reshape({sizes})"
+    more = added_up(given.numel(), root.numel())
+    return f"one that fits: torch.ones({sizes or '()'})" + (f"; {more}" if more else "")
 
 
 def batched(call: BackwardCall, scopes: Scopes) -> CaptureError:

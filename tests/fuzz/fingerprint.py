@@ -59,8 +59,9 @@ def tell(namespace: dict[str, Any], at_exit: bool = False) -> None:
 
 def _random_state(namespace: Mapping[str, Any]) -> Iterator[str]:
     yield f"torch random {_checksum(torch.get_rng_state().numpy().tobytes())}"
-    if torch.cuda.is_initialized():
-        for number, state in enumerate(torch.cuda.get_rng_state_all()):
+    cuda: Any = torch.cuda
+    if cuda.is_initialized():
+        for number, state in enumerate(cuda.get_rng_state_all()):
             yield f"cuda {number} random {_checksum(state.numpy().tobytes())}"
     yield f"python random {_checksum(repr(random.getstate()).encode())}"
     # Only where the program has seeded it: it is imported, and then seeded by chance, by torch.
@@ -77,9 +78,10 @@ def _around() -> Iterator[str]:
     for device in ("cpu", "cuda"):
         yield f"autocast {torch.is_autocast_enabled(device)} {torch.get_autocast_dtype(device)}"
     yield f"autocast cache {torch.is_autocast_cache_enabled()}"
-    if torch.cuda.is_initialized():
-        yield f"synchronisations {torch.cuda.get_sync_debug_mode()}"
-        yield f"stream {torch.cuda.current_stream() == torch.cuda.default_stream()}"
+    cuda: Any = torch.cuda
+    if cuda.is_initialized():
+        yield f"synchronisations {cuda.get_sync_debug_mode()}"
+        yield f"stream {cuda.current_stream() == cuda.default_stream()}"
     yield f"anomaly {torch.is_anomaly_enabled()} {torch.is_anomaly_check_nan_enabled()}"
     yield f"deterministic {torch.are_deterministic_algorithms_enabled()}"
     yield f"threads {torch.get_num_threads()}"

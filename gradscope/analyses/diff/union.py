@@ -98,6 +98,9 @@ def _on_union(report: Report, side: int, both: Union) -> BackwardPass:
             Accumulation(absent) if at is None else backward.accumulations[at] for at in leaves
         ),
         altered=tuple(new for new, at in enumerate(old) if at in backward.altered),
+        hooks=tuple(
+            backward.hook_on(at) or "" for at in old if at is not None and at in backward.altered
+        ),
         number=0,
         origin=None,
     )

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.analyses.doctor.hook_codes import HookCodes
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.summary import shape_of
@@ -27,6 +26,7 @@ from gradscope.autograd.tensors import (
     requires_grad,
 )
 from gradscope.patched import Original, Patched
+from gradscope.recording.hook_codes import HookCodes
 from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder

@@ -20,7 +20,6 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.brief_capture import BriefCapture
 from gradscope.analyses.doctor.full_capture import FullCapture
-from gradscope.analyses.doctor.hook_codes import KnownHook
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.training.stores import methods
 from gradscope.autograd import saved
@@ -28,6 +27,7 @@ from gradscope.autograd.nodes import is_barred, is_leaf, leaf_of, op_name, torch
 from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.escaping import message
 from gradscope.model.observations import RaiserKind
+from gradscope.recording.hook_codes import KnownHook
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site
 

@@ -99,8 +99,10 @@ class StepWriter:
         text = explained.gradient(total, shape)
         origin = ", ".join(name for _, name in parts)
         added = " + ".join(part for part, _ in parts)
-        if explained.backward is not None and self.node.id in explained.backward.altered:
-            return f"{added}  ({origin}), which a hook of the program replaced by {text}"
+        hook = explained.backward.hook_on(self.node.id) if explained.backward is not None else None
+        if hook is not None:
+            place = f" ({hook})" if hook else ""
+            return f"{added}  ({origin}), which a hook of the program{place} replaced by {text}"
         if len(parts) > 1:
             text = f"{added} = {text}"
         return f"{text}  ({origin})" if origin else text

@@ -253,13 +253,21 @@ class WeightWriter:
         weights = [float(term.weight) for term in self.weights.terms]
         if not self.is_whole or len(weights) < 2:
             return ""
-        label = self.explained.root_label(0)
         if set(weights) == {1.0}:
-            return f"All weights are 1 here, so L is {symbol(label)}.sum()."
+            return f"All weights are 1 here, so L is {self._added_up()}."
         if sorted(weights)[-2:] == [0.0, 1.0] and min(weights) == 0.0:
             one = element(self.explained, self.weights.terms[weights.index(1.0)])
             return f"A single 1 picks one row of the Jacobian, here that of {one}."
         return ""
+
+    def _added_up(self) -> str:
+        """``y.sum()``, or ``a + b`` of several roots that are one number each."""
+        terms = []
+        for number, root in enumerate(self.graph.roots):
+            label = symbol(self.explained.root_label(number))
+            is_number = not self.explained.shape(root.node, root.output)
+            terms.append(label if is_number else f"{label}.sum()")
+        return " + ".join(terms)
 
     # ------------------------------------------------------------------ the table of one leaf
 
@@ -268,7 +276,8 @@ class WeightWriter:
         explained = self.explained
         name = end.name
         one = element(explained, self.weights.terms[0])
-        each = one if self.weights.total == 1 else f"{symbol(explained.root_label(0))}[i]"
+        several = f"{symbol(explained.root_label(0))}[i]" if len(self.graph.roots) == 1 else "root"
+        each = one if self.weights.total == 1 else several
         weight = "weight" if self.weights.total == 1 else "v[i]"
         slope = f"∂{each}/∂{name}"
         room = explained.options.width - INDENT

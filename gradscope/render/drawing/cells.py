@@ -13,7 +13,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.facts import meeting
-from gradscope.render.drawing.notes import Note, frame, notes_of
+from gradscope.render.drawing.notes import Note, frame, hooked, notes_of
 from gradscope.render.drawing.rows import ROOT, TreeRow
 from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene, state_word
@@ -100,9 +100,12 @@ class Cells:
         """All cells of an item that has one row only, with the gradient that enters it."""
         arrivals = self.scene.arriving(item)
         expression = self._expression(item)
-        if arrivals > 1:
+        gradients = None if item.folded else self.scene.gradients
+        hook = gradients.backward.hook_on(item.members[0]) if gradients else None
+        if arrivals > 1 or hook is not None:
             gap = " · " if expression[0].text else ""
-            expression += (Part(f"{gap}sum of {arrivals:,}", "dim", "whole"),)
+            words = f"sum of {arrivals:,}" if hook is None else hooked(hook)
+            expression += (Part(f"{gap}{words}", "dim", "whole"),)
         title = Part(self.scene.title(item), "bold" * item.folded, _cut(item))
         name = (*self.badge(item), title, *self._type(item))
         if item.template is not None:
@@ -167,7 +170,8 @@ class Cells:
         """The cells of an additional row of an item."""
         if note.across:
             return [self.across(f"{lead} ", note)]
-        sign = self.glyphs.saved if note.total is None else self.glyphs.sum
+        made = self.glyphs.sum if note.hook is None else self.glyphs.hook
+        sign = self.glyphs.saved if note.total is None else made
         name = (Part(f"{lead}{sign} ", "dim", "never"), Part(note.title))
         return [
             name,
@@ -175,7 +179,7 @@ class Cells:
             self._shape(note.tensor),
             self._value(note.tensor, asked=True) if note.total is None else NOTHING,
             *self._gradient(note.total, note.tensor),
-            NOTHING,
+            (Part((note.hook or "").rpartition("/")[2], "dim", "start"),),
         ]
 
     def across(self, lead: str, note: Note, title: str = "") -> Cell:

@@ -18,6 +18,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import INK, Line, block, box, text
 from gradscope.render.drawing.facts import meeting, opposing, residuals, saved_words
+from gradscope.render.drawing.notes import hooked
 from gradscope.render.drawing.river import profile, told
 from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene, state_word
@@ -116,7 +117,7 @@ class Labels:
         kept = text(saved_words(scene, item), INK, 10)
         got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
         where = text(" · ".join(filter(None, facts)), GREY, 10)
-        lines = [head, where, *got, kept, *met, *self._bars(rounds)]
+        lines = [head, where, *got, self._hooked(item), kept, *met, *self._bars(rounds)]
         return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
@@ -137,7 +138,14 @@ class Labels:
         said = total if info.state in ("none", "not reached") else f"grad {total}"
         color = MAGENTA if info.state == "non-finite" else INK
         apart = self.scene.spread(item)
-        return box([head, text(said, color, 10), *self._meeting(item), text(apart, GREY, 10)])
+        lines = [head, text(said, color, 10), self._hooked(item), *self._meeting(item)]
+        return box([*lines, text(apart, GREY, 10)])
+
+    def _hooked(self, item: Item) -> Line:
+        """What a hook of the program made of the gradient that arrived."""
+        gradients = self.scene.gradients
+        hook = gradients.backward.hook_on(item.members[0]) if gradients else None
+        return text("" if hook is None else short(hooked(hook)), MAGENTA, 10)
 
     def leaves(self, items: list[Item]) -> str:
         """Many leaves of one node: what their names have in common, and a bar for each."""

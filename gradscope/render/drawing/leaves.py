@@ -9,6 +9,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Leaf
 from gradscope.render.drawing.cells import BAD_INK, size_cell
 from gradscope.render.drawing.facts import cancelling
+from gradscope.render.drawing.notes import hooked
 from gradscope.render.drawing.parameters import unscaled
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
@@ -109,6 +110,9 @@ class LeafTable(Writer):
     def _sum(self, leaf: Leaf, total: GradientInfo) -> str:
         """``contribution + contribution = sum``, or how many contributions there were."""
         result = self._text(total, leaf)
+        hook = self.gradients.backward.hook_on(leaf.node)
+        if hook is not None:
+            return f"{result} ({hooked(hook)})".strip()
         parts = self.gradients.contributions(leaf.node)
         terms = [self._text(part, leaf) for part in parts if part.norm is not None]
         # A single contribution is the sum; saying it twice helps nobody.

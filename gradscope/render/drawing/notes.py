@@ -20,14 +20,24 @@ LEAD = 12
 """Cells that branches before a row may take."""
 
 
+HOOKED = "changed by a hook"
+
+
+def hooked(place: str) -> str:
+    """``changed by a hook at train.py:7``, with its place where that is known."""
+    return f"{HOOKED} at {place.rpartition('/')[2]}" if place else HOOKED
+
+
 class Note(NamedTuple):
     """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about.
+    ``hook``: where the hook is that has made the total of what arrived; "" where that is not known.
     A note ``across`` all columns has only its remark, after a strip of its ``rounds``."""
 
     title: str
     tensor: TensorInfo | None
     total: GradientInfo | None = None
     remark: str = ""
+    hook: str | None = None
     rounds: tuple[Round, ...] = ()
     across: bool = False
 
@@ -80,7 +90,8 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     it."""
     if gradients is None or item.template is not None:
         return []
-    if len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2:
+    hook = None if item.folded else gradients.backward.hook_on(item.members[0])
+    if len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2 and hook is None:
         return []
     arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
@@ -97,10 +108,13 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
                 (node, output) in given,
                 gradients.residual(node, output),
                 gradients.cancelled(node, output),
-            ),
+            )
+            if hook is None
+            else HOOKED,
+            hook=hook,
         )
         for (node, output), amount in arrivals.items()
-        if amount > 1
+        if amount > 1 or hook is not None
     ]
 
 

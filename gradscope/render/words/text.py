@@ -109,6 +109,7 @@ class Glyphs:
     module: str = "▸"
     opened: str = "▾"
     sum: str = "Σ"
+    hook: str = "↻"
     saved: str = "▫"
     silent: str = "∅"
     bad: str = "✖"
@@ -172,6 +173,7 @@ ASCII = Glyphs(
     module="#",
     opened="v",
     sum="+",
+    hook="%",
     saved="~",
     silent="-",
     bad="!",

@@ -31,7 +31,7 @@ class HookCodes:
     def note(self, arguments: Iterable[Any], function: str, place: int) -> None:
         """The program registers a hook, which is one of these arguments."""
         if len(self._known) < MAX_CODES:
-            for code in (code for one in arguments for code in _codes_of(one)):
+            for code in (code for one in arguments for code in codes_of(one)):
                 self._known[code] = KnownHook(function, place)
 
     def of(self, code: CodeType) -> KnownHook | None:
@@ -39,7 +39,7 @@ class HookCodes:
         return self._known.get(code)
 
 
-def _codes_of(hook: Any) -> Iterator[CodeType]:
+def codes_of(hook: Any) -> Iterator[CodeType]:
     """The code of something that can be called, and of what it hands its call on to."""
     while isinstance(hook, functools.partial):
         hook = hook.func
