@@ -165,7 +165,7 @@ class Scene:
         inside = self.gradients.parameters(item) if self.gradients and one else None
         if inside is None or inside.norm is None:
             return ""
-        return f"params {numbers.number(inside.norm)}"
+        return f"‖grads‖ {numbers.number(inside.norm)}"
 
     def is_named(self, item: Item) -> bool:
         """Whether its title or its variable says which of several alike items it is."""
