@@ -74,6 +74,8 @@ class Scene:
         """What an item is called, without its sign: ``Mul``, ``h.0``; ``attn`` inside ``h.*``."""
         title = self._torch_names(item).get(item.title, item.title)
         name = visible(title if item.template is None else title.rpartition("*.")[2])
+        if item.kind == "round" and not name.startswith("round "):
+            name = f"round {name}"
         if item.kind == "opaque":
             name = f"{name} · opaque"
         return name + self._scales.get(item.id, "")
