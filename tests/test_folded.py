@@ -15,6 +15,7 @@ from gradscope.render import Options, render
 from gradscope.simplify import Folding, UnknownFocus, View, hierarchy_of, meant, simplify
 from gradscope.simplify.gradients import ViewGradients
 from tests.looking import Session
+from tests.program import Program
 from tests.reports import (
     blocks_of_functions,
     chain,
@@ -115,7 +116,7 @@ def test_every_node_is_reached_by_opening_what_is_closed(name: str) -> None:
         # What is drawn once is reached round by round.
         for name in {name for frame in view.templates for name in frame.round_names} - seen:
             seen.add(name)
-            waiting.append(simplify(graph, Folding(focus=name, depth=1)))
+            waiting.append(simplify(graph, Folding(focus=name, all=True)))
     assert len(alone) == len(graph.nodes)
 
 
@@ -251,3 +252,25 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
         assert f"round experts.{number} " in row
         norms = [arrived[f"layers.{layer}.experts.{number}"] for layer in range(3)]
         assert f"{min(norms):.4g}–{max(norms):.4g}" in row, (row, norms)
+
+
+def test_what_is_in_every_round_of_a_loop_is_shown_once() -> None:
+    """As ``--focus pi`` of a program that asks two networks by turns."""
+    program = Program()
+    states = [program.leaf(name, data=(1.0,)) for name in ("x", "y")]
+    ends = []
+    for _ in range(20):
+        for name, state in zip(("pi", "vf"), states, strict=True):
+            program.enter(name, "Net")
+            value = state
+            for op in ("Tanh", "Exp"):
+                value = program.op(f"{op}Backward0", [(value, 1.0)], (1.0,), f"{name}.{op}")
+            program.exit()
+            ends.append(program.op("SqueezeBackward0", [(value, 1.0)], (1.0,), f"{name}(s)"))
+    loss = program.op("StackBackward0", [(one, 1.0) for one in ends], (1.0,))
+    report = program.report((loss, (1.0,)))
+    text = shown(report, "tree", Folding(focus="pi"))
+    rows = text.split("\n\n")[0].splitlines()
+    assert len(rows) < 20, text
+    assert "a loop drawn once for 20" in text
+    assert re.findall(r"[○▸] (\w+) .*×20", text) == ["Squeeze", "Exp", "Tanh", "Squeeze"], text

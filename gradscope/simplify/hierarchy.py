@@ -144,8 +144,8 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         return self.inside(same[0]) if same else []
 
     def template(self, repeat: int) -> Template | None:
-        """How a repeat is drawn once; None where it cannot be, or is a loop of operations."""
-        if not self.compares or self.groups[repeat].kind != "repeat" or self.is_loop(repeat):
+        """How a repeat is drawn once; None where it cannot be."""
+        if not self.compares or self.groups[repeat].kind != "repeat":
             return None
         if repeat not in self._templates:
             self._templates[repeat] = _template_of(self, repeat)

@@ -129,13 +129,19 @@ class _Growth:
 
 
 def opened_around(hierarchy: Hierarchy, inner: Set[int]) -> Opened:
-    """These groups and all that is around them, repeats round by round."""
+    """These groups and all that is around them; repeats round by round, but for those of which
+    every round is open."""
     opened = {0, *inner}
     # From the inside out: what is around an opened group is opened before its own surroundings.
     for group in reversed(hierarchy.groups):
         if group.id in opened and group.parent is not None:
             opened.add(group.parent)
-    return Opened(opened, opened)
+    by_rounds = {
+        group
+        for group in opened
+        if hierarchy.template(group) is None or not opened.issuperset(hierarchy.flat(group))
+    }
+    return Opened(opened, by_rounds)
 
 
 def opened_inside(hierarchy: Hierarchy, groups: Set[int], depth: int | None = None) -> Opened:

@@ -274,7 +274,8 @@ class Partition:
             if source != target and not self._is_carried(index):
                 # Parallel edges between two operations are told apart; into a fold they are too
                 # many.
-                folded = items[source].folded or items[target].folded
+                ends = items[source], items[target]
+                folded = any(end.folded for end in ends) or ends[0].template != ends[1].template
                 bundles.setdefault((source, target, -1 if folded else edge.slot), []).append(index)
         links = [Link(source, target, tuple(some)) for (source, target, _), some in bundles.items()]
 

@@ -271,7 +271,7 @@ class Scene:
         if parts:
             ways.append(option("all"))
         for frame in self.view.templates:
-            parts.append(f"{visible(frame.type)} drawn once for {frame.count:,}")
+            parts.append(f"{visible(frame.type) or 'a loop'} drawn once for {frame.count:,}")
             ways = [*dict.fromkeys([*ways, option("all")])]
         if self.view.left_out:
             parts.append(f"{count(len(self.view.left_out), 'node')} off the path left out")
