@@ -559,6 +559,7 @@ RIVERS = {
     (0.5,) * SMALL: ("1 → 1.73e-18", "⣿"),
     (*(1.0,) * SMALL, math.inf): ("not finite at 61 nodes", "✖"),
     (*(1.0,) * SMALL, 0.0): ("1 · 0 at 61 nodes", "0"),
+    (0.0, *(1.0,) * SMALL): ("1 · 0 at x", "0"),
 }
 
 
