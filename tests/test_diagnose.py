@@ -32,7 +32,6 @@ from gradscope.model.observations import (
     Carried,
     Change,
     Cut,
-    EmptyStep,
     Failure,
     Finding,
     Freed,
@@ -1046,10 +1045,13 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [],
     ),
-    "a step without gradients": ({"empty_steps": (EmptyStep(C, 2),)}, [("GS505", "warning", 9)]),
-    "one step without gradients": ({"empty_steps": (EmptyStep(C, 1),)}, []),
+    "a step without gradients": (
+        {"disorders": (Disorder("dropped", C, None, 2),)},
+        [("GS505", "warning", 9)],
+    ),
+    "one step without gradients": ({"disorders": (Disorder("dropped", C),)}, []),
     "some without gradients": (
-        {"empty_steps": (EmptyStep(C, 2, zeroed=A, parameters=3, in_part=True),)},
+        {"disorders": (Disorder("part dropped", C, A, 2, parameters=3),)},
         [("GS505", "warning", 7)],
     ),
     "ended without a step": (
@@ -1127,7 +1129,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS313", "warning", 8)],
     ),
     "dropped by hand": (
-        {"empty_steps": (EmptyStep(C, 2, zeroed=A, parameters=3),)},
+        {"disorders": (Disorder("dropped", C, A, 2, parameters=3),)},
         [("GS505", "warning", 7)],
     ),
     "steps and no backward": (

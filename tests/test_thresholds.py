@@ -30,7 +30,6 @@ from gradscope.model.observations import (
     Alteration,
     Carried,
     Cut,
-    EmptyStep,
     Failure,
     Intake,
     LossTerm,
@@ -714,9 +713,9 @@ EDGES = (
     ),
     Edge(
         "gradients_unused.FEWEST_EMPTY",
-        observed(plain(), empty_steps=(EmptyStep(A, 2),)),
+        observed(plain(), disorders=(Disorder("dropped", A, None, 2),)),
         ("GS505",),
-        observed(plain(), empty_steps=(EmptyStep(A, 1),)),
+        observed(plain(), disorders=(Disorder("dropped", A),)),
     ),
     Edge(
         "gradients_unused.FEWEST_WASTED",

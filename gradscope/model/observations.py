@@ -416,20 +416,6 @@ class SkippedSteps(SeenRecord, frozen=True):
     origin: int | None = None
 
 
-class EmptyStep(Struct, frozen=True):
-    """A place where an optimizer stepped although none of its parameters held a gradient, while
-    backward had brought them one since the step before; how often.  ``zeroed`` is where it was
-    dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it;
-    ``too_soon``: it stepped between a forward pass and its backward."""
-
-    origin: int | None
-    times: int
-    zeroed: int | None = None
-    parameters: int = 0
-    in_part: bool = False
-    too_soon: bool = False
-
-
 RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]
 """A custom Function; a hook of the program; what unpacks a saved tensor, a checkpoint's too; an
 operation of torch."""
@@ -569,7 +555,6 @@ class Observations(Watched, frozen=True):
     alterations: tuple[Alteration, ...] = ()
     optimizers: tuple[int | None, ...] = ()
     builders: tuple[int | None, ...] = ()
-    empty_steps: tuple[EmptyStep, ...] = ()
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     schedules: tuple[ScheduleUse, ...] = ()

@@ -6,9 +6,10 @@ that knew them, has ended.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from typing import TypeVar
 
 import msgspec
 import torch
@@ -17,6 +18,7 @@ from torch import nn
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf
 from gradscope.graphing.probe import meta
 from gradscope.model.checks import CallCheck
+from gradscope.model.loop_observations import Place, Record
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -32,6 +34,8 @@ from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.wrappers import parameters_in
+
+R = TypeVar("R", bound=Record)
 
 MAX_NAMED = 1_000_000
 """Leaves whose names are remembered."""
@@ -55,6 +59,21 @@ class Origins:
         """The same, by the number of the place."""
         return self.of_site(self._places.site(place))
 
+    def told(self, records: Iterable[R]) -> tuple[R, ...]:
+        """Records that were filled in while the program ran, as they are now: each place by its
+        index."""
+        return tuple(
+            msgspec.structs.replace(
+                one,
+                **{
+                    name: self.of_place(at)
+                    for name in _places_in(type(one))
+                    if (at := getattr(one, name)) is not None
+                },
+            )
+            for one in records
+        )
+
     def line(self, place: int) -> str:
         """File and line of a place for a sentence; "" where it is not known."""
         site = self._places.site(place)
@@ -66,6 +85,12 @@ class Origins:
     def table(self) -> tuple[Origin, ...]:
         """All places so far."""
         return tuple(self._numbers)
+
+
+@cache
+def _places_in(kind: type[Record]) -> tuple[str, ...]:
+    """The fields of a record that are places."""
+    return tuple(one.name for one in msgspec.structs.fields(kind) if one.type == Place)
 
 
 class Names:
@@ -107,8 +132,7 @@ class CapturedCall:
     """One graph, what flowed through it, and what was seen on it before its buffers were freed.
 
     ``unfinished``: the program ended before its first backward call, so that what it had not used
-    by then says nothing.  ``held_by``: for each tensor, by id, the numbers of its optimizers;
-    ``evaluated`` are the ids of those in eval mode.
+    by then says nothing.
     """
 
     graph: Graph
@@ -129,8 +153,6 @@ class CapturedCall:
     notes: list[str] = field(default_factory=list)
     held: list[torch.Tensor] = field(default_factory=list)
     unfinished: bool = False
-    held_by: dict[int, list[int]] = field(default_factory=dict)
-    evaluated: Collection[int] = ()
 
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gradscope.analyses.training.leaves import Leaves
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.summary import shape_of
@@ -187,9 +188,6 @@ def _number(value: Any) -> float | None:
 MAX_READS = 100
 """Tensors that are no leaves and whose ``.grad`` was read, or asked for."""
 
-MAX_LEAVES = 200_000
-"""Leaves whose ``.grad`` was read, and tensors whose gradient was asked for."""
-
 
 @dataclass
 class NonLeafGradRead:
@@ -210,15 +208,14 @@ class NonLeafGradRead:
 class Reads:
     """The gradients that the program, not torch, has read or asked for."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
         self.vain: dict[tuple[int, str], NonLeafGradRead] = {}
         self.of_leaves = 0
         """How often the gradient of a leaf was read."""
         self.none: tuple[int, TensorRef] | None = None
         """The place that has just read None, and the leaf whose gradient it was to be."""
         self._recorder = recorder
-        self._leaves: TensorTable[bool] = TensorTable(MAX_LEAVES)
-        self._wanted: TensorTable[bool] = TensorTable(MAX_LEAVES)
+        self._leaves = leaves
 
     def note(self, call: TorchCall) -> None:
         """Somebody reads ``.grad``: of what?"""
@@ -233,13 +230,13 @@ class Reads:
             self._note_vain(tensor, call, frame)
             return
         self.of_leaves += 1
-        self._leaves[tensor] = True
+        self._leaves.of(tensor).read = True
         self.none = None if call.out is not None else (call.place, TensorRef(tensor))
 
     def note_wanted(self, tensors: Iterable[torch.Tensor]) -> None:
         """The program has asked for the gradient of these, and they are not in the graph."""
         for tensor in tensors:
-            self._wanted[tensor] = True
+            self._leaves.of(tensor).wanted = True
             self._add(tensor, "", wanted=True)
 
     def note_unreached(self, tensors: Iterable[torch.Tensor], place: int, result: int) -> None:
@@ -262,14 +259,6 @@ class Reads:
                 for one in flat_tensors(given):
                     self._add(one, name_in_frame(one, names, user.tb_frame))
             step = step.tb_next
-
-    def is_read(self, leaf: torch.Tensor) -> bool:
-        """Whether the program has read the gradient of this leaf."""
-        return leaf in self._leaves
-
-    def is_wanted(self, tensor: torch.Tensor) -> bool:
-        """Whether a call failed because this tensor is not in the graph it went through."""
-        return tensor in self._wanted
 
     def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
         site = call.places.site(call.place)

@@ -48,17 +48,17 @@ def observations(
     listener: DoctorListener, case: CapturedCall, steps: Iterable[Step], failure: Failure | None
 ) -> Observations:
     """Everything there is to say, as of now."""
-    places, case.held_by = listener.learners.optimizers.members.table()
-    case.evaluated = listener.eval_modes.parameters()
+    origins, optimizers = case.origins, listener.optimizers
+    places = optimizers.places()
 
     def name_of(leaf: torch.Tensor) -> str:
         return case.names.of(leaf) or used_name(listener, leaf)
 
     return Observations(
-        optimizers=tuple(map(case.origins.of_place, places)),
-        builders=tuple(observed_loop.builders(listener, case.origins, places)),
+        optimizers=tuple(map(origins.of_place, places)),
+        builders=tuple(origins.of_place(observed_loop.builder(listener, at)) for at in places),
         learners=tuple(
-            one for one in learners(listener, case) if one.history or not case.unfinished
+            one for one in learners(listener, case, places) if one.history or not case.unfinished
         ),
         cuts=(
             *cuts(listener, case),
@@ -66,7 +66,7 @@ def observations(
             *inner_uses(listener, case),
         ),
         lost_terms=tuple(lost_terms(listener, case)),
-        wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
+        wasted_graphs=origins.told(listener.gradient_graphs.wasted.values()),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
@@ -78,22 +78,18 @@ def observations(
         carried=tuple(_carried(listener, case.origins)),
         alterations=(*case.alterations, *_clips(listener, case.origins)),
         steps=tuple(steps),
-        empty_steps=tuple(observed_loop.empty_steps(listener, case.origins)),
-        skipped_steps=observed_loop.skipped_steps(listener, case.origins),
-        disorders=(
-            *observed_loop.disorders(listener, case.origins),
-            *observed_loop.idle(listener, case.origins),
-        ),
-        schedules=tuple(observed_loop.schedules(listener, case.origins)),
-        wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
-        replaced_models=tuple(observed_loop.replaced_models(listener, case.origins)),
-        spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
+        skipped_steps=observed_loop.skipped_steps(listener, origins),
+        disorders=origins.told(optimizers.order.told()),
+        schedules=origins.told(listener.loop_calls.schedules.values()),
+        wasted_calls=origins.told(observed_loop.wasted_calls(listener)),
+        replaced_models=origins.told(listener.leaves.replaced.values()),
+        spoiling_steps=origins.told(observed_loop.spoiling_steps(listener, case, name_of)),
         never_stepped=listener.never_stepped,
-        remade=tuple(observed_loop.remade(listener, case.origins)),
-        effects=tuple(observed_loop.effects(listener, case.origins)),
+        remade=origins.told(listener.leaves.made_anew()),
+        effects=origins.told(optimizers.effects.known.values()),
         oddities=tuple(_oddities(listener, case.origins)),
         functions=tuple(functions(listener.derivatives, case)),
-        zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
+        zeroed=origins.of_place(listener.loop_calls.zeroed_at),
         failure=failure,
         averages=listener.averages,
     )
@@ -110,7 +106,7 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
 
 def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
     yield from listener.oddities.told(origins)
-    for place, amount in listener.learners.optimizers.members.twice.items():
+    for place, amount in listener.optimizers.twice.items():
         yield Oddity("listed twice", origins.of_place(place), 1, (amount,))
 
 

@@ -209,15 +209,15 @@ class ReportBuilder:
     def _note_none(self, case: CapturedCall, error: Exception) -> None:
         """The program ended over None: was that a ``.grad`` that it had just read there?"""
         listener = self._listener
-        places, optimizers = listener.recorder.places, listener.learners.optimizers
+        places, order = listener.recorder.places, listener.optimizers.order
         place, tensor = listener.reads.none or (-1, None)
         read, site = places.site(place), places.site_of_error(error)
         leaf = None if tensor is None else tensor()
         if leaf is None or read is None or site is None or read.code is not site.code:
             return
         name = case.names.of(leaf) or used_name(listener, leaf) or "A leaf"
-        order, had = optimizers.order, id(leaf) in optimizers.order.ever
-        zeroed = optimizers.calls.zeroed_at if had else -1
+        had = id(leaf) in order.ever
+        zeroed = listener.loop_calls.zeroed_at if had else -1
         kind: OddityKind = "none brought" if self._log.backwards else "none yet"
         if had:
             kind = "none left" if id(leaf) in order.reached else "none since"
@@ -226,7 +226,7 @@ class ReportBuilder:
     def _with_guard(self, seen: Observations, origins: Origins) -> Observations:
         """With the ``if`` around the step beside the last backward call, where none was made."""
         site, recorder = self._log.last_site, self._listener.recorder
-        if site is None or self._listener.learners.optimizers.any_stepped:
+        if site is None or self._listener.optimizers.any_stepped:
             return seen
         found = recorder.sources.guard(site)
         if found is None:

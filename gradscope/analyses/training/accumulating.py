@@ -8,13 +8,13 @@ descent by hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.training.members import Members
+from gradscope.analyses.training.leaves import Leaves
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
 from gradscope.recording.wrappers import local
@@ -66,13 +66,11 @@ class Accumulating:
     """Gradients that are used, kept, and added to.
 
     Args:
-        members: know what optimizers hold.
-        is_read: whether the program has read the gradient of a leaf.
+        leaves: know what optimizers hold, and which gradients the program has read.
     """
 
-    def __init__(self, members: Members, is_read: Callable[[torch.Tensor], bool]) -> None:
-        self._members = members
-        self._is_read = is_read
+    def __init__(self, leaves: Leaves) -> None:
+        self._leaves = leaves
         self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
         self._any_mixed = False
 
@@ -132,7 +130,8 @@ class Accumulating:
 
     def _is_by_hand(self, leaf: torch.Tensor, held: _Held) -> bool:
         """Whether no optimizer is there to step a leaf, and the program has read its gradient."""
-        return held.step < 0 and not self._members.hold(leaf) and self._is_read(leaf)
+        known = self._leaves.get(leaf)
+        return held.step < 0 and not known.holders and known.read
 
     def any_used(self, edited: set[int]) -> bool:
         """Whether any leaf was changed since the last call."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
 from types import FrameType, GeneratorType
 from typing import Any
 
@@ -19,51 +21,100 @@ from torch.amp import grad_scaler
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
 from torch.utils.data import DataLoader
+from torch.utils.weak import WeakIdKeyDictionary
 
-from gradscope.analyses.training.loop_order import LoopOrder, ids_of
-from gradscope.analyses.training.numbers import Numbers
-from gradscope.analyses.training.scaled_steps import ScaledSteps
-from gradscope.analyses.training.schedules import Schedules
+from gradscope.analyses.training.loop_order import ids_of
+from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.autograd.isolation import is_captured, mode_removed
+from gradscope.autograd.optimizers import parameters_of
+from gradscope.model.loop_observations import ScheduleUse
 from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
+from gradscope.recording.source import Site
 from gradscope.recording.wrappers import parameters_in
 
-OnMade = Callable[[Optimizer, int, int], None]
 OnClipped = Callable[[str, int, Any, Any], None]
+
+MAX_PLACES = 200
+"""Places that make schedulers, and that are remembered."""
 
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 _SCALED = grad_scaler.OptState.READY
+
+
+@dataclass
+class ScaledSteps:
+    """The steps of all scalers of a run.
+
+    ``before`` is the scale at the first step that was left out, ``after`` that after the last such.
+    ``overflow`` is the op, and its place, whose backward made the first gradient that was not
+    finite, where the call before a step left out was looked at in full.
+    """
+
+    steps: int = 0
+    skipped: int = 0
+    before: float | None = None
+    after: float | None = None
+    overflow: tuple[str, Site | None] | None = None
+    _source: tuple[str, Site | None] | None = None
+    _waiting: weakref.ref[Any] | None = None
+
+    def start_call(self) -> None:
+        """A backward call is about to be made: what the one before it overflowed at is told."""
+        self._source = None
+
+    def note_source(self, op: str, site: Site | None) -> None:
+        """Backward of this op has made a gradient that is not finite of a finite one."""
+        self._source = self._source or (op, site)
+
+    def note_step(self, scaler: Any, optimizer: Any) -> None:
+        """``scaler.step(optimizer)`` has returned."""
+        # Private: in public a scaler only tells by a smaller scale, and not of which optimizer.
+        state = getattr(scaler, "_per_optimizer_states", {}).get(id(optimizer), {})
+        found = state.get("found_inf_per_device", {})
+        if not found:
+            return  # disabled, or of another kind
+        self.steps += 1
+        if not any(float(one) for one in found.values()):
+            return
+        self.skipped += 1
+        scale = float(scaler.get_scale())
+        self.before = scale if self.before is None else self.before
+        self.after = scale
+        self.overflow = self.overflow or self._source
+        self._waiting = weakref.ref(scaler)
+
+    def note_update(self, scaler: Any) -> None:
+        """``scaler.update()`` has returned."""
+        waiting: Any = self._waiting and self._waiting()
+        if waiting is scaler:
+            self.after = float(scaler.get_scale())
+            self._waiting = None
 
 
 class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
     ``zeroed_at`` is the last place that called ``zero_grad``, ``scaled_steps`` counts what
-    GradScalers left out, ``schedules`` knows where schedulers are made and called; ``on_made`` is
-    told of each new optimizer, the place that made it, and the place that called the function it
-    stands in.
+    GradScalers left out, ``schedules`` are told by the place that makes them.
 
-    ``on_clipped`` is told of a clipping to a norm: the function, its place, the norm that it found,
-    and the bound.
+    Args:
+        recorder: is asked for places, and aside while something is noted.
+        optimizers: are told of each that is made.
+        on_clipped: told of a clipping to a norm: the function, its place, the norm that it found,
+            and the bound.
     """
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        order: LoopOrder,
-        numbers: Numbers,
-        on_made: OnMade,
-    ) -> None:
+    def __init__(self, recorder: Recorder, optimizers: Optimizers, on_clipped: OnClipped) -> None:
         self.zeroed_at = -1
-        self.on_clipped: OnClipped | None = None
         self.scaled_steps = ScaledSteps()
-        self.schedules = Schedules()
-        self._on_made = on_made
+        self.schedules: dict[int, ScheduleUse] = {}
+        self._on_clipped = on_clipped
         self._recorder = recorder
-        self._order = order
-        self._numbers = numbers
+        self._optimizers = optimizers
+        self._order = optimizers.order
+        self._living: MutableMapping[Any, ScheduleUse] = WeakIdKeyDictionary()
         self._patches: list[Patched] = []
 
     def start(self) -> None:
@@ -116,7 +167,7 @@ class LoopCalls:
                 places = self._recorder.places
                 caller = places.user_frame(frame.f_back)
                 outer = -1 if caller is None else places.number(caller)
-                self._on_made(optimizer, places.number(frame), outer)
+                self._optimizers.note_made(optimizer, places.number(frame), outer)
 
         return __init__
 
@@ -144,7 +195,9 @@ class LoopCalls:
                 place = self._own_place(self._maker(scheduler, sys._getframe(1)))
             original(scheduler, *args, **kwargs)
             with self._recorder.aside():
-                self.schedules.made(scheduler, place)
+                if place >= 0 and (place in self.schedules or len(self.schedules) < MAX_PLACES):
+                    # Of several that one place makes the last is told of.
+                    self.schedules[place] = self._living[scheduler] = ScheduleUse(place)
 
         return __init__
 
@@ -168,7 +221,7 @@ class LoopCalls:
     def _note_zero(self, owner: Any, place: int) -> None:
         is_optimizer = isinstance(owner, Optimizer)
         tensors = parameters_of(owner) if is_optimizer else parameters_in(owner)
-        number = self._numbers.of(owner) if is_optimizer else 0
+        number = self._optimizers.of(owner).number if is_optimizer else 0
         self._order.zero(ids_of(tensors), place, number)
 
     def _clipping(self, original: Original) -> Original:
@@ -225,8 +278,7 @@ class LoopCalls:
         if place >= 0 and gradients:
             site = self._recorder.places.site(place)
             self._recorder.events.note_changed(gradients, function, site)
-            if self.on_clipped is not None:
-                self.on_clipped(function, place, norm, bound)
+            self._on_clipped(function, place, norm, bound)
 
     def _scaling(self, original: Original) -> Original:
         steps = original.__name__ == "step"
@@ -244,7 +296,7 @@ class LoopCalls:
                     self.scaled_steps.note_step(args[0], args[1])
                     # A step that is left out for infinities has used its gradients all the same.
                     tensors = list(parameters_of(args[1]))
-                    number = self._numbers.of(args[1])
+                    number = self._optimizers.of(args[1]).number
                     self._order.idle.stepped(number, ids_of(tensors))
                     if ids_of(tensors) & self._order.fresh:
                         self._order.stepped(number, tensors, place, set())
@@ -278,7 +330,8 @@ class LoopCalls:
             if args and not self._is_from_torch():
                 place = self._place()
                 with self._recorder.aside():
-                    self.schedules.called(args[0], place)
+                    if (use := self._living.get(args[0])) is not None:
+                        use.called = place
             return original(*args, **kwargs)
 
         return step
@@ -286,23 +339,13 @@ class LoopCalls:
     def _starting(self, original: Original) -> Original:
         @functools.wraps(original)
         def __iter__(*args: Any, **kwargs: Any) -> Any:
-            self.schedules.starts()
+            self._optimizers.epoch_starts = True
             return original(*args, **kwargs)
 
         return __iter__
 
 
 _TORCH = torch.__file__.rpartition("/")[0] + "/"
-
-
-def parameters_of(optimizer: Any) -> Sequence[torch.Tensor]:
-    """The tensors that an optimizer holds."""
-    return [
-        tensor
-        for group in getattr(optimizer, "param_groups", ())
-        for tensor in group["params"]
-        if isinstance(tensor, torch.Tensor)
-    ]
 
 
 def _taken(given: Iterable[Any]) -> tuple[list[Any], Exception | None]:

@@ -11,6 +11,9 @@ from gradscope.rules.facts import Facts
 FEWEST_UNUSED = 2
 """Backward calls of a program that ends without a step, before that is called a mistake."""
 
+DROPPED = ("dropped", "part dropped")
+"""Kinds of disorders: a step finds gradients gone, all or some of them."""
+
 FEWEST_DROPPED = 3
 """Backward calls in a row whose gradients are dropped, before that is called a mistake."""
 
@@ -34,7 +37,7 @@ def unstepped(facts: Facts) -> Unstepped | None:
     held = [item.in_optimizer for item in seen.learners if item.leaf is not None]
     if any(step.stepped for step in seen.steps) or not (ended or streak >= FEWEST_DROPPED):
         return None
-    if not held or not all(held) or seen.empty_steps:
+    if not held or not all(held) or any(one.kind in DROPPED for one in seen.disorders):
         return None
     words, remedy = _reason(facts)
     if streak:
