@@ -7,17 +7,9 @@ indexes ``graph.origins``, and is None where none is known.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-import msgspec
-
-from gradscope.model.plain import Number
-
-Place = Annotated[int | None, "place"]
-
-
-class Record(msgspec.Struct, gc=False):
-    """Base of what is filled in while the program runs; holds plain numbers and texts."""
+from gradscope.model.plain import Number, Place, Record
 
 
 class WastedGraph(Record):

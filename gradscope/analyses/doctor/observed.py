@@ -6,8 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import torch
-
 from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.carriers import carrier
@@ -19,7 +17,6 @@ from gradscope.analyses.doctor.observed_cuts import (
     cuts,
     inner_uses,
     lost_terms,
-    used_name,
 )
 from gradscope.analyses.doctor.observed_parameters import learners
 from gradscope.analyses.doctor.raisers import KnownRaiser
@@ -51,9 +48,6 @@ def observations(
     origins, optimizers = case.origins, listener.optimizers
     places = optimizers.places()
 
-    def name_of(leaf: torch.Tensor) -> str:
-        return case.names.of(leaf) or used_name(listener, leaf)
-
     return Observations(
         optimizers=tuple(map(origins.of_place, places)),
         builders=tuple(origins.of_place(observed_loop.builder(listener, at)) for at in places),
@@ -62,11 +56,11 @@ def observations(
         ),
         cuts=(
             *cuts(listener, case),
-            *observed_loop.copies(listener, case.origins, name_of),
+            *observed_loop.copies(listener, case),
             *inner_uses(listener, case),
         ),
         lost_terms=tuple(lost_terms(listener, case)),
-        wasted_graphs=origins.told(listener.gradient_graphs.wasted.values()),
+        wasted_graphs=tuple(map(origins.told, listener.gradient_graphs.wasted.values())),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
@@ -79,14 +73,14 @@ def observations(
         alterations=(*case.alterations, *_clips(listener, case.origins)),
         steps=tuple(steps),
         skipped_steps=observed_loop.skipped_steps(listener, origins),
-        disorders=origins.told(optimizers.order.told()),
-        schedules=origins.told(listener.loop_calls.schedules.values()),
-        wasted_calls=origins.told(observed_loop.wasted_calls(listener)),
-        replaced_models=origins.told(listener.leaves.replaced.values()),
-        spoiling_steps=origins.told(observed_loop.spoiling_steps(listener, case, name_of)),
+        disorders=tuple(map(origins.told, optimizers.order.told())),
+        schedules=tuple(map(origins.told, listener.loop_calls.schedules.values())),
+        wasted_calls=tuple(map(origins.told, observed_loop.wasted_calls(listener))),
+        replaced_models=tuple(map(origins.told, listener.leaves.replaced.values())),
+        spoiling_steps=tuple(map(origins.told, observed_loop.spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
-        remade=origins.told(listener.leaves.made_anew()),
-        effects=origins.told(optimizers.effects.known.values()),
+        remade=tuple(map(origins.told, listener.leaves.made_anew())),
+        effects=tuple(map(origins.told, optimizers.effects.known.values())),
         oddities=tuple(_oddities(listener, case.origins)),
         functions=tuple(functions(listener.derivatives, case)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 import torch
 
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.observed_cuts import used_name
 from gradscope.model.loop_observations import SpoilingStep, WastedCalls
 from gradscope.model.observations import Cut, SkippedSteps
 from gradscope.model.plain import number
 
-NameOf = Callable[[torch.Tensor], str]
-"""What the program calls a leaf, or ""."""
+
+def _name_of(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor) -> str:
+    """What the program calls a leaf, or ""."""
+    return case.names.of(leaf) or used_name(listener, leaf)
 
 
-def copies(listener: DoctorListener, origins: Origins, name_of: NameOf) -> Iterator[Cut]:
+def copies(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
     """A copy is a cut, too: its result is a new leaf."""
     for place, known in listener.leaves.copies.items():
-        names = [name_of(leaf) for leaf, _ in known.originals.living()]
+        names = [_name_of(listener, case, leaf) for leaf, _ in known.originals.living()]
         yield Cut(
-            origin=origins.of_place(place),
+            origin=case.origins.of_place(place),
             function="deepcopy",
             reason="function",
             leaves=tuple(dict.fromkeys(name for name in names if name)),
@@ -53,16 +56,14 @@ def wasted_calls(listener: DoctorListener) -> Iterator[WastedCalls]:
         yield known
 
 
-def spoiling_steps(
-    listener: DoctorListener, case: CapturedCall, name_of: NameOf
-) -> Iterator[SpoilingStep]:
+def spoiling_steps(listener: DoctorListener, case: CapturedCall) -> Iterator[SpoilingStep]:
     """Steps that made NaN or infinity of finite parameters and gradients."""
     for step in listener.optimizers.spoiling.known.values():
         told = []
         for spoilt in step.parameters:
             tensor = listener.optimizers.spoiling.tensor_of(spoilt)
             if tensor is not None:
-                name, leaf = name_of(tensor), case.leaf_number(tensor)
+                name, leaf = _name_of(listener, case, tensor), case.leaf_number(tensor)
                 spoilt = msgspec.structs.replace(spoilt, name=name, leaf=leaf)
             told.append(spoilt)
         yield msgspec.structs.replace(step, parameters=tuple(told))
