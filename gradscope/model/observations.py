@@ -20,7 +20,7 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, SeenRecord, Struct, TensorInfo
+from gradscope.model.plain import Number, Place, Record, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -350,7 +350,7 @@ class Carried(Struct, frozen=True):
     stored: int | None = None
 
 
-class Alteration(Struct, frozen=True):
+class Alteration(Record):
     """Something of the program's that changed a gradient on its way, or in ``.grad``.
 
     ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
@@ -359,7 +359,7 @@ class Alteration(Struct, frozen=True):
     norm before it; ``node`` receives the gradient, where it is in the graph.
     """
 
-    origin: int | None
+    origin: Place
     function: str
     node: int | None = None
     before: Number | None = None

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils import clip_grad
 
 from gradscope.analyses.training.leaves import Leaves
 from gradscope.autograd.elements import is_small
@@ -26,6 +27,7 @@ from gradscope.autograd.tensors import (
     is_leaf_tensor,
     requires_grad,
 )
+from gradscope.model.observations import Alteration
 from gradscope.patched import Original, Patched
 from gradscope.recording.hook_codes import HookCodes
 from gradscope.recording.names import locals_of, name_in_frame
@@ -42,19 +44,6 @@ _MODULE_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook
 _ADD_GROUP = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
 """Where every optimizer looks at what it is given."""
 
-CLIPPERS = ("clip_grad_norm_", "_clip_grads_with_norm_", "clip_grad_value_")
-
-
-@dataclass
-class KnownClip:
-    """A place that made gradients smaller: the norm before and the bound, at its strongest, and the
-    number of the backward call before that."""
-
-    function: str
-    before: float | None
-    after: float | None
-    call: int = 0
-
 
 class Alterations:
     """Hooks by the node (or leaf) whose gradient they get, and clipping by place."""
@@ -62,9 +51,8 @@ class Alterations:
     def __init__(self) -> None:
         self.call = 0
         """The number of the last backward call."""
-        self.clips: dict[int, KnownClip] = {}
-        self.least: dict[int, float] = {}
-        """The smallest norm that came to a place that clips."""
+        self.clips: dict[int, Alteration] = {}
+        """By place: the norm before and the bound where that was strongest, and the least norm."""
         self.module_hooks: dict[int, str] = {}
         self.codes = HookCodes()
         self._patches: list[Patched] = []
@@ -121,60 +109,29 @@ class Alterations:
         return self._on_nodes.get(sequence, ("hook", -1))
 
     def note_clip(self, call: TorchCall) -> None:
-        """A call in torch's own clipping functions changes gradients in place."""
-        if call.function not in ("_foreach_mul_", "mul_", "_foreach_clamp_min_", "clamp_"):
-            return
-        # These calls are made by others as well, and the frames tell.
-        function = _clipper(call.frame)
-        if function:
-            self.note_clipping(function, call.place, *_norms(call.frame))
+        """A call changes something in place: in torch's own clipping, where the program calls a
+        function of that which it had before anyone watched?"""
+        if call.frame.f_code.co_filename == clip_grad.__file__:
+            scope = locals_of(call.frame)
+            norm, bound = scope.get("total_norm"), scope.get("max_norm")
+            self.note_clipping("clip_grad_norm_", call.place, norm, bound)
 
     def note_clipping(self, function: str, place: int, norm: Any, bound: Any) -> None:
         """A function of torch clips: the norm that it has found, and the one that it allows."""
         before, after = _number(norm), _number(bound)
-        if len(self.clips) >= MAX_KNOWN:
-            return
         # What is not finite says nothing about the bound: a scaler skips that step, and other rules
         # tell where it comes from.
-        if before is not None and not math.isfinite(before):
+        if before is None or not math.isfinite(before) or len(self.clips) >= MAX_KNOWN:
             return
-        if before is not None:
-            self.least[place] = min(before, self.least.get(place, before))
+        known = self.clips.setdefault(place, Alteration(place, function, least=before))
+        known.least = min(before, float(known.least or 0.0))
         # Torch multiplies by 1 where nothing is too large.
-        if before is not None and after is not None and before <= after:
-            return
-        known = self.clips.setdefault(place, KnownClip(function, before, after, self.call))
-        if before is not None and before > (known.before or 0.0):
+        if after is not None and before > max(after, float(known.before or 0.0)):
             known.before, known.after, known.call = before, after, self.call
 
     def start_step(self, oldest: int) -> None:
         """Forget hooks on nodes that were made before this sequence number."""
         self._on_nodes = {key: hook for key, hook in self._on_nodes.items() if key >= oldest}
-
-
-def _clipper(frame: FrameType | None) -> str:
-    """The clipping function that a frame is in; the one the program called, where they nest."""
-    found = ""
-    # The functions of clipping are decorated and call one another, so several frames lie between.
-    for _ in range(6):
-        if frame is None:
-            break
-        if frame.f_code.co_name in CLIPPERS and "clip_grad" in frame.f_code.co_filename:
-            # No break: the outermost of them is the one that the program has called.
-            found = frame.f_code.co_name.replace("_clip_grads_with_norm_", "clip_grad_norm_")
-        frame = frame.f_back
-    return found
-
-
-def _norms(frame: FrameType | None) -> tuple[Any, Any]:
-    for _ in range(6):
-        if frame is None or "clip_grad" in frame.f_code.co_filename:
-            break
-        frame = frame.f_back
-    if frame is None:
-        return None, None
-    scope = locals_of(frame)
-    return scope.get("total_norm"), scope.get("max_norm")
 
 
 def _number(value: Any) -> float | None:

@@ -70,7 +70,7 @@ def observations(
         intakes=case.intakes,
         freed=case.freed,
         carried=tuple(_carried(listener, case.origins)),
-        alterations=(*case.alterations, *_clips(listener, case.origins)),
+        alterations=(*case.alterations, *map(origins.told, listener.alterations.clips.values())),
         steps=tuple(steps),
         skipped_steps=observed_loop.skipped_steps(listener, origins),
         disorders=tuple(map(origins.told, optimizers.order.told())),
@@ -114,21 +114,6 @@ def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
     keeper = listener.kept.keeper
     if keeper is not None:
         yield Carried(origins.of_site(keeper.site), "append", keeper.times, keeper.variable)
-
-
-def _clips(listener: DoctorListener, origins: Origins) -> Iterator[Alteration]:
-    for place, clip in listener.alterations.clips.items():
-        before = None if clip.before is None else number(clip.before)
-        after = None if clip.after is None else number(clip.after)
-        least = listener.alterations.least.get(place)
-        yield Alteration(
-            origins.of_place(place),
-            clip.function,
-            before=before,
-            after=after,
-            call=clip.call,
-            least=None if least is None else number(least),
-        )
 
 
 # ---------------------------------------------------------------- of one graph
