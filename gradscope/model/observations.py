@@ -85,7 +85,7 @@ class Finding(Struct, frozen=True):
         return self.rule, line, self.subject
 
 
-class TrackedParameter(Struct, frozen=True):
+class TrackedParameter(Record):
     """A tensor that the program holds for learning: in a module or in an optimizer.
 
     ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
@@ -119,9 +119,9 @@ class TrackedParameter(Struct, frozen=True):
     in_module: bool = False
     in_optimizer: bool | None = None
     leaf: int | None = None
-    used: int | None = None
-    made: int | None = None
-    initialised: int | None = None
+    used: Place = None
+    made: Place = None
+    initialised: Place = None
     recorded: bool = False
     history: str = ""
     reached: bool = False
@@ -129,11 +129,11 @@ class TrackedParameter(Struct, frozen=True):
     loose: bool = False
     wanted: bool = False
     held_by: tuple[int, ...] = ()
-    held_once: int | None = None
+    held_once: Place = None
     gone: bool = False
     late: bool = False
     thawed: bool = False
-    thawed_at: int | None = None
+    thawed_at: Place = None
     loaded: bool = False
     evaluated: bool = False
     handled: bool = False
@@ -141,8 +141,8 @@ class TrackedParameter(Struct, frozen=True):
     zero: bool = False
     size: Number | None = None
     lazy: bool = False
-    asked: int | None = None
-    result: int | None = None
+    asked: Place = None
+    result: Place = None
     derived: bool = False
 
 
@@ -393,9 +393,9 @@ class Step(SeenRecord, frozen=True):
     kept: int = 0
     reused: int = 0
     dropped: int = 0
-    origin: int | None = None
-    reused_by: int | None = None
-    used_by: int | None = None
+    origin: Place = None
+    reused_by: Place = None
+    used_by: Place = None
     in_closure: bool = False
     scale: Number | None = None
 

@@ -8,7 +8,6 @@ import inspect
 import math
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
@@ -19,7 +18,7 @@ from torch.nn.utils import clip_grad
 from gradscope.analyses.training.leaves import Leaves
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import torch_name
-from gradscope.autograd.summary import shape_of
+from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
@@ -27,7 +26,7 @@ from gradscope.autograd.tensors import (
     is_leaf_tensor,
     requires_grad,
 )
-from gradscope.model.observations import Alteration
+from gradscope.model.observations import Alteration, TrackedParameter
 from gradscope.patched import Original, Patched
 from gradscope.recording.hook_codes import HookCodes
 from gradscope.recording.names import locals_of, name_in_frame
@@ -146,27 +145,15 @@ MAX_READS = 100
 """Tensors that are no leaves and whose ``.grad`` was read, or asked for."""
 
 
-@dataclass
-class NonLeafGradRead:
-    """A tensor that is no leaf, and whose ``.grad`` the program has read, or which it wanted the
-    gradient of (``wanted``) in a graph that it is not in; ``asked`` is the place that got None, and
-    ``result`` the one that computed what does not depend on it."""
-
-    name: str
-    tensor: TensorRef
-    op: str
-    made: int
-    shape: tuple[int, ...]
-    wanted: bool = False
-    asked: int = -1
-    result: int = -1
-
-
 class Reads:
-    """The gradients that the program, not torch, has read or asked for."""
+    """The gradients that the program, not torch, has read or asked for.
+
+    ``vain`` are tensors that are no leaves, and whose ``.grad`` it has read, or of which it wanted
+    the gradient in a graph that they are not in.
+    """
 
     def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
-        self.vain: dict[tuple[int, str], NonLeafGradRead] = {}
+        self.vain: dict[tuple[int, str], tuple[TensorRef, TrackedParameter]] = {}
         self.of_leaves = 0
         """How often the gradient of a leaf was read."""
         self.none: tuple[int, TensorRef] | None = None
@@ -237,11 +224,20 @@ class Reads:
             return
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
-        shape = shape_of(tensor)
-        op = torch_name(node)
-        read = NonLeafGradRead(name, TensorRef(tensor), op, made, shape, wanted, asked, result)
+        read = TrackedParameter(
+            name,
+            metadata(tensor),
+            requires_grad=True,
+            made=made,
+            history=torch_name(node),
+            asked=asked,
+            # What torch itself has made there, `jacobian` of what it is given, is no part that the
+            # program took.
+            result=result if made == asked else -1,
+        )
+        _, known = self.vain.setdefault((made, name), (TensorRef(tensor), read))
         # One that gave None before may be what makes a later call fail.
-        self.vain.setdefault((made, name), read).wanted |= wanted
+        known.wanted |= wanted
 
 
 def _first_outside_ours(frame: FrameType | None) -> FrameType | None:

@@ -22,7 +22,6 @@ from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.observations import (
     TrackedParameter,
 )
-from gradscope.model.plain import TensorInfo
 from gradscope.recording.wrappers import copies, in_flat_shards
 
 
@@ -79,22 +78,10 @@ def _seen_parameters(
         if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
             told.add(id(tensor))
             yield run.learner(tensor, name_of(listener, case, tensor), None), tensor
-    for read in listener.reads.vain.values():
-        living = read.tensor()
-        info = TensorInfo(read.shape, "float32") if living is None else metadata(living)
-        read_in_vain = TrackedParameter(
-            name=case.names.of(living) or read.name,
-            tensor=info,
-            requires_grad=True,
-            made=case.origins.of_place(read.made),
-            history=read.op,
-            wanted=read.wanted,
-            asked=case.origins.of_place(read.asked),
-            # What torch itself has made there, `jacobian` of what it is given, is no part that
-            # the program took.
-            result=case.origins.of_place(read.result) if read.made == read.asked else None,
-        )
-        yield read_in_vain, None
+    for reference, read in listener.reads.vain.values():
+        named = case.origins.told(read)
+        named.name = case.names.of(reference()) or named.name
+        yield named, None
 
 
 def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:

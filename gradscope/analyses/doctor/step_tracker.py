@@ -95,6 +95,7 @@ class StepTracker:
             accumulates=call.accumulates,
             loss=loss,
             nodes=len(made.nodes),
+            origin=listener.recorder.places.number(call.frame),
             stepped=updates.changed > 0,
             kept=updates.kept,
             # Who has read the gradients may have used them by hand, without changing a leaf in
@@ -102,7 +103,7 @@ class StepTracker:
             dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
             in_closure=listener.optimizers.in_closure,
         )
-        log.add(step, listener.recorder.places.site_of(call.frame))
+        log.add(step)
         if updates.changed:
             self._note_kept(made)
         if call.accumulates:
@@ -237,5 +238,4 @@ class StepTracker:
         """What the program did after the last call tells whether it used a mixed gradient."""
         if self._log.latest is not None:
             found = self._accumulating.mixed_and_used(edited)
-            site = self._listener.recorder.places.site
-            self._log.note_reused(found.leaves, site(found.at), site(found.before))
+            self._log.amend(reused=found.leaves, reused_by=found.at, used_by=found.before)
