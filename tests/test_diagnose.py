@@ -16,7 +16,6 @@ from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
     Disorder,
     RemadeParameters,
-    ReplacedModel,
     Setting,
     SpoilingStep,
     SpoiltParameter,
@@ -1072,7 +1071,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     ),
     "a copy that leaves its optimizer behind": (
         {
-            "replaced_models": (ReplacedModel(B, A, 3),),
+            "disorders": (Disorder("model replaced", B, A, 3),),
         },
         [("GS307", "warning", 8)],
     ),

@@ -21,7 +21,6 @@ from gradscope.model.loop_observations import (
     Disorder,
     OrderKind,
     RemadeParameters,
-    ReplacedModel,
     StepEffect,
     WastedCalls,
 )
@@ -768,9 +767,9 @@ EDGES = (
     Edge("left_out.MOST_LEFT", headed(5), ["warning"], headed(4), ["information"], ask=severity),
     Edge(
         "not_in_optimizer.FEWEST_VAIN",
-        observed(plain(), replaced_models=(ReplacedModel(A, B, 2),)),
+        observed(plain(), disorders=(Disorder("model replaced", A, B, 2),)),
         ("GS307",),
-        observed(plain(), replaced_models=(ReplacedModel(A, B, 1),)),
+        observed(plain(), disorders=(Disorder("model replaced", A, B),)),
     ),
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), ("GS307",), copied(2)),
     Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),

@@ -33,13 +33,17 @@ OrderKind = Literal[
     "step alone",
     "optimizer idle",
     "clip empty",
+    "model replaced",
+    "listed twice",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
 between a forward pass and its backward, or between a part of the pass and that; a step without any
 backward; an optimizer made at ``beside`` that never steps, though backward calls at ``origin``
 bring gradients to what only it holds (``fine``: they bring others one as well, and so many calls
-only those); clipping of what a generator gives that has been gone through before."""
+only those); clipping of what a generator gives that has been gone through before; a copy, or a
+new model, that took the place of one whose optimizer steps on at ``beside``, in vain, for what gets
+the gradients is in none; an optimizer that is given so many parameters once more."""
 
 
 class Disorder(Record):
@@ -109,16 +113,6 @@ class StepEffect(Record):
     asked: int = 0
     still: int = 0
     cast: Place = None
-
-
-class ReplacedModel(Record):
-    """A copy, or a new model, made at ``origin`` that took the place of one whose optimizer had
-    stepped, and steps on at ``stepped``, in vain so many ``times``: what gets the gradients is in
-    none."""
-
-    origin: Place
-    stepped: Place
-    times: int = 0
 
 
 class SpoiltParameter(Record):

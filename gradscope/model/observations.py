@@ -13,7 +13,6 @@ from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     Disorder,
     RemadeParameters,
-    ReplacedModel,
     ScheduleUse,
     SpoilingStep,
     StepEffect,
@@ -470,7 +469,6 @@ OddityKind = (
     | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
     | Literal["target no log", "target log"]
     | Literal["none yet", "none left", "none since", "none brought"]
-    | Literal["listed twice"]
 )
 
 
@@ -478,14 +476,12 @@ class Oddity(Struct, frozen=True):
     """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
 
     "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
-    what is compared with its own source was cut off at ``other``.  "gradient
-    dropped": a function, ``name``, computes something of it, and nothing takes the result.  "input
-    no log": an operand of `kl_div` whose probabilities, or their exponentials, add up to 1 along a
-    dimension.  "none yet", "none
-    left", "none since" and "none brought": the program ended over the `.grad` of the leaf ``name``,
-    which was None; "left" where it had been zeroed at ``other``, "since" where no backward call had
-    come there after that.  "listed twice": an optimizer is given so many parameters once more.
-
+    what is compared with its own source was cut off at ``other``.  "gradient dropped": a function,
+    ``name``, computes something of it, and nothing takes the result.  "input no log": an operand of
+    `kl_div` whose probabilities, or their exponentials, add up to 1 along a dimension.  "none yet",
+    "none left", "none since" and "none brought": the program ended over the `.grad` of the leaf
+    ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no
+    backward call had come there after that.
     """
 
     kind: OddityKind
@@ -558,7 +554,6 @@ class Observations(Watched, frozen=True):
     disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     schedules: tuple[ScheduleUse, ...] = ()
-    replaced_models: tuple[ReplacedModel, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
     guard: int | None = None

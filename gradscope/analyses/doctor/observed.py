@@ -31,7 +31,6 @@ from gradscope.model.observations import (
     Freed,
     Intake,
     Observations,
-    Oddity,
     Raiser,
     Rounding,
     Step,
@@ -76,12 +75,11 @@ def observations(
         disorders=tuple(map(origins.told, optimizers.order.told())),
         schedules=tuple(map(origins.told, listener.loop_calls.schedules.values())),
         wasted_calls=tuple(map(origins.told, observed_loop.wasted_calls(listener))),
-        replaced_models=tuple(map(origins.told, listener.leaves.replaced.values())),
         spoiling_steps=tuple(map(origins.told, observed_loop.spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
         remade=tuple(map(origins.told, listener.leaves.made_anew())),
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
-        oddities=tuple(_oddities(listener, case.origins)),
+        oddities=tuple(listener.oddities.told(origins)),
         functions=tuple(functions(listener.derivatives, case)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),
         failure=failure,
@@ -96,12 +94,6 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
     for place, one in listener.broadcasts.known.items():
         origin = origins.of_place(place)
         yield Broadcast(origin, one.function, one.shapes, one.result, one.reduced)
-
-
-def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
-    yield from listener.oddities.told(origins)
-    for place, amount in listener.optimizers.twice.items():
-        yield Oddity("listed twice", origins.of_place(place), 1, (amount,))
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:

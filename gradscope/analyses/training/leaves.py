@@ -28,7 +28,7 @@ from gradscope.autograd.tensors import (
     requires_grad,
     storage_of,
 )
-from gradscope.model.loop_observations import RemadeParameters, ReplacedModel
+from gradscope.model.loop_observations import RemadeParameters
 from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
@@ -127,9 +127,8 @@ class Copies:
 class Leaves:
     """All leaves that were met.
 
-    ``copies``, ``remade`` and ``replaced`` are told by the place that makes copies of leaves, that
-    makes leaves anew for each backward call, and that makes a model in the place of one whose
-    optimizer steps on.  ``optimizers_made`` counts optimizers.
+    ``copies`` and ``remade`` are told by the place that makes copies of leaves, and that makes
+    leaves anew for each backward call.  ``optimizers_made`` counts optimizers.
 
     Args:
         recorder: is asked for places.
@@ -142,7 +141,6 @@ class Leaves:
     ) -> None:
         self.copies: dict[int, Copies] = {}
         self.remade: dict[int, RemadeParameters] = {}
-        self.replaced: dict[int, ReplacedModel] = {}
         self.optimizers_made = 0
         self._recorder = recorder
         self._on_rewrapped = on_rewrapped
@@ -446,8 +444,9 @@ class Leaves:
             leaves = [one for one, of in known if of.reached or of.used < 0 or not is_gone(one)]
         self.note_reached(leaves)
 
-    def note_idle_step(self, step: int, fresh: Set[int]) -> None:
-        """A step finds no gradient, and others wait that it does not know."""
+    def replacement(self, fresh: Set[int]) -> int:
+        """A step finds no gradient, and these wait that no step knows: the place that made a model
+        in the place of what the optimizer holds; -1 where none did."""
         waiting = [
             (leaf, known)
             for leaf, known in self.living()
@@ -457,8 +456,7 @@ class Leaves:
         place = next((at for at in places if at >= 0), -1)
         # What was made before an optimizer, or is edited by hand, was not forgotten.
         is_out = all(known.optimizer is None and self.is_late(leaf) for leaf, known in waiting)
-        if place >= 0 and is_out and (place in self.replaced or len(self.replaced) < MAX_PLACES):
-            self.replaced.setdefault(place, ReplacedModel(place, step)).times += 1
+        return place if is_out else -1
 
 
 def is_gone(leaf: torch.Tensor) -> bool:

@@ -165,7 +165,7 @@ class LoopOrder:
             self._clipped.update(dict.fromkeys(waiting, place))
             self.fine("clip unused", place)
         elif used_up:
-            self.note("clip empty", place, -1, 0)
+            self.note("clip empty", place)
         elif parameters and not again and all(map(self._is_used, parameters[:MAX_ASKED])):
             self.note("clip unused", place, self.latest, len(ids))
 
@@ -175,7 +175,7 @@ class LoopOrder:
 
     def scaled(self, clipped: int, place: int) -> None:
         """Gradients that were clipped at the one place are divided by their scale at the other."""
-        self.note("clip scaled", clipped, place, 0)
+        self.note("clip scaled", clipped, place)
 
     def zero(self, ids: Ids, place: int, owner: int) -> None:
         """These gradients are zeroed by an optimizer, or (0) a module."""
@@ -303,7 +303,7 @@ class LoopOrder:
         """The call at this place was in order."""
         self._of(kind, place).fine += 1
 
-    def note(self, kind: OrderKind, place: int, beside: int, amount: int) -> Disorder:
+    def note(self, kind: OrderKind, place: int, beside: int = -1, amount: int = 0) -> Disorder:
         """The call at this place was not, with the one at the other."""
         known = self._of(kind, place)
         known.beside = beside if beside >= 0 else known.beside

@@ -51,10 +51,9 @@ class Optimizers:
     """All optimizers that were met.
 
     ``order`` is what was seen of the order of the loop, ``effects`` of what steps change, and
-    ``spoiling`` of NaN that they make; those are measured while it ``compares``.  ``twice`` tells
-    of each place that makes optimizers how many tensors one is given once more, and ``callers``
-    where the function was called that it stands in.  ``epoch_starts``: a DataLoader has begun, and
-    no step was made since.
+    ``spoiling`` of NaN that they make; those are measured while it ``compares``.  ``callers`` tells
+    of each place that makes optimizers where the function was called that it stands in.
+    ``epoch_starts``: a DataLoader has begun, and no step was made since.
 
     ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
     that a step has changed, and of its place.
@@ -69,7 +68,6 @@ class Optimizers:
         self.compares = True
         self.order = LoopOrder()
         self.any_stepped = False
-        self.twice: dict[int, int] = {}
         self.callers: dict[int, int] = {}
         self.epoch_starts = False
         self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = [leaves.note_step]
@@ -123,7 +121,7 @@ class Optimizers:
         known.made, self.callers[place] = place, caller
         self.order.idle.made(known.number, optimizer, place)
         if place >= 0 and (more := len(tensors) - len(set(map(id, tensors)))):
-            self.twice.setdefault(place, more)
+            self.order.note("listed twice", place, amount=more)
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer)
         self._leaves.note_optimizer()
@@ -181,7 +179,9 @@ class Optimizers:
         # A closure brings the gradients during the step.
         if not given:
             if self.order.is_idle(tensors):
-                self._leaves.note_idle_step(place, self.order.fresh)
+                replacement = self._leaves.replacement(self.order.fresh)
+                if replacement >= 0:
+                    self.order.note("model replaced", replacement, place)
             self.order.step(known.number, tensors, place, self.compares)
         versions = _versions_of(tensors)
         samples = self.effects.begin(optimizer, tensors, self.compares and not given)
