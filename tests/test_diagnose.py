@@ -14,7 +14,7 @@ from gradscope.model import storage
 from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
-    Disorder,
+    Oddity,
     RemadeParameters,
     Setting,
     SpoilingStep,
@@ -39,7 +39,6 @@ from gradscope.model.observations import (
     LossTerm,
     LostTerm,
     Observations,
-    Oddity,
     Raiser,
     Rounding,
     Saved,
@@ -1045,12 +1044,12 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [],
     ),
     "a step without gradients": (
-        {"disorders": (Disorder("dropped", C, None, 2),)},
+        {"oddities": (Oddity("dropped", C, 2),)},
         [("GS505", "warning", 9)],
     ),
-    "one step without gradients": ({"disorders": (Disorder("dropped", C),)}, []),
+    "one step without gradients": ({"oddities": (Oddity("dropped", C),)}, []),
     "some without gradients": (
-        {"disorders": (Disorder("part dropped", C, A, 2, parameters=3),)},
+        {"oddities": (Oddity("part dropped", C, 2, (3,), other=A),)},
         [("GS505", "warning", 7)],
     ),
     "ended without a step": (
@@ -1071,7 +1070,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     ),
     "a copy that leaves its optimizer behind": (
         {
-            "disorders": (Disorder("model replaced", B, A, 3),),
+            "oddities": (Oddity("model replaced", B, 3, other=A),),
         },
         [("GS307", "warning", 8)],
     ),
@@ -1093,32 +1092,32 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [],
     ),
     "clipped at the wrong time": (
-        {"disorders": (Disorder("clip unused", A, B, 2),)},
+        {"oddities": (Oddity("clip unused", A, 2, other=B),)},
         [("GS506", "warning", 7)],
     ),
     "clipped at the right time, too": (
-        {"disorders": (Disorder("clip unused", A, B, 9, fine=1),)},
+        {"oddities": (Oddity("clip unused", A, 9, other=B, fine=1),)},
         [],
     ),
     "clipped while scaled": (
-        {"disorders": (Disorder("clip scaled", A, B),)},
+        {"oddities": (Oddity("clip scaled", A, other=B),)},
         [("GS507", "warning", 7)],
     ),
     "a graph from before the step": (
-        {"disorders": (Disorder("stale graph", B, A, 2, parameters=3),)},
+        {"oddities": (Oddity("stale graph", B, 2, (3,), other=A),)},
         [("GS508", "warning", 8)],
     ),
     "a part from before the step": (
-        {"disorders": (Disorder("stale part", B, A, 2, parameters=3),)},
+        {"oddities": (Oddity("stale part", B, 2, (3,), other=A),)},
         [("GS508", "warning", 8)],
     ),
     "an optimizer that never steps": (
-        {"disorders": (Disorder("optimizer idle", A, B, 5, parameters=3),)},
+        {"oddities": (Oddity("optimizer idle", A, 5, (3,), other=B),)},
         [("GS505", "warning", 7)],
     ),
     "an optimizer whose turn may come": (
         {
-            "disorders": (Disorder("optimizer idle", A, B, 5, fine=5, parameters=3),),
+            "oddities": (Oddity("optimizer idle", A, 5, (3,), other=B, fine=5),),
             "stopped": Stopped("time", 60),
         },
         [],
@@ -1128,15 +1127,15 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS313", "warning", 8)],
     ),
     "dropped by hand": (
-        {"disorders": (Disorder("dropped", C, A, 2, parameters=3),)},
+        {"oddities": (Oddity("dropped", C, 2, (3,), other=A),)},
         [("GS505", "warning", 7)],
     ),
     "steps and no backward": (
-        {"disorders": (Disorder("step alone", B, None, 2),), "steps": ()},
+        {"oddities": (Oddity("step alone", B, 2),), "steps": ()},
         [("GS509", "warning", 8)],
     ),
     "steps before the first backward": (
-        {"disorders": (Disorder("step alone", B, None, 2),), "steps": STEPS},
+        {"oddities": (Oddity("step alone", B, 2),), "steps": STEPS},
         [],
     ),
     "a gradient's graph is lost": (

@@ -39,27 +39,46 @@ OrderKind = Literal[
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
 between a forward pass and its backward, or between a part of the pass and that; a step without any
-backward; an optimizer made at ``beside`` that never steps, though backward calls at ``origin``
+backward; an optimizer made at ``other`` that never steps, though backward calls at ``origin``
 bring gradients to what only it holds (``fine``: they bring others one as well, and so many calls
 only those); clipping of what a generator gives that has been gone through before; a copy, or a
-new model, that took the place of one whose optimizer steps on at ``beside``, in vain, for what gets
+new model, that took the place of one whose optimizer steps on at ``other``, in vain, for what gets
 the gradients is in none; an optimizer that is given so many parameters once more."""
 
 
-class Disorder(Record):
-    """A call of the training loop at ``origin`` that is out of order with the one at ``beside``.
+OddityKind = (
+    OrderKind
+    | Literal["weight learns", "own value"]
+    | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
+    | Literal["target no log", "target log"]
+    | Literal["none yet", "none left", "none since", "none brought"]
+)
 
-    ``times`` is how often that was seen, ``fine`` how often the call was where it belongs, and
-    ``parameters`` how many it was about, at most.  ``too_soon``: it is a step, without a gradient,
-    between a forward pass and its backward.
+
+class Oddity(Record):
+    """Calls at ``origin``, so many ``times``, that do not do what they were written for.
+
+    Those of a training loop are out of order with the one at ``other``, and about so many
+    parameters, at most (the first of ``figures``); ``fine`` is how often the call was where it
+    belongs.  ``too_soon``: it is a step, without a gradient, between a forward pass and its
+    backward.
+
+    "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
+    what is compared with its own source was cut off at ``other``.  "gradient dropped": a function,
+    ``name``, computes something of it, and nothing takes the result.  "input no log": an operand of
+    `kl_div` whose probabilities, or their exponentials, add up to 1 along a dimension.  "none yet",
+    "none left", "none since" and "none brought": the program ended over the `.grad` of the leaf
+    ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no
+    backward call had come there after that.
     """
 
-    kind: OrderKind
+    kind: OddityKind
     origin: Place
-    beside: Place = None
     times: int = 1
+    figures: tuple[int, ...] = ()
+    name: str = ""
+    other: Place = None
     fine: int = 0
-    parameters: int = 0
     too_soon: bool = False
 
 

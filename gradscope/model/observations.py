@@ -11,7 +11,7 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
-    Disorder,
+    Oddity,
     RemadeParameters,
     ScheduleUse,
     SpoilingStep,
@@ -464,34 +464,6 @@ class Stopped(SeenRecord, frozen=True):
     ran_on: bool = False
 
 
-OddityKind = (
-    Literal["weight learns", "own value"]
-    | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
-    | Literal["target no log", "target log"]
-    | Literal["none yet", "none left", "none since", "none brought"]
-)
-
-
-class Oddity(Struct, frozen=True):
-    """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
-
-    "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
-    what is compared with its own source was cut off at ``other``.  "gradient dropped": a function,
-    ``name``, computes something of it, and nothing takes the result.  "input no log": an operand of
-    `kl_div` whose probabilities, or their exponentials, add up to 1 along a dimension.  "none yet",
-    "none left", "none since" and "none brought": the program ended over the `.grad` of the leaf
-    ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no
-    backward call had come there after that.
-    """
-
-    kind: OddityKind
-    origin: int | None
-    times: int = 1
-    figures: tuple[int, ...] = ()
-    name: str = ""
-    other: int | None = None
-
-
 class Watched(SeenRecord, frozen=True):
     """How much of a run a doctor has looked at; what is saved of its observations.
 
@@ -551,7 +523,6 @@ class Observations(Watched, frozen=True):
     alterations: tuple[Alteration, ...] = ()
     optimizers: tuple[int | None, ...] = ()
     builders: tuple[int | None, ...] = ()
-    disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     schedules: tuple[ScheduleUse, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()

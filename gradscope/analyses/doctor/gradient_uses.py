@@ -7,7 +7,7 @@ import functools
 import inspect
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -50,7 +50,7 @@ class Alterations:
     def __init__(self) -> None:
         self.call = 0
         """The number of the last backward call."""
-        self.clips: dict[int, Alteration] = {}
+        self._clips: dict[int, Alteration] = {}
         """By place: the norm before and the bound where that was strongest, and the least norm."""
         self.module_hooks: dict[int, str] = {}
         self.codes = HookCodes()
@@ -120,13 +120,17 @@ class Alterations:
         before, after = _number(norm), _number(bound)
         # What is not finite says nothing about the bound: a scaler skips that step, and other rules
         # tell where it comes from.
-        if before is None or not math.isfinite(before) or len(self.clips) >= MAX_KNOWN:
+        if before is None or not math.isfinite(before) or len(self._clips) >= MAX_KNOWN:
             return
-        known = self.clips.setdefault(place, Alteration(place, function, least=before))
+        known = self._clips.setdefault(place, Alteration(place, function, least=before))
         known.least = min(before, float(known.least or 0.0))
         # Torch multiplies by 1 where nothing is too large.
         if after is not None and before > max(after, float(known.before or 0.0)):
             known.before, known.after, known.call = before, after, self.call
+
+    def clipped(self) -> Iterator[Alteration]:
+        """The places that have made a gradient smaller."""
+        return (one for one in self._clips.values() if one.after is not None)
 
     def start_step(self, oldest: int) -> None:
         """Forget hooks on nodes that were made before this sequence number."""
@@ -167,11 +171,10 @@ class Reads:
         # Where a gradient is retained, to read it is not in vain.
         if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
             return
-        frame = _first_outside_ours(call.frame)
-        if frame is None or call.places.is_foreign(frame.f_code):
+        if call.frame is not call.user:
             return
         if not is_leaf_tensor(tensor):
-            self._note_vain(tensor, call, frame)
+            self._note_vain(tensor, call, call.frame)
             return
         self.of_leaves += 1
         self._leaves.of(tensor).read = True
@@ -238,11 +241,3 @@ class Reads:
         _, known = self.vain.setdefault((made, name), (TensorRef(tensor), read))
         # One that gave None before may be what makes a later call fail.
         known.wanted |= wanted
-
-
-def _first_outside_ours(frame: FrameType | None) -> FrameType | None:
-    """The frame that asked, without the recorder's own."""
-    own = __file__.rpartition("/analyses/")[0]
-    while frame is not None and frame.f_code.co_filename.startswith(own):
-        frame = frame.f_back
-    return frame

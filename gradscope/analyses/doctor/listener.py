@@ -27,7 +27,6 @@ from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.module_glances import ModuleGlances
-from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.score_weights import ScoreWeights
@@ -87,18 +86,18 @@ class DoctorListener(Listener):
         self.collectives = Collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
-        self.oddities = Oddities()
-        self.logarithms = Logarithms(self.oddities)
-        self.score_weights = ScoreWeights(self.oddities)
-        self.straight_through = StraightThrough(self.oddities)
         self.carries = Carries(recorder)
         self.kept = GrowingContainers()
         self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
         self.optimizers = Optimizers(recorder, self.leaves)
+        self.oddities = self.optimizers.order.odd
+        self.logarithms = Logarithms(self.oddities)
+        self.score_weights = ScoreWeights(self.oddities)
+        self.straight_through = StraightThrough(self.oddities)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
         self.gradient_graphs = GradientGraphs()
-        self.dropped = DroppedResults(self.oddities.tell)
+        self.dropped = DroppedResults(self.oddities)
         self.alterations = Alterations()
         self.loop_calls = LoopCalls(recorder, self.optimizers, self.alterations.note_clipping)
         self.changes = Changes(recorder)

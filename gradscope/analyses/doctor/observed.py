@@ -69,17 +69,20 @@ def observations(
         intakes=case.intakes,
         freed=case.freed,
         carried=tuple(_carried(listener, case.origins)),
-        alterations=(*case.alterations, *map(origins.told, listener.alterations.clips.values())),
+        alterations=(*case.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
         skipped_steps=observed_loop.skipped_steps(listener, origins),
-        disorders=tuple(map(origins.told, optimizers.order.told())),
         schedules=tuple(map(origins.told, listener.loop_calls.schedules.values())),
         wasted_calls=tuple(map(origins.told, observed_loop.wasted_calls(listener))),
         spoiling_steps=tuple(map(origins.told, observed_loop.spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
         remade=tuple(map(origins.told, listener.leaves.made_anew())),
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
-        oddities=tuple(listener.oddities.told(origins)),
+        oddities=tuple(
+            origins.told(one)
+            for one in (*listener.oddities.known.values(), *optimizers.order.idle.told())
+            if one.times
+        ),
         functions=tuple(functions(listener.derivatives, case)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),
         failure=failure,

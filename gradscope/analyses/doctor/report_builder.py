@@ -20,7 +20,8 @@ from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, hidden, meta
 from gradscope.graphing.raised import failed_call
-from gradscope.model.observations import Failure, Observations, OddityKind, Step, Stopped
+from gradscope.model.loop_observations import OddityKind
+from gradscope.model.observations import Failure, Observations, Step, Stopped
 from gradscope.model.report import Report
 from gradscope.recording.events import tensors_in
 from gradscope.recording.source import Site

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from gradscope.model.loop_observations import Disorder
+from gradscope.model.loop_observations import Oddity
 
 MAX_KNOWN = 200
 """Optimizers that are remembered, of those that have stepped and of those that have not."""
@@ -78,14 +78,21 @@ class IdleOptimizers:
         elif len(self._stepped) < MAX_KNOWN:
             self._stepped.setdefault(number, ids)
 
-    def told(self) -> Iterator[Disorder]:
+    def told(self) -> Iterator[Oddity]:
         """All that have not stepped, though what they hold gets gradients."""
         for one in itertools.chain(self._living(), self._gone):
             # What others step only sends its gradient on to a network whose turn has not come yet.
             calls = one.alone or min(one.calls, one.passed)
             passed = 0 if one.alone else one.passed
             if calls:
-                yield Disorder("optimizer idle", one.at, one.made, calls, passed, len(one.ids))
+                yield Oddity(
+                    "optimizer idle",
+                    one.at,
+                    calls,
+                    (len(one.ids),),
+                    other=one.made,
+                    fine=passed,
+                )
 
     def _living(self) -> Iterator[IdleOptimizer]:
         # What the program changes itself waits for no step.

@@ -301,7 +301,7 @@ class LoopCalls:
             return
         state = scaler._per_optimizer_states.get(id(optimizer), {})
         if state.get("stage", _SCALED) is _SCALED and scaler.get_scale() != 1.0:
-            self._order.scaled(clipped, self._place(call))
+            self._order.odd.tell("clip scaled", clipped, other=self._place(call))
 
     def _scaled(self, call: HeardCall) -> None:
         if len(call.args) < 2 or call.is_from_torch:

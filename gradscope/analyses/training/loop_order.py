@@ -11,7 +11,7 @@ what a gradient holds, and judges nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,10 +20,11 @@ import torch
 from gradscope.analyses.training.bad_gradients import BadGradients
 from gradscope.analyses.training.idle_optimizers import IdleOptimizers
 from gradscope.analyses.training.leaves import is_gone
+from gradscope.analyses.training.oddities import Oddities
 from gradscope.analyses.training.wasted import WasteTracker
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
-from gradscope.model.loop_observations import Disorder, OrderKind
+from gradscope.model.loop_observations import Oddity, OrderKind
 from gradscope.recording.torch_call import TorchCall
 
 _sequence = torch._C._autograd._get_sequence_nr
@@ -60,7 +61,7 @@ class _EmptyStep(NamedTuple):
     """A step has found none of the gradients that these should have: what is told of it, when,
     whose."""
 
-    known: Disorder
+    known: Oddity
     sequence: int
     lost: Ids
 
@@ -81,16 +82,18 @@ class LoopOrder:
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
     parameters whose gradient waits for one, ``ever`` those to which ``backward`` ever brought one;
     ``latest`` is the place of the last.  ``reached`` are the leaves to which the last call has
-    brought a gradient, and ``brought``: it was something other than zeros.
+    brought a gradient, and ``brought``: it was something other than zeros.  ``last_steps`` are by
+    the number of the optimizer; ``odd`` is told of all deviations.
     """
 
     steps: int = 0
     latest: int = -1
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
-    known: dict[tuple[OrderKind, int], Disorder] = field(default_factory=dict)
+    odd: Oddities = field(default_factory=Oddities)
     wasted: WasteTracker = field(default_factory=WasteTracker)
     reached: Ids = frozenset()
+    last_steps: dict[int, MadeStep] = field(default_factory=dict)
     brought: bool = False
     bad: BadGradients = field(default_factory=BadGradients)
     idle: IdleOptimizers = field(default_factory=IdleOptimizers)
@@ -99,7 +102,6 @@ class LoopOrder:
     _put: dict[int, int] = field(default_factory=dict)
     _edited: dict[int, int] = field(default_factory=dict)
     _in_part: dict[int, _PartZeroed] = field(default_factory=dict)
-    _steps: dict[int, MadeStep] = field(default_factory=dict)
     _used: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_USED))
     _last_clip: tuple[int, int] = (-1, -1)
     _empty: _EmptyStep | None = None
@@ -140,18 +142,9 @@ class LoopOrder:
         empty, self._empty = self._empty, None
         if empty is not None and empty.sequence > root and ids_of(leaves) & empty.lost:
             empty.known.too_soon = True
-        for step in self._steps.values():
+        for step in self.last_steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
-                self.note("stale graph", step.place, place, len(changed))
-
-    def last_steps(self) -> Collection[MadeStep]:
-        """The last step of each optimizer."""
-        return self._steps.values()
-
-    def note_stale_part(self, carried: int, place: int, changed: int) -> None:
-        """``backward`` is about to go through a part that is older than such a step, and leads to
-        so many parameters that this has changed."""
-        self.note("stale part", carried, place, changed)
+                self.odd.tell("stale graph", step.place, len(changed), other=place)
 
     def clip(self, parameters: Sequence[torch.Tensor], place: int, used_up: bool = False) -> None:
         """Gradients are clipped; ``used_up``: of none, as a generator had been gone through."""
@@ -163,19 +156,15 @@ class LoopOrder:
         if waiting:
             self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
-            self.fine("clip unused", place)
+            self.odd.fine("clip unused", place)
         elif used_up:
-            self.note("clip empty", place)
+            self.odd.tell("clip empty", place)
         elif parameters and not again and all(map(self._is_used, parameters[:MAX_ASKED])):
-            self.note("clip unused", place, self.latest, len(ids))
+            self.odd.tell("clip unused", place, len(ids), other=self.latest)
 
     def clipped_of(self, ids: Ids) -> int:
         """The place that clipped the gradients of these, which wait for a step; -1 for none."""
         return next((self._clipped[one] for one in ids & self._clipped.keys()), -1)
-
-    def scaled(self, clipped: int, place: int) -> None:
-        """Gradients that were clipped at the one place are divided by their scale at the other."""
-        self.note("clip scaled", clipped, place)
 
     def zero(self, ids: Ids, place: int, owner: int) -> None:
         """These gradients are zeroed by an optimizer, or (0) a module."""
@@ -208,7 +197,7 @@ class LoopOrder:
         self._note_lost(parameters, ids, place)
         self._note_replaced(optimizer, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
-            self.note("step alone", place, -1, len(ids))
+            self.odd.tell("step alone", place, len(ids))
 
     def stepped(
         self, optimizer: int, parameters: Sequence[torch.Tensor], place: int, changed: Ids
@@ -225,8 +214,8 @@ class LoopOrder:
             self._used[gradient] = _version(gradient)
         for known in ids & self._zeroed.keys():
             del self._zeroed[known]
-        if changed or optimizer not in self._steps:
-            self._steps[optimizer] = MadeStep(place, _sequence(), changed)
+        if changed or optimizer not in self.last_steps:
+            self.last_steps[optimizer] = MadeStep(place, _sequence(), changed)
         self.latest = place
 
     # ------------------------------------------------------------------ deviations
@@ -244,7 +233,7 @@ class LoopOrder:
         if (is_part and not owner) or not all(map(is_gone, asked)):
             return
         kind: OrderKind = "part dropped" if is_part else "dropped"
-        known = self.note(kind, place, at, len(lost))
+        known = self.odd.tell(kind, place, len(lost), other=at)
         self._empty = _EmptyStep(known, _sequence(), lost)
 
     def _note_dropped_by_hand(
@@ -269,9 +258,9 @@ class LoopOrder:
         if not asked or not (reads or all(one.grad is None for one in asked)):
             return
         if all(map(is_gone, asked)):
-            self.note("dropped", place, places[0], len(waiting))
+            self.odd.tell("dropped", place, len(waiting), other=places[0])
         else:
-            self.fine("dropped", place)
+            self.odd.fine("dropped", place)
 
     def _note_replaced(self, optimizer: int, ids: Ids, place: int) -> None:
         """Did another optimizer drop a part of what this one needs, which a later backward call
@@ -279,7 +268,7 @@ class LoopOrder:
         for owner, zeroed in self._in_part.items():
             replaced = (ids & zeroed.dropped) - self._zeroed.keys()
             if owner != optimizer and replaced and not zeroed.left.isdisjoint(ids):
-                self.note("part dropped", place, zeroed.place, len(replaced))
+                self.odd.tell("part dropped", place, len(replaced), other=zeroed.place)
 
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""
@@ -293,32 +282,6 @@ class LoopOrder:
         self.fresh -= ids
         for one in ids & self._clipped.keys():
             del self._clipped[one]
-
-    def _of(self, kind: OrderKind, place: int) -> Disorder:
-        if (kind, place) not in self.known and len(self.known) >= MAX_PLACES:
-            return Disorder(kind, place)
-        return self.known.setdefault((kind, place), Disorder(kind, place, times=0))
-
-    def fine(self, kind: OrderKind, place: int) -> None:
-        """The call at this place was in order."""
-        self._of(kind, place).fine += 1
-
-    def note(self, kind: OrderKind, place: int, beside: int = -1, amount: int = 0) -> Disorder:
-        """The call at this place was not, with the one at the other."""
-        known = self._of(kind, place)
-        known.beside = beside if beside >= 0 else known.beside
-        known.times += 1
-        known.parameters = max(known.parameters, amount)
-        return known
-
-    def told(self) -> Iterator[Disorder]:
-        """All that was out of order."""
-        # What is dropped at times only may well be meant.
-        dropped = ("dropped", "part dropped")
-        for one in self.known.values():
-            if one.times > (one.fine if one.kind in dropped else 0):
-                yield one
-        yield from self.idle.told()
 
 
 def _asked(parameters: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:

@@ -121,7 +121,7 @@ class Optimizers:
         known.made, self.callers[place] = place, caller
         self.order.idle.made(known.number, optimizer, place)
         if place >= 0 and (more := len(tensors) - len(set(map(id, tensors)))):
-            self.order.note("listed twice", place, amount=more)
+            self.order.odd.tell("listed twice", place, more)
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer)
         self._leaves.note_optimizer()
@@ -181,7 +181,7 @@ class Optimizers:
             if self.order.is_idle(tensors):
                 replacement = self._leaves.replacement(self.order.fresh)
                 if replacement >= 0:
-                    self.order.note("model replaced", replacement, place)
+                    self.order.odd.tell("model replaced", replacement, other=place)
             self.order.step(known.number, tensors, place, self.compares)
         versions = _versions_of(tensors)
         samples = self.effects.begin(optimizer, tensors, self.compares and not given)

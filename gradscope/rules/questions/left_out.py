@@ -173,10 +173,10 @@ def _thawed(facts: Facts, left: _Items) -> Evidence | None:
 
 def _doubled(facts: Facts, left: _Items) -> Evidence | None:
     """An optimizer is given others twice."""
-    odd = next((one for one in facts.seen.disorders if one.kind == "listed twice"), None)
+    odd = next((one for one in facts.seen.oddities if one.kind == "listed twice"), None)
     if odd is None or not all(item.reached for item in left):
         return None
-    words = f"this optimizer is given {count(odd.parameters, 'parameter')} twice"
+    words = f"this optimizer is given {count(odd.figures[0], 'parameter')} twice"
     return Evidence(words, odd.origin, "Give it these in the place of what it is given twice.")
 
 
