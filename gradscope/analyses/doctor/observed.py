@@ -80,7 +80,7 @@ def observations(
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
         oddities=tuple(
             origins.told(one)
-            for one in (*listener.oddities.known.values(), *optimizers.order.idle.told())
+            for one in (*listener.oddities.known.values(), *optimizers.idle.told())
             if one.times
         ),
         functions=tuple(functions(listener.derivatives, case)),

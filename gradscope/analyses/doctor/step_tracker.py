@@ -17,7 +17,6 @@ from gradscope.analyses.doctor.report_builder import StepLog
 from gradscope.analyses.doctor.stale_parts import StaleParts
 from gradscope.analyses.doctor.unreached_parts import parts_of_used
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
-from gradscope.analyses.training.loop_order import ids_of
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.graphing.watched_call import WatchedCall
@@ -150,7 +149,7 @@ class StepTracker:
         leaves.note_reached(reached, counts=made.call.accumulates)
         if made.call.accumulates:
             place = self._listener.recorder.places.number(made.call.frame)
-            optimizers.order.backward(ids_of(reached), place)
+            optimizers.note_backward(reached, place)
             if full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 leaves.note_filled()

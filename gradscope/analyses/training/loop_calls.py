@@ -309,8 +309,7 @@ class LoopCalls:
         scaler, optimizer = call.args[:2]
         self.scaled_steps.note_step(scaler, optimizer)
         # A step that is left out for infinities has used its gradients all the same.
-        tensors, number = parameters_of(optimizer), self._optimizers.of(optimizer).number
-        self._order.idle.stepped(number, ids_of(tensors))
+        number, tensors = self._optimizers.note_stepping(optimizer).number, parameters_of(optimizer)
         if ids_of(tensors) & self._order.fresh:
             self._order.stepped(number, tensors, self._place(call), set())
 

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.training.bad_gradients import BadGradients
-from gradscope.analyses.training.idle_optimizers import IdleOptimizers
 from gradscope.analyses.training.leaves import is_gone
 from gradscope.analyses.training.oddities import Oddities
 from gradscope.analyses.training.wasted import WasteTracker
@@ -96,7 +95,6 @@ class LoopOrder:
     last_steps: dict[int, MadeStep] = field(default_factory=dict)
     brought: bool = False
     bad: BadGradients = field(default_factory=BadGradients)
-    idle: IdleOptimizers = field(default_factory=IdleOptimizers)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
     _put: dict[int, int] = field(default_factory=dict)
@@ -110,7 +108,7 @@ class LoopOrder:
 
     # ------------------------------------------------------------------ events
 
-    def backward(self, leaves: Ids, place: int) -> None:
+    def backward(self, leaves: Ids) -> None:
         """A call of ``backward`` has brought these a gradient."""
         self._events += 1
         # Hooks may step while backward still runs.
@@ -120,7 +118,6 @@ class LoopOrder:
             self.fresh.clear()
             self.ever.clear()
         self.wasted.backward(leaves)
-        self.idle.backward(leaves, place)
         self.fresh |= leaves
         self.ever |= leaves
         for one in leaves & self._zeroed.keys():

@@ -18,6 +18,7 @@ from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 from torch.utils.weak import WeakIdKeyDictionary
 
+from gradscope.analyses.training.idle_optimizers import IdleOptimizers
 from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
@@ -50,10 +51,11 @@ class _Step:
 class Optimizers:
     """All optimizers that were met.
 
-    ``order`` is what was seen of the order of the loop, ``effects`` of what steps change, and
-    ``spoiling`` of NaN that they make; those are measured while it ``compares``.  ``callers`` tells
-    of each place that makes optimizers where the function was called that it stands in.
-    ``epoch_starts``: a DataLoader has begun, and no step was made since.
+    ``order`` is what was seen of the order of the loop, ``idle`` are those that never step,
+    ``effects`` what steps change, and ``spoiling`` NaN that they make; the last two are measured
+    while it ``compares``.  ``callers`` tells of each place that makes optimizers where the function
+    was called that it stands in.  ``epoch_starts``: a DataLoader has begun, and no step was made
+    since.
 
     ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
     that a step has changed, and of its place.
@@ -67,6 +69,7 @@ class Optimizers:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)
         self.compares = True
         self.order = LoopOrder()
+        self.idle = IdleOptimizers(leaves)
         self.any_stepped = False
         self.callers: dict[int, int] = {}
         self.epoch_starts = False
@@ -119,12 +122,28 @@ class Optimizers:
         """The program has made an optimizer, in a function that was called at ``caller``."""
         known, tensors = self.of(optimizer), parameters_of(optimizer)
         known.made, self.callers[place] = place, caller
-        self.order.idle.made(known.number, optimizer, place)
+        self.idle.made(optimizer, known)
         if place >= 0 and (more := len(tensors) - len(set(map(id, tensors)))):
             self.order.odd.tell("listed twice", place, more)
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer)
         self._leaves.note_optimizer()
+
+    def note_stepping(self, optimizer: Any) -> KnownOptimizer:
+        """An optimizer steps, or a GradScaler leaves its step out."""
+        known = self.of(optimizer)
+        if not known.stepped:
+            # It was met as one that had not stepped: its tensors are to be taken in once more.
+            known.stepped, known.size = True, -1
+            self.any_stepped = True
+        self._meet(optimizer)
+        return known
+
+    def note_backward(self, reached: Sequence[torch.Tensor], place: int) -> None:
+        """A call of ``backward`` has brought these a gradient."""
+        self.order.backward(ids_of(reached))
+        if self.any_stepped:
+            self.idle.backward(reached, place)
 
     def note_call(self) -> None:
         """Backward is about to be called."""
@@ -166,12 +185,8 @@ class Optimizers:
 
     def _begin(self, optimizer: Any, frame: FrameType, given: bool) -> _Step:
         """A step is about to be made, with a function of the program if one is ``given``."""
-        known, place = self.of(optimizer), self._place(frame)
-        if not known.stepped:
-            # It was met as one that had not stepped: its tensors are to be taken in once more.
-            known.stepped, known.size = True, -1
-            self.any_stepped = True
-        tensors = self._meet(optimizer)
+        known, place = self.note_stepping(optimizer), self._place(frame)
+        tensors = parameters_of(optimizer)
         self._note_given(tensors)
         self._count_step(place)
         for told in self.on_step:
@@ -246,8 +261,6 @@ class Optimizers:
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             known = self.of(step.optimizer)
             self.order.stepped(known.number, tensors, place, step.changed)
-            if self.order.idle.waits:
-                self.order.idle.stepped(known.number, ids_of(tensors))
             self.effects.end(step.samples, place, known.made)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, known.made, place)
@@ -272,11 +285,11 @@ class Optimizers:
         while self._running and not self._running[-1].calls:
             self._end(self._running.pop())
 
-    def _meet(self, optimizer: Optimizer) -> Sequence[torch.Tensor]:
+    def _meet(self, optimizer: Optimizer) -> None:
         tensors, known = parameters_of(optimizer), self.of(optimizer)
         # Asked at every step: only `add_param_group` brings new ones.
         if known.size == len(tensors):
-            return tensors
+            return
         known.size = len(tensors)
         for leaf in map(self._leaves.of, tensors):
             if known.made >= 0 and known.made not in leaf.holders:
@@ -284,7 +297,6 @@ class Optimizers:
             # Of several optimizers the one that steps is the one that counts.
             if leaf.optimizer is None or not leaf.optimizer.stepped:
                 leaf.optimizer = known
-        return tensors
 
 
 def _versions_of(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:
