@@ -3,16 +3,13 @@ None."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
-import sys
 from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
 import torch
-from torch import nn
 from torch.nn.utils import clip_grad
 
 from gradscope.analyses.training.leaves import Leaves
@@ -27,18 +24,14 @@ from gradscope.autograd.tensors import (
     requires_grad,
 )
 from gradscope.model.observations import Alteration, TrackedParameter
-from gradscope.patched import Original, Patched
 from gradscope.recording.hook_codes import HookCodes
 from gradscope.recording.names import locals_of, name_in_frame
-from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall, flat_tensors
 
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
-
-_MODULE_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook")
 
 _ADD_GROUP = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
 """Where every optimizer looks at what it is given."""
@@ -54,34 +47,14 @@ class Alterations:
         """By place: the norm before and the bound where that was strongest, and the least norm."""
         self.module_hooks: dict[int, str] = {}
         self.codes = HookCodes()
-        self._patches: list[Patched] = []
         self._on_nodes: dict[int, tuple[str, int]] = {}
         self._on_leaves: TensorTable[tuple[str, int]] = TensorTable(MAX_KNOWN)
 
-    def start(self, places: Places) -> None:
-        """Learn where hooks are hung on modules, which is not a torch call."""
-        noting = functools.partial(self._noting, places)
-        self._patches = [Patched(nn.Module, name, noting) for name in _MODULE_HOOKS]
-        for one in self._patches:
-            one.start()
-
-    def stop(self) -> None:
-        """Leave the class as it was."""
-        for one in self._patches:
-            one.stop()
-
-    def _noting(self, places: Places, original: Original) -> Original:
-        name = original.__name__
-
-        @functools.wraps(original)
-        def register(*args: Any, **kwargs: Any) -> Any:
-            user = places.user_frame(sys._getframe(1))
-            if user is not None and len(self.module_hooks) < MAX_KNOWN:
-                self.module_hooks.setdefault(places.number(user), name)
-                self.codes.note((*args[1:], *kwargs.values()), name, places.number(user))
-            return original(*args, **kwargs)
-
-        return register
+    def note_module_hook(self, name: str, place: int, given: Iterable[Any]) -> None:
+        """The program hangs a hook on a module."""
+        if len(self.module_hooks) < MAX_KNOWN:
+            self.module_hooks.setdefault(place, name)
+            self.codes.note(given, name, place)
 
     def note_hook(self, call: TorchCall) -> None:
         """The program hangs a hook on a tensor."""

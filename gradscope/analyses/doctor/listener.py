@@ -99,7 +99,8 @@ class DoctorListener(Listener):
         self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults(self.oddities)
         self.alterations = Alterations()
-        self.loop_calls = LoopCalls(recorder, self.optimizers, self.alterations.note_clipping)
+        told = self.alterations.note_clipping, self.alterations.note_module_hook
+        self.loop_calls = LoopCalls(recorder, self.optimizers, *told)
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         glance = glancing(recorder, self.values_seen, self.cuts.is_followed)
@@ -115,7 +116,6 @@ class DoctorListener(Listener):
         self.loop_calls.start()
         self.optimizers.start()
         self.leaves.start()
-        self.alterations.start(self.recorder.places)
         self.collectives.start()
         self.switches.start(self.recorder.places)
         self.recorder.modules.run = self._modules.run
@@ -125,7 +125,6 @@ class DoctorListener(Listener):
         self.recorder.modules.run = None
         self.switches.stop()
         self.collectives.stop()
-        self.alterations.stop()
         self.leaves.stop()
         self.optimizers.stop()
         self.loop_calls.stop()

@@ -14,10 +14,8 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.training.leaves import Leaves
-from gradscope.autograd.elements import readable
+from gradscope.analyses.training.leaves import Leaves, is_there
 from gradscope.autograd.tensors import TensorTable, storage_of
-from gradscope.recording.wrappers import local
 
 MAX_HELD = 200_000
 """Leaves that are followed from call to call."""
@@ -94,12 +92,12 @@ class Accumulating:
             used = held.stepped or (is_changed and self._is_by_hand(leaf, held))
             # What is mixed stays so until it is zeroed or replaced, however many calls come first.
             stays = used or (held.mixed and id(gradient) == held.gradient)
-            held.mixed = gradient is not None and stays and _is_there(gradient)
+            held.mixed = gradient is not None and stays and is_there(gradient)
             changed += is_changed
             kept += held.mixed and used
         self._any_mixed |= kept > 0
         # One gradient that is still there means that they are being gathered.
-        if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
+        if not changed and not any(is_there(leaf.grad) for leaf in unchanged):
             dropped = len(unchanged)
         return Updates(changed, kept, dropped)
 
@@ -110,7 +108,7 @@ class Accumulating:
                 continue
             gradient = leaf.grad
             # Who puts another gradient in its place has not used the mixed one.
-            if held.mixed and id(gradient) == held.gradient and _is_there(gradient):
+            if held.mixed and id(gradient) == held.gradient and is_there(gradient):
                 held.used_by = (place, held.step)
             held.step, held.stepped = place, True
 
@@ -149,11 +147,3 @@ class Accumulating:
 def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
     # A change through `.data` leaves the version of the leaf as it was.
     return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
-
-
-def _is_there(gradient: torch.Tensor | None) -> bool:
-    gradient = local(gradient)
-    if gradient is None:
-        return False
-    # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.
-    return not readable(gradient) or bool(gradient.detach().any())

@@ -33,6 +33,7 @@ from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.wrappers import local
 
 MAX_LEAVES = 500_000
 """Leaves that are remembered, and storages that the program has changed itself."""
@@ -461,9 +462,16 @@ class Leaves:
 
 def is_gone(leaf: torch.Tensor) -> bool:
     """Whether a leaf holds no gradient that a step could use."""
-    gradient = leaf.grad
+    return not is_there(leaf.grad)
+
+
+def is_there(gradient: torch.Tensor | None) -> bool:
+    """Whether there is a gradient, and it is more than zeros, as far as can be read."""
+    gradient = local(gradient)
+    if gradient is None:
+        return False
     # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.
-    return gradient is None or (readable(gradient) and not bool(gradient.detach().any()))
+    return not readable(gradient) or bool(gradient.detach().any())
 
 
 def _constructed(frame: FrameType) -> int:

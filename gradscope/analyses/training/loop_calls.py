@@ -1,4 +1,5 @@
-"""The calls of a training loop that are no torch calls: zeroing, clipping, scalers and schedulers.
+"""The calls of a training loop that are no torch calls: zeroing, clipping, scalers, schedulers and
+hooks on modules.
 
 Torch has no hooks for them, so they are wrapped while the program runs; each does what it did, and
 the protocol of the loop hears of it first.
@@ -36,6 +37,7 @@ from gradscope.recording.source import Site
 from gradscope.recording.wrappers import parameters_in
 
 OnClipped = Callable[[str, int, Any, Any], None]
+OnHooked = Callable[[str, int, Iterable[Any]], None]
 
 MAX_PLACES = 200
 """Places that make schedulers, and that are remembered."""
@@ -123,13 +125,20 @@ class LoopCalls:
         optimizers: are told of each that is made.
         on_clipped: told of a clipping to a norm: the function, its place, the norm that it found,
             and the bound.
+        on_hooked: told of a backward hook on a module: the function, its place, what it is given.
     """
 
-    def __init__(self, recorder: Recorder, optimizers: Optimizers, on_clipped: OnClipped) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        optimizers: Optimizers,
+        on_clipped: OnClipped,
+        on_hooked: OnHooked,
+    ) -> None:
         self.zeroed_at = -1
         self.scaled_steps = ScaledSteps()
         self.schedules: dict[int, ScheduleUse] = {}
-        self._on_clipped = on_clipped
+        self._on_clipped, self._on_hooked = on_clipped, on_hooked
         self._recorder = recorder
         self._optimizers = optimizers
         self._order = optimizers.order
@@ -161,6 +170,8 @@ class LoopCalls:
         for kind in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
             hear(kind, "__init__", after=self._planned)
         hear(DataLoader, "__iter__", before=self._starts)
+        for name in ("register_full_backward_hook", "register_full_backward_pre_hook"):
+            hear(nn.Module, name, before=self._hooks)
 
     def stop(self) -> None:
         """Leave all of them as they were."""
@@ -257,6 +268,12 @@ class LoopCalls:
             tensors = parameters_of(owner) if is_optimizer else parameters_in(owner)
             number = self._optimizers.of(owner).number if is_optimizer else 0
             self._order.zero(ids_of(tensors), place, number)
+
+    def _hooks(self, call: HeardCall) -> None:
+        user = self._recorder.places.user_frame(call.frame)
+        if user is not None:
+            given = (*call.args[1:], *call.kwargs.values())
+            self._on_hooked(call.name, self._recorder.places.number(user), given)
 
     def _clips(self, call: HeardCall) -> None:
         """Tell of a clipping; of its arguments one may be used up by that, and is given again."""
