@@ -82,7 +82,6 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
     if watch.failure is not None:
         alterations.extend(observed.module_hooks(listener, origins))
     met = [(module, modules.path(place)) for module, place in listener.recorder.modules.met()]
-    members = listener.learners.optimizers.members
     graph = with_zeros(graph, passed, watch)
     return CapturedCall(
         graph=with_counts(listener, graph, watch.sequences),
@@ -90,7 +89,7 @@ def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -
         names=names,
         owners=owners_of(modules, loose_modules(modules, met)),
         leaf_numbers=watch.leaf_numbers(),
-        held=[*watch.leaves, *listener.learners.used_leaves(), *members.tensors()],
+        held=[*watch.leaves, *listener.leaves.used(), *listener.leaves.held()],
         passes=(passed,),
         changes=tuple(observed.changes(changed, origins)),
         activities=tuple(before.active),
@@ -167,7 +166,7 @@ class CallSelector:
         self._waiting: _WaitingCase | None = None
         self._left_out = _LeftOut()
         self._dropped = _LeftOut()
-        self._bad = listener.learners.optimizers.order.bad
+        self._bad = listener.optimizers.order.bad
         self._failed: CapturedCall | None = None
         self._firsts: list[Report] = []
         self._accumulates = False
@@ -236,7 +235,7 @@ class CallSelector:
     ) -> _WaitingCase | None:
         """What the case is, if the program may still leave out the step that would be spoilt."""
         listener, judge = self._listener, self._examination.passing
-        optimizers = listener.learners.optimizers
+        optimizers = listener.optimizers
         # Other ranks would have to wait as well; and a step that has called backward uses what it
         # brings.
         if not self._is_serious or listener.is_shared or optimizers.in_closure or judge is None:
@@ -244,7 +243,8 @@ class CallSelector:
         if made.failure is not None or not made.call.accumulates:
             return None
         words = judge(report)
-        if words is None or not self._bad.wait(filter(optimizers.is_held, made.leaves)):
+        held = (one for one in made.leaves if listener.leaves.get(one).optimizer is not None)
+        if words is None or not self._bad.wait(held):
             return None
         place = listener.recorder.places.number(made.call.frame)
         return _WaitingCase(
@@ -294,7 +294,7 @@ class CallSelector:
         self.case, self._accumulates = waiting.before, waiting.before_accumulates
         # The next call of this line is its first one that counts.
         self._places.discard(waiting.place)
-        self._listener.learners.optimizers.spoiling.note_left_out()
+        self._listener.optimizers.spoiling.note_left_out()
 
     def _confirm(self, fate: Fate) -> None:
         """What has become of gradients that the program has dropped: it may have had copies, as
@@ -312,7 +312,7 @@ class CallSelector:
         """Where hardly any step is made, nothing is learned."""
         if self._dropped.times:
             self._confirm("gone")
-        steps = self._listener.learners.optimizers.order.steps
+        steps = self._listener.optimizers.order.steps
         left_out = self._left_out
         if self._is_serious or left_out.first is None:
             return
@@ -406,7 +406,7 @@ def result_case(
         leaf_numbers=_numbered(leaves),
         passes=report.passes,
         notes=[note],
-        held=[*(leaf for leaf in leaves if leaf is not None), *listener.learners.used_leaves()],
+        held=[*(leaf for leaf in leaves if leaf is not None), *listener.leaves.used()],
     )
 
 
@@ -434,11 +434,7 @@ def _root(
         root, chosen = result_root(value, "the target")
     if root is None:
         root, chosen = main_result(listener.recorder, scopes)
-    if (
-        root is None
-        and listener.learners.optimizers.order.steps
-        and not listener.recorder.elsewhere
-    ):
+    if root is None and listener.optimizers.order.steps and not listener.recorder.elsewhere:
         return None, "the program stepped its optimizer, and never called backward"
     if root is None:
         raise _nothing(listener)

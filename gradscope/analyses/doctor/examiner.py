@@ -292,7 +292,7 @@ class Examiner:
         listener, log = self._listener, self._log
         # Once, because it looks at all objects; those made later are met when they step.
         if log.seen == 1:
-            listener.learners.optimizers.find()
+            listener.optimizers.find()
         listener.values_seen.resolve()
         loss = _loss(call, self.recorder.scaled.factor(call.roots[0]))
         made: FullCapture | BriefCapture
@@ -365,7 +365,7 @@ class Examiner:
 
     def _note_overflow(self, made: FullCapture | BriefCapture) -> None:
         """Where a gradient of a scaled loss stopped being finite: a step may be left out for it."""
-        steps = self._listener.learners.optimizers.calls.scaled_steps
+        steps = self._listener.loop_calls.scaled_steps
         steps.start_call()
         source = made.source() if isinstance(made, FullCapture) and not made.is_finite else None
         if source is not None:
@@ -393,7 +393,7 @@ class Examiner:
         try:
             with unseen():
                 # Again, for those that were made since and have never stepped.
-                listener.learners.optimizers.find()
+                listener.optimizers.find()
                 self._tracker.finish()
                 if error is None and not (self._stopper.has_stopped or self._is_over):
                     listener.never_stepped = self._tracker.has_never_stepped()

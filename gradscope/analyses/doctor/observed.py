@@ -6,8 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import torch
-
 from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Names, Origins
 from gradscope.analyses.doctor.carriers import carrier
@@ -19,7 +17,6 @@ from gradscope.analyses.doctor.observed_cuts import (
     cuts,
     inner_uses,
     lost_terms,
-    used_name,
 )
 from gradscope.analyses.doctor.observed_parameters import learners
 from gradscope.analyses.doctor.raisers import KnownRaiser
@@ -34,7 +31,6 @@ from gradscope.model.observations import (
     Freed,
     Intake,
     Observations,
-    Oddity,
     Raiser,
     Rounding,
     Step,
@@ -48,25 +44,22 @@ def observations(
     listener: DoctorListener, case: CapturedCall, steps: Iterable[Step], failure: Failure | None
 ) -> Observations:
     """Everything there is to say, as of now."""
-    places, case.held_by = listener.learners.optimizers.members.table()
-    case.evaluated = listener.eval_modes.parameters()
-
-    def name_of(leaf: torch.Tensor) -> str:
-        return case.names.of(leaf) or used_name(listener, leaf)
+    origins, optimizers = case.origins, listener.optimizers
+    places = optimizers.places()
 
     return Observations(
-        optimizers=tuple(map(case.origins.of_place, places)),
-        builders=tuple(observed_loop.builders(listener, case.origins, places)),
+        optimizers=tuple(map(origins.of_place, places)),
+        builders=tuple(origins.of_place(observed_loop.builder(listener, at)) for at in places),
         learners=tuple(
-            one for one in learners(listener, case) if one.history or not case.unfinished
+            one for one in learners(listener, case, places) if one.history or not case.unfinished
         ),
         cuts=(
             *cuts(listener, case),
-            *observed_loop.copies(listener, case.origins, name_of),
+            *observed_loop.copies(listener, case),
             *inner_uses(listener, case),
         ),
         lost_terms=tuple(lost_terms(listener, case)),
-        wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
+        wasted_graphs=tuple(map(origins.told, listener.gradient_graphs.wasted.values())),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),
         activities=case.activities,
@@ -76,24 +69,22 @@ def observations(
         intakes=case.intakes,
         freed=case.freed,
         carried=tuple(_carried(listener, case.origins)),
-        alterations=(*case.alterations, *_clips(listener, case.origins)),
+        alterations=(*case.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
-        empty_steps=tuple(observed_loop.empty_steps(listener, case.origins)),
-        skipped_steps=observed_loop.skipped_steps(listener, case.origins),
-        disorders=(
-            *observed_loop.disorders(listener, case.origins),
-            *observed_loop.idle(listener, case.origins),
-        ),
-        schedules=tuple(observed_loop.schedules(listener, case.origins)),
-        wasted_calls=tuple(observed_loop.wasted_calls(listener, case.origins)),
-        replaced_models=tuple(observed_loop.replaced_models(listener, case.origins)),
-        spoiling_steps=tuple(observed_loop.spoiling_steps(listener, case, name_of)),
+        skipped_steps=observed_loop.skipped_steps(listener, origins),
+        schedules=tuple(map(origins.told, listener.loop_calls.schedules.values())),
+        wasted_calls=tuple(map(origins.told, observed_loop.wasted_calls(listener))),
+        spoiling_steps=tuple(map(origins.told, observed_loop.spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
-        remade=tuple(observed_loop.remade(listener, case.origins)),
-        effects=tuple(observed_loop.effects(listener, case.origins)),
-        oddities=tuple(_oddities(listener, case.origins)),
+        remade=tuple(map(origins.told, listener.leaves.made_anew())),
+        effects=tuple(map(origins.told, optimizers.effects.known.values())),
+        oddities=tuple(
+            origins.told(one)
+            for one in (*listener.oddities.known.values(), *optimizers.idle.told())
+            if one.times
+        ),
         functions=tuple(functions(listener.derivatives, case)),
-        zeroed=case.origins.of_place(listener.learners.optimizers.calls.zeroed_at),
+        zeroed=origins.of_place(listener.loop_calls.zeroed_at),
         failure=failure,
         averages=listener.averages,
     )
@@ -108,12 +99,6 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
         yield Broadcast(origin, one.function, one.shapes, one.result, one.reduced)
 
 
-def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
-    yield from listener.oddities.told(origins)
-    for place, amount in listener.learners.optimizers.members.twice.items():
-        yield Oddity("listed twice", origins.of_place(place), 1, (amount,))
-
-
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
     for place, known in listener.carries.known.items():
         if known.times:
@@ -124,21 +109,6 @@ def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
     keeper = listener.kept.keeper
     if keeper is not None:
         yield Carried(origins.of_site(keeper.site), "append", keeper.times, keeper.variable)
-
-
-def _clips(listener: DoctorListener, origins: Origins) -> Iterator[Alteration]:
-    for place, clip in listener.alterations.clips.items():
-        before = None if clip.before is None else number(clip.before)
-        after = None if clip.after is None else number(clip.after)
-        least = listener.alterations.least.get(place)
-        yield Alteration(
-            origins.of_place(place),
-            clip.function,
-            before=before,
-            after=after,
-            call=clip.call,
-            least=None if least is None else number(least),
-        )
 
 
 # ---------------------------------------------------------------- of one graph
