@@ -125,7 +125,8 @@ def watch(
     and so does each call that no step follows: the norm of ``.grad`` when backward has ended, that
     of ``.grad`` which the optimizer then used, by how much its step has changed the weights, and
     how many parameters were not reached, hold None, only zeros, or what is not finite; for the
-    model and for each of its parts.  A step is over when each optimizer of the model has made its own.
+    model and for each of its parts.  A step is over when each optimizer of the model has made its
+    own.
 
     Where a gradient is not finite, becomes zero, or is ten times as large as before, the doctor
     watches all that comes until the next backward call has been made.  What it finds is told on
