@@ -20,7 +20,7 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, SeenRecord, Struct, TensorInfo
+from gradscope.model.plain import Number, Place, Record, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -149,7 +149,7 @@ class TrackedParameter(Struct, frozen=True):
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
 
 
-class Cut(Struct, frozen=True):
+class Cut(Record):
     """A call whose inputs carried gradient history and whose result does not.
 
     ``leaves`` are the names of the leaves behind its inputs, and ``itself`` tells that these were
@@ -177,7 +177,7 @@ class Cut(Struct, frozen=True):
     cuts that both come from.
     """
 
-    origin: int | None
+    origin: Place
     function: str
     reason: CutReason
     leaves: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ class Cut(Struct, frozen=True):
     refused: bool = False
     root: bool = False
     itself: bool = False
-    switched: int | None = None
+    switched: Place = None
     then: str = ""
     summand: bool = False
     scalar: bool = False
@@ -193,24 +193,24 @@ class Cut(Struct, frozen=True):
     twin: str = ""
     inside: bool = False
     terms: tuple[int, ...] = ()
-    made: int | None = None
+    made: Place = None
     equal: bool = False
     shared: bool = False
     sources: tuple[int, ...] = ()
     ways: tuple[str, ...] = ()
-    astray: bool = False
+    astray: bool | None = None
     ungiven: bool = False
 
 
-class LossTerm(Struct, frozen=True):
+class LossTerm(Record):
     """One term of a loss, by what made it, and the names of the leaves to which it gives a
     gradient."""
 
-    origin: int | None
+    origin: Place
     leaves: tuple[str, ...] = ()
 
 
-class LostTerm(Struct, frozen=True):
+class LostTerm(Record):
     """A term of a loss that gave no gradient to anything that the next step changed, though it was
     computed from such parameters (``leaves``), behind the cut with the number ``cut``.
 
@@ -219,7 +219,7 @@ class LostTerm(Struct, frozen=True):
     """
 
     cut: int
-    origin: int | None = None
+    origin: Place = None
     leaves: tuple[str, ...] = ()
     terms: tuple[LossTerm, ...] = ()
     call: int = 0

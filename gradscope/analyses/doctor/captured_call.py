@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
+from typing import TypeVar, get_type_hints
 
 import msgspec
 import torch
@@ -27,14 +28,25 @@ from gradscope.model.observations import (
     Rounding,
     Saved,
 )
+from gradscope.model.plain import Place
 from gradscope.model.report import BackwardPass, Graph, Origin, Report
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.wrappers import parameters_in
 
+T = TypeVar("T", bound=msgspec.Struct)
+
 MAX_NAMED = 1_000_000
 """Leaves whose names are remembered."""
+
+
+@cache
+def _places_in(kind: type[msgspec.Struct]) -> list[str]:
+    """The fields of a record that say where something is."""
+    return [
+        name for name, hint in get_type_hints(kind, include_extras=True).items() if hint == Place
+    ]
 
 
 class Origins:
@@ -54,6 +66,12 @@ class Origins:
     def of_place(self, place: int) -> int | None:
         """The same, by the number of the place."""
         return self.of_site(self._places.site(place))
+
+    def told(self, record: T) -> T:
+        """A record with the numbers of places as indices of this table."""
+        places = {name: getattr(record, name) for name in _places_in(type(record))}
+        found = {name: self.of_place(at) for name, at in places.items() if at is not None}
+        return msgspec.structs.replace(record, **found)
 
     def line(self, place: int) -> str:
         """File and line of a place for a sentence; "" where it is not known."""

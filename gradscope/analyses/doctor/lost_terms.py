@@ -167,7 +167,7 @@ class LostTerms:
         if term is not None and not wanted.isdisjoint(term.reached()):
             known.fine = True
             if suspect.enters and not suspect.cut.discrete:
-                suspect.cut.ways.update((id(leaf), TensorRef(leaf)) for leaf in starved)
+                suspect.cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in starved)
                 self._note_astray(suspect, term, starved)
             return
         if not known.times:
@@ -216,11 +216,10 @@ def _note_terms(
     """Remember through which terms of a loss of several the result of a cut came into it."""
     if len(set(terms)) < 2:
         return
-    found = taken.call.cut.terms
-    for number in taken.takers:
-        for term in above[watch.sequences[number]]:
-            if term.place >= 0 and len(found) < MOST_TERMS:
-                found[term.place] = None
+    cut = taken.call.cut
+    positions = (watch.sequences[number] for number in taken.takers)
+    fresh = (term.place for position in positions for term in above[position] if term.place >= 0)
+    cut.terms = tuple(dict.fromkeys([*cut.terms, *fresh]))[:MOST_TERMS]
 
 
 def _suspects(

@@ -15,12 +15,7 @@ from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.compared import functions
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import (
-    cuts,
-    inner_uses,
-    lost_terms,
-    used_name,
-)
+from gradscope.analyses.doctor.observed_cuts import cuts_and_terms, used_name
 from gradscope.analyses.doctor.observed_parameters import learners
 from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.nodes import leaf_of
@@ -51,6 +46,8 @@ def observations(
     places, case.held_by = listener.learners.optimizers.members.table()
     case.evaluated = listener.eval_modes.parameters()
 
+    cuts, lost_terms = cuts_and_terms(listener, case)
+
     def name_of(leaf: torch.Tensor) -> str:
         return case.names.of(leaf) or used_name(listener, leaf)
 
@@ -60,12 +57,8 @@ def observations(
         learners=tuple(
             one for one in learners(listener, case) if one.history or not case.unfinished
         ),
-        cuts=(
-            *cuts(listener, case),
-            *observed_loop.copies(listener, case.origins, name_of),
-            *inner_uses(listener, case),
-        ),
-        lost_terms=tuple(lost_terms(listener, case)),
+        cuts=(*cuts, *observed_loop.copies(listener, case.origins, name_of)),
+        lost_terms=tuple(lost_terms),
         wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),

@@ -110,7 +110,6 @@ class StepTracker:
         if call.accumulates:
             self._note_start(made)
         listener.gradient_graphs.mark(node._sequence_nr() for node in made.nodes)
-        listener.inner_uses.mark(node._sequence_nr() for node in made.nodes)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
 
     def _note_start(self, made: WatchedCall) -> None:
