@@ -12,6 +12,8 @@ from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     Disorder,
+    Place,
+    Record,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
@@ -20,7 +22,7 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, Place, Record, SeenRecord, Struct, TensorInfo
+from gradscope.model.plain import Number, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -149,7 +151,7 @@ class TrackedParameter(Struct, frozen=True):
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
 
 
-class Cut(Record):
+class Cut(Record, eq=False):
     """A call whose inputs carried gradient history and whose result does not.
 
     ``leaves`` are the names of the leaves behind its inputs, and ``itself`` tells that these were
@@ -488,7 +490,7 @@ OddityKind = (
 )
 
 
-class Oddity(Struct, frozen=True):
+class Oddity(Record):
     """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
 
     "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
@@ -503,11 +505,11 @@ class Oddity(Struct, frozen=True):
     """
 
     kind: OddityKind
-    origin: int | None
+    origin: Place
     times: int = 1
     figures: tuple[int, ...] = ()
     name: str = ""
-    other: int | None = None
+    other: Place = None
 
 
 class Watched(SeenRecord, frozen=True):

@@ -24,7 +24,7 @@ MOST_VAIN = 3
 searched any more."""
 
 
-class KnownCut(Cut, eq=False):
+class KnownCut(Cut, eq=False, gc=True):
     """A place that cuts, with what the report tells by names and numbers: the leaves behind its
     first call, which are held, and behind ``later`` ones; by their id those that learn by other
     ways; the cuts that a loss of constants comes ``of``.

@@ -26,13 +26,12 @@ def cuts_and_terms(
         """What the program calls these leaves, each name once; those without one are left out."""
         return tuple(dict.fromkeys(filter(None, (name_of(listener, case, one) for one in leaves))))
 
-    cuts = []
-    for cut in known:
-        told = case.origins.told(Cut(*(getattr(cut, name) for name in Cut.__struct_fields__)))
+    plain = (Cut(*(getattr(cut, name) for name in Cut.__struct_fields__)) for cut in known)
+    cuts = list(case.origins.told(plain))
+    for cut, told in zip(known, cuts, strict=True):
         told.leaves, told.ways = names(cut.behind()), names(living(cut.learning.values()))
         told.terms = tuple(at for place in cut.terms if (at := of_place(place)) is not None)
         told.sources = tuple(numbers[id(source)] for source in cut.of)
-        cuts.append(told)
     lost = [
         LostTerm(
             numbers[id(one.cut)],
