@@ -65,29 +65,20 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cut_off import cut_off, of_cut
+from gradscope.rules.questions.cut_off import CutOffRule, of_cut
 from gradscope.rules.questions.cuts import at_place, constant_losses, name_of, place_of
 from gradscope.rules.questions.missing import find_missing
 from gradscope.rules.questions.places import same_line
-from gradscope.rules.rule import Rule
 from gradscope.words import listed
 
 
-class HistoryCut(Rule):
+class HistoryCut(CutOffRule):
     code = "GS303"
     name = "history-cut"
-    before = {
-        "GS306": "failure",
-        "GS310": "place",
-        "GS409": "failure",
-        "GS317": "place",
-        "GS410": "failure",
-        "GS413": "failure",
-    }
+    reasons = ("function",)
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for cuts, learners in cut_off(facts, "function"):
-            yield of_cut(facts, cuts[0], learners)
+        yield from super().look(facts)
         yield from _constant_terms(facts)
         yield from _wasted_graphs(facts)
 

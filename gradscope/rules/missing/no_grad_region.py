@@ -58,27 +58,19 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cut_off import cut_off, of_cut
+from gradscope.rules.questions.cut_off import CutOffRule, of_cut
 from gradscope.rules.questions.cuts import place_of
 from gradscope.rules.questions.missing import find_missing
-from gradscope.rules.rule import Rule
 from gradscope.words import first_line, listed
 
 
-class NoGradRegion(Rule):
+class NoGradRegion(CutOffRule):
     code = "GS304"
     name = "no-grad-region"
-    before = {
-        "GS306": "failure",
-        "GS310": "place",
-        "GS409": "failure",
-        "GS317": "place",
-        "GS410": "failure",
-        "GS413": "failure",
-    }
+    reasons = ("no_grad", "inference_mode")
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for cuts, learners in cut_off(facts, "no_grad", "inference_mode"):
+        for cuts, learners in self.cut_off(facts):
             found = of_cut(facts, cuts[0], learners)
             # What ran there is told where another line has switched gradients off.
             calls = dict.fromkeys(cut.origin for cut in cuts if place_of(cut) != cut.origin)

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from gradscope.model.observations import Cut, CutReason, TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
 from gradscope.rules.questions.missing import failed_without_history, find_missing
 from gradscope.rules.questions.parameters import grouped
+from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
 
-def cut_off(
-    facts: Facts, *reasons: CutReason
-) -> Iterable[tuple[list[Cut], list[TrackedParameter]]]:
-    """The cuts for these reasons with the learners behind them; one place is one cause."""
-    places: dict[int | None, tuple[list[Cut], list[TrackedParameter]]] = {}
-    for index, learners in sorted(facts.once(find_missing).by_cut.items()):
-        cut = facts.seen.cuts[index]
-        if cut.reason in reasons:
-            cuts, behind = places.setdefault(place_of(cut), ([], []))
-            cuts.append(cut)
-            behind.extend(learners)
-    return places.values()
+class CutOffRule(Rule):
+    """A rule about the cuts for some ``reasons``."""
+
+    reasons: ClassVar[tuple[CutReason, ...]]
+    before = {
+        "GS306": "failure",
+        "GS310": "place",
+        "GS409": "failure",
+        "GS317": "place",
+        "GS410": "failure",
+        "GS413": "failure",
+    }
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        return (of_cut(facts, cuts[0], learners) for cuts, learners in self.cut_off(facts))
+
+    def cut_off(self, facts: Facts) -> Iterable[tuple[list[Cut], list[TrackedParameter]]]:
+        """The cuts with the learners behind them; one place is one cause."""
+        places: dict[int | None, tuple[list[Cut], list[TrackedParameter]]] = {}
+        for index, learners in sorted(facts.once(find_missing).by_cut.items()):
+            cut = facts.seen.cuts[index]
+            if cut.reason in self.reasons:
+                cuts, behind = places.setdefault(place_of(cut), ([], []))
+                cuts.append(cut)
+                behind.extend(learners)
+        return places.values()
 
 
 def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingDraft:
