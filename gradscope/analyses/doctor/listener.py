@@ -21,15 +21,12 @@ from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.glances import CLIPPING, OFTEN, glancing, is_data
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
-from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.module_glances import ModuleGlances
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.doctor.oddities import Logarithms, Oddities, ScoreWeights, StraightThrough
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
-from gradscope.analyses.doctor.score_weights import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
-from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
