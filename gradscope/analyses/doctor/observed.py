@@ -58,7 +58,7 @@ def observations(
             one for one in learners(listener, case) if one.history or not case.unfinished
         ),
         cuts=(*cuts, *observed_loop.copies(listener, case.origins, name_of)),
-        lost_terms=tuple(lost_terms),
+        lost_terms=lost_terms,
         wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 import torch
 
@@ -11,38 +12,41 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.lost_terms import living
 from gradscope.model.observations import Cut, LossTerm, LostTerm
 
+R = TypeVar("R", Cut, LostTerm, LossTerm)
+
 
 def cuts_and_terms(
     listener: DoctorListener, case: CapturedCall
-) -> tuple[list[Cut], list[LostTerm]]:
+) -> tuple[tuple[Cut, ...], tuple[LostTerm, ...]]:
     """All places that cut, in the order in which the program came to them, and those inside of
     Functions; and the terms that were lost to the step after them."""
     known = [one for one in listener.cuts.known.values() if one.feeds_graph or not one.inside]
     known.sort(key=lambda one: one.inside)
     numbers = {id(cut): number for number, cut in enumerate(known)}
-    of_place = case.origins.of_place
+
+    def told(kind: type[R], records: Iterable[R]) -> tuple[R, ...]:
+        """These without what only the run needs."""
+        names = kind.__struct_fields__
+        plain = (kind(*(getattr(one, name) for name in names)) for one in records)
+        return case.origins.told(plain)
 
     def names(leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
         """What the program calls these leaves, each name once; those without one are left out."""
         return tuple(dict.fromkeys(filter(None, (name_of(listener, case, one) for one in leaves))))
 
-    plain = (Cut(*(getattr(cut, name) for name in Cut.__struct_fields__)) for cut in known)
-    cuts = list(case.origins.told(plain))
-    for cut, told in zip(known, cuts, strict=True):
-        told.leaves, told.ways = names(cut.behind()), names(living(cut.learning.values()))
-        told.terms = tuple(at for place in cut.terms if (at := of_place(place)) is not None)
-        told.sources = tuple(numbers[id(source)] for source in cut.of)
-    lost = [
-        LostTerm(
-            numbers[id(one.cut)],
-            of_place(one.place),
-            names(living(one.leaves)),
-            tuple(LossTerm(of_place(term.place), names(living(term.leaves))) for term in one.terms),
-            one.number,
-            one.times,
-        )
-        for one in listener.lost_terms.known
-    ]
+    cuts = told(Cut, known)
+    for cut, of in zip(cuts, known, strict=True):
+        cut.leaves, cut.ways = names(of.behind()), names(living(of.learning.values()))
+        terms = map(case.origins.of_place, of.terms)
+        cut.terms = tuple(at for at in terms if at is not None)
+        cut.sources = tuple(numbers[id(source)] for source in of.of)
+    losses = listener.lost_terms.known
+    lost = told(LostTerm, losses)
+    for term, loss in zip(lost, losses, strict=True):
+        term.cut, term.leaves = numbers[id(loss.source)], names(living(loss.starved))
+        term.terms = told(LossTerm, loss.beside)
+        for one, beside in zip(term.terms, loss.beside, strict=True):
+            one.leaves = names(living(beside.given))
     return cuts, lost
 
 
