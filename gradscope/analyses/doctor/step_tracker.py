@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import torch
 
 from gradscope.analyses.doctor.ancestry import parts_of_used
+from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
-from gradscope.analyses.doctor.stale_parts import StaleParts
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
