@@ -15,7 +15,7 @@ import torch
 from gradscope.analyses.doctor.births import Births
 from gradscope.analyses.doctor.call_kinds import LOSSES, Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
-from gradscope.analyses.doctor.collectives import Collectives
+from gradscope.analyses.doctor.collectives import collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
@@ -77,7 +77,10 @@ class DoctorListener(Listener):
         self.rounded = RoundedNumbers()
         self.switches = Switches(recorder.sources, recorder.aside)
         self.cuts = Cuts(recorder, self.switches)
-        self.collectives = Collectives(recorder, self.cuts)
+        self._patches = [
+            *collectives(recorder, self.cuts),
+            *self.switches.patches(recorder.places),
+        ]
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.oddities = Oddities()
@@ -115,8 +118,8 @@ class DoctorListener(Listener):
         self.learners.start()
         self.eval_modes.start()
         self.alterations.start(self.recorder.places)
-        self.collectives.start()
-        self.switches.start(self.recorder.places)
+        for one in self._patches:
+            one.start()
         self.parameters.start(self.recorder.places)
         self.recorder.modules.run = self._modules.run
 
@@ -124,8 +127,8 @@ class DoctorListener(Listener):
         """Leave nothing behind."""
         self.recorder.modules.run = None
         self.parameters.stop()
-        self.switches.stop()
-        self.collectives.stop()
+        for one in self._patches:
+            one.stop()
         self.alterations.stop()
         self.eval_modes.stop()
         self.learners.stop()

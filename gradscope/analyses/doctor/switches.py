@@ -62,12 +62,9 @@ class Switches:
         self._sources = sources
         self._aside = aside
         self._made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._patches: list[Patched] = []
 
-    # ------------------------------------------------------------------ on and off
-
-    def start(self, places: Places) -> None:
-        """Watch who enters inference mode, and leaves it."""
+    def patches(self, places: Places) -> list[Patched]:
+        """What watches who enters inference mode, and leaves it."""
 
         def make(mode: Any, frame: FrameType) -> None:
             # What a decorator makes anew for each call was made by the program before.
@@ -83,12 +80,9 @@ class Switches:
         def leave(_: Any, __: FrameType) -> None:
             self._leave()
 
-        self._patches = [
-            Patched(torch.inference_mode, name, functools.partial(self._telling, told))
-            for name, told in (("__init__", make), ("__enter__", enter), ("__exit__", leave))
-        ]
-        for one in self._patches:
-            one.start()
+        heard = (("__init__", make), ("__enter__", enter), ("__exit__", leave))
+        telling = ((name, functools.partial(self._telling, told)) for name, told in heard)
+        return [Patched(torch.inference_mode, *one) for one in telling]
 
     def _telling(self, told: Callable[[Any, FrameType], None], original: Original) -> Original:
         @functools.wraps(original)
@@ -98,13 +92,6 @@ class Switches:
             return original(mode, *args, **kwargs)
 
         return method
-
-    def stop(self) -> None:
-        """Leave the class as it was."""
-        for one in self._patches:
-            one.stop()
-
-    # ------------------------------------------------------------------ while it runs
 
     def note(self, call: TorchCall) -> None:
         """The program, or torch for it, has switched the recording of history on or off."""
