@@ -65,10 +65,8 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cut_off import CutOffRule, of_cut
 from gradscope.rules.questions.cuts import at_place, constant_losses, name_of, place_of
-from gradscope.rules.questions.missing import find_missing
-from gradscope.rules.questions.places import same_line
+from gradscope.rules.questions.missing import CutOffRule, find_missing, of_cut
 from gradscope.words import listed
 
 
@@ -116,7 +114,7 @@ def _wasted_graphs(facts: Facts) -> Iterable[FindingDraft]:
     """Inner steps (MAML) through ``.data`` or under ``no_grad``."""
     told = [facts.seen.cuts[index].origin for index in facts.once(find_missing).by_cut]
     for entry in facts.seen.wasted_graphs:
-        if any(same_line(facts, entry.origin, one) for one in told):
+        if any(facts.same_line(entry.origin, one) for one in told):
             continue
         told.append(entry.origin)
         where = facts.at(entry.asked)

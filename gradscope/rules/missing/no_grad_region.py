@@ -58,9 +58,8 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cut_off import CutOffRule, of_cut
 from gradscope.rules.questions.cuts import place_of
-from gradscope.rules.questions.missing import find_missing
+from gradscope.rules.questions.missing import CutOffRule, find_missing, of_cut
 from gradscope.words import first_line, listed
 
 

@@ -48,7 +48,7 @@ Never.
 
 from __future__ import annotations
 
-from gradscope.rules.questions.cut_off import CutOffRule
+from gradscope.rules.questions.missing import CutOffRule
 
 
 class ReentrantCheckpoint(CutOffRule):

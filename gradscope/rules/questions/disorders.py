@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from gradscope.model.loop_observations import OrderKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.places import placed
 from gradscope.words import count
 
 FEWEST = 2
@@ -39,7 +38,7 @@ def told(facts: Facts, words: Mapping[OrderKind, OrderWords]) -> Iterable[Findin
                 continue
             named = {
                 "this": facts.expression(entry.origin) or "this",
-                "beside": placed(facts, entry.beside, said.otherwise),
+                "beside": facts.placed(entry.beside, said.otherwise),
                 "times": count(entry.times, "time"),
                 "steps": count(entry.times, "step"),
                 "calls": count(entry.times, "backward call"),
