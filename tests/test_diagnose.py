@@ -38,7 +38,6 @@ from gradscope.model.observations import (
     Freed,
     Intake,
     Location,
-    LossTerm,
     LostTerm,
     Observations,
     Oddity,
@@ -553,7 +552,6 @@ NO_HISTORY = Failure(
     in_backward=True,
 )
 OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
-    "unused": ({"learners": (REACHED, learner("b", made=A))}, [("GS301", "warning", 7)]),
     "unused, its numbers are read with all others": (
         {
             "learners": (REACHED, learner("b", made=A)),
@@ -608,17 +606,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [],
     ),
-    "result unused": (
-        {"learners": (REACHED, learner("b", made=A, used=B))},
-        [("GS302", "warning", 8)],
-    ),
-    "cut": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (Cut(B, "detach", "function", ("b",)),),
-        },
-        [("GS303", "warning", 8)],
-    ),
     "calls in one region": (
         {
             "learners": (REACHED, learner("b", used=A), learner("c", used=B)),
@@ -642,13 +629,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             "cuts": (Cut(A, "linear", "no_grad", ("b",), switched=C),),
         },
         [("GS304", "warning", 9)],
-    ),
-    "left out when a checkpoint is run again": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (Cut(B, "Checkpoint", "checkpoint", ("b",), feeds_graph=True, inside=True),),
-        },
-        [("GS309", "warning", 8)],
     ),
     "used inside of a Function": (
         {
@@ -714,10 +694,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS303", "warning", 9)],
     ),
-    "a term of the loss, copied": (
-        {"learners": (REACHED,), "cuts": (Cut(B, "tensor", "function", ("w",), summand=True),)},
-        [("GS303", "warning", 8)],
-    ),
     "a term of the loss, detached": (
         {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",), summand=True),)},
         [("GS303", "information", 8)],
@@ -746,14 +722,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS303", "warning", 8)],
     ),
-    "a term that the next step has nothing of": (
-        {
-            "learners": (REACHED,),
-            "cuts": (Cut(B, "detach", "function", ("w",)),),
-            "lost_terms": (LostTerm(0, C, ("w",), (LossTerm(C, ("v",)), LossTerm(A, ("w",)))),),
-        },
-        [("GS310", "warning", 8)],
-    ),
     "the cut that a step was lost to, not the one before it": (
         {
             "learners": (REACHED, learner("b", used=A)),
@@ -772,27 +740,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS302", "warning", 7)],
     ),
-    "no gradient by a tensor that is not in the graph": (
-        {
-            "learners": (learner("b", made=A, wanted=True), learner("c", made=B)),
-            "steps": (),
-            "failure": Failure("RuntimeError", "One of the differentiated Tensors appears", C),
-        },
-        [("GS301", "error", 7)],
-    ),
-    "no_grad": (
-        {"learners": (learner("b", used=A),), "cuts": (Cut(B, "linear", "no_grad", ("b",)),)},
-        [("GS304", "warning", 8)],
-    ),
-    "checkpoint": (
-        {"learners": (learner("b"),), "cuts": (Cut(C, "checkpoint", "checkpoint", ("b",)),)},
-        [("GS309", "warning", 9)],
-    ),
-    "frozen": (
-        {"learners": (REACHED, learner("b", requires_grad=False, made=A))},
-        [("GS305", "information", 7)],
-    ),
-    "not a leaf": ({"learners": (learner("x", history="mul", made=B),)}, [("GS306", "warning", 8)]),
     "plain list": (
         {
             "learners": (
@@ -932,10 +879,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             )
         },
         [],
-    ),
-    "made anew in each forward": (
-        {"remade": (RemadeParameters(B, 3, 5),)},
-        [("GS312", "warning", 8)],
     ),
     "several in one function": (
         {"remade": (RemadeParameters(C, 3, 5), RemadeParameters(B, 3, 5))},

@@ -92,7 +92,6 @@ class Cuts:
         """Those whose results are in the graph that backward goes through now."""
         self._results: TensorTable[list[CutCall]] = TensorTable(MAX_FOLLOWED)
         self._waiting: dict[int, CutCall] = {}
-        self._entered: dict[int, list[CutCall]] = {}
         self._inside: dict[int, torch.Tensor] = {}
         self._with_history: set[int] = set()
 
@@ -106,7 +105,8 @@ class Cuts:
             self._remember(call.results, self._numbers.added(call))
         if call.in_graph:
             self._take_number(call)
-            self._take_array(call)
+            for known in self._numbers.entering(call):
+                self._wait(call, known)
         elif call.function not in HARMLESS and any(map(requires_grad, call.operands)):
             behind = [tensor for tensor in call.operands if requires_grad(tensor)]
             if gives_values(call) and not _is_sent(call):
@@ -224,10 +224,7 @@ class Cuts:
         waiting, self.taken = list(self._waiting.values()), []
         self._marked_at = _sequence()
         # This runs at every backward call, and only some programs have a cut that waits.
-        walked = set(sequences) if waiting or self._entered else set()
-        for node in self._entered.keys() & walked:
-            for call in self._entered[node]:
-                call.cut.feeds_graph = True
+        walked = set(sequences) if waiting else set()
         adding = terms_of(roots).adding if any(call.added for call in waiting) else set()
         for call in waiting:
             taken = Taken(call, call.takers & walked, call.added & adding, call.entered & walked)
@@ -245,7 +242,6 @@ class Cuts:
     def start_step(self) -> None:
         """Forget results that have died, and arrays of the step before."""
         self._numbers.forget_arrays()
-        self._entered.clear()
         self._results.forget_dead()
 
     # ------------------------------------------------------------------ one call
@@ -361,12 +357,6 @@ class Cuts:
                 node = None if _is_related(known, call) else self._wait(call, known)
                 if node is not None:
                     known.added.add(node)
-
-    def _take_array(self, call: TorchCall) -> None:
-        """A call that made a node may have taken what comes back as an array."""
-        calls = self._numbers.entering(call)
-        if calls and len(self._entered) < MAX_FOLLOWED:
-            self._entered[call.sequence_range[1] - 1] = calls
 
     def _wait(self, call: TorchCall, known: CutCall) -> int | None:
         """The node that has taken a result, if there is room to wait for its graph."""

@@ -10,7 +10,7 @@ import msgspec
 import torch
 
 from gradscope.analyses.doctor.ancestry import Near
-from gradscope.autograd.tensors import TensorRef, TensorTable
+from gradscope.autograd.tensors import TensorRef, TensorTable, living
 from gradscope.model.observations import Cut
 
 MAX_FOLLOWED = 20_000
@@ -86,9 +86,7 @@ class CutCall:
 
     def behind(self) -> list[torch.Tensor]:
         """The leaves that lay behind it, as far as that is known."""
-        if self.leaves is None:
-            return self.cut.behind()
-        return [leaf for leaf in (one() for one in self.leaves) if leaf is not None]
+        return self.cut.behind() if self.leaves is None else living(self.leaves)
 
     def is_made_since(self, count: int) -> bool:
         """Whether it is known that what it cut was made after so many nodes, and not carried over

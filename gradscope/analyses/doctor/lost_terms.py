@@ -20,7 +20,7 @@ from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.known_cuts import KnownCut, Taken
 from gradscope.autograd.nodes import leaf_of
-from gradscope.autograd.tensors import TensorRef
+from gradscope.autograd.tensors import TensorRef, living
 from gradscope.autograd.walk import Walked
 from gradscope.model.observations import LossTerm, LostTerm
 from gradscope.recording.recorder import Recorder
@@ -180,11 +180,6 @@ class LostTerms:
     def _place(self, node: Any) -> int | None:
         span = self._recorder.span_of(node._sequence_nr())
         return None if span is None or span.place < 0 else span.place
-
-
-def living(references: Iterable[TensorRef]) -> Iterator[torch.Tensor]:
-    """The tensors that are still there."""
-    return (tensor for tensor in (one() for one in references) if tensor is not None)
 
 
 def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> list[list[KnownTerm]]:

@@ -9,7 +9,7 @@ import torch
 
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.lost_terms import living
+from gradscope.autograd.tensors import living
 from gradscope.model.observations import Cut, LossTerm, LostTerm
 
 R = TypeVar("R", Cut, LostTerm, LossTerm)

@@ -16,7 +16,7 @@ from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.cut_calls import family
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.tensors import TensorRef, TensorTable, requires_grad
+from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad
 from gradscope.model.observations import Oddity, OddityKind
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
@@ -174,8 +174,7 @@ class ScoreWeights:
         """A call of backward went through the nodes with these sequence numbers."""
         for product in self._waiting:
             if product.node in nodes:
-                leaves = (leaf() for leaf in product.leaves)
-                grads = [leaf.grad for leaf in leaves if leaf is not None]
+                grads = [leaf.grad for leaf in living(product.leaves)]
                 product.gradients = [TensorRef(one) for one in grads if one is not None]
 
     def note_step(self, parameters: Iterable[torch.Tensor]) -> None:
@@ -183,8 +182,7 @@ class ScoreWeights:
         if any(product.gradients for product in self._waiting):
             used = {id(one.grad) for one in parameters if one.grad is not None}
             for product in list(self._waiting):
-                living = [one for one in (grad() for grad in product.gradients) if one is not None]
-                if any(id(one) in used for one in living):
+                if any(id(one) in used for one in living(product.gradients)):
                     self._found.tell("weight learns", product.place, len(product.leaves))
                     self._waiting.remove(product)
 
