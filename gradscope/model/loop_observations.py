@@ -1,23 +1,13 @@
 """What was seen of the training loop and of what it learns; a part of the Observations.
 
-Those who watch the loop fill these records in while the program runs; then a place is a number of
-:class:`~gradscope.recording.places.Places`, -1 where none is known.  As a part of Observations it
-indexes ``graph.origins``, and is None where none is known.
+Plain data like the rest of the Report.  ``origin`` and other places index ``graph.origins``.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
-
-import msgspec
+from typing import Literal
 
 from gradscope.model.plain import Number, Struct
-
-Place = Annotated[int | None, "place"]
-
-
-class Record(msgspec.Struct, gc=False):
-    """Base of what is filled in while the program runs; holds plain numbers and texts."""
 
 
 class WastedGraph(Struct, frozen=True):

@@ -12,8 +12,6 @@ from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     Disorder,
-    Place,
-    Record,
     RemadeParameters,
     ReplacedModel,
     ScheduleUse,
@@ -22,7 +20,7 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, SeenRecord, Struct, TensorInfo
+from gradscope.model.plain import Number, Place, Record, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -490,7 +488,7 @@ OddityKind = (
 )
 
 
-class Oddity(Record):
+class Oddity(Struct, frozen=True):
     """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
 
     "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
@@ -505,11 +503,11 @@ class Oddity(Record):
     """
 
     kind: OddityKind
-    origin: Place
+    origin: int | None
     times: int = 1
     figures: tuple[int, ...] = ()
     name: str = ""
-    other: Place = None
+    other: int | None = None
 
 
 class Watched(SeenRecord, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -66,6 +66,15 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     Frozen records cannot form cycles, so the garbage collector need not search them (``gc=False``);
     with 100,000 nodes it would do nothing else.
     """
+
+
+class Record(msgspec.Struct, eq=False):
+    """Base of what is filled in while a program runs, and never saved."""
+
+
+Place = Annotated[int | None, "place"]
+"""A field that says where something is: while the program runs by the number of the place, to a
+rule by the index of an origin."""
 
 
 class SeenRecord(Struct, frozen=True, forbid_unknown_fields=False):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TypeVar
+from typing import TypeVar, get_type_hints
 
 import msgspec
 import torch
@@ -18,7 +18,6 @@ from torch import nn
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf
 from gradscope.graphing.probe import meta
 from gradscope.model.checks import CallCheck
-from gradscope.model.loop_observations import Place, Record
 from gradscope.model.observations import (
     Activity,
     Alteration,
@@ -29,16 +28,25 @@ from gradscope.model.observations import (
     Rounding,
     Saved,
 )
+from gradscope.model.plain import Place
 from gradscope.model.report import BackwardPass, Graph, Origin, Report
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.wrappers import parameters_in
 
-R = TypeVar("R", bound=Record)
+T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_NAMED = 1_000_000
 """Leaves whose names are remembered."""
+
+
+@cache
+def _places_in(kind: type[msgspec.Struct]) -> list[str]:
+    """The fields of a record that say where something is."""
+    return [
+        name for name, hint in get_type_hints(kind, include_extras=True).items() if hint == Place
+    ]
 
 
 class Origins:
@@ -59,20 +67,11 @@ class Origins:
         """The same, by the number of the place."""
         return self.of_site(self._places.site(place))
 
-    def told(self, records: Iterable[R]) -> tuple[R, ...]:
-        """Records that were filled in while the program ran, as they are now: each place by its
-        index."""
-        return tuple(
-            msgspec.structs.replace(
-                one,
-                **{
-                    name: self.of_place(at)
-                    for name in _places_in(type(one))
-                    if (at := getattr(one, name)) is not None
-                },
-            )
-            for one in records
-        )
+    def told(self, record: T) -> T:
+        """A record with the numbers of places as indices of this table."""
+        places = {name: getattr(record, name) for name in _places_in(type(record))}
+        found = {name: self.of_place(at) for name, at in places.items() if at is not None}
+        return msgspec.structs.replace(record, **found)
 
     def line(self, place: int) -> str:
         """File and line of a place for a sentence; "" where it is not known."""
@@ -85,12 +84,6 @@ class Origins:
     def table(self) -> tuple[Origin, ...]:
         """All places so far."""
         return tuple(self._numbers)
-
-
-@cache
-def _places_in(kind: type[Record]) -> tuple[str, ...]:
-    """The fields of a record that are places."""
-    return tuple(one.name for one in msgspec.structs.fields(kind) if one.type == Place)
 
 
 class Names:

@@ -24,7 +24,8 @@ from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.module_glances import ModuleGlances
-from gradscope.analyses.doctor.oddities import Logarithms, Oddities, ScoreWeights, StraightThrough
+from gradscope.analyses.doctor.odd_values import Logarithms, ScoreWeights, StraightThrough
+from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches

@@ -102,7 +102,7 @@ def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcas
 
 
 def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
-    yield from origins.told(listener.oddities.known.values())
+    yield from listener.oddities.told(origins)
     for place, amount in listener.learners.optimizers.members.twice.items():
         yield Oddity("listed twice", origins.of_place(place), 1, (amount,))
 

@@ -28,7 +28,7 @@ def cuts_and_terms(
         """These without what only the run needs."""
         names = kind.__struct_fields__
         plain = (kind(*(getattr(one, name) for name in names)) for one in records)
-        return case.origins.told(plain)
+        return tuple(map(case.origins.told, plain))
 
     def names(leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
         """What the program calls these leaves, each name once; those without one are left out."""
