@@ -551,6 +551,11 @@ NO_HISTORY = Failure(
     A,
     in_backward=True,
 )
+TARGET = Cut(C, "linear", "no_grad", ("t",), summand=True)
+TERM = Cut(B, "detach", "function", ("w",), summand=True)
+DETACHED_NUMBER = msgspec.structs.replace(TERM, scalar=True)
+GRADIENT_TERM = Cut(B, "grad", "function", ("w",), summand=True, scalar=True)
+SECOND = Cut(B, "detach", "function", ("b",), feeds_graph=True)
 OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "unused, its numbers are read with all others": (
         {
@@ -644,14 +649,14 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
                 "optimizers": optimizers,
                 "lost_terms": lost,
                 "cuts": (
-                    Cut(C, "linear", "no_grad", ("t",), summand=True),
+                    TARGET,
                     Cut(
                         A,
                         "kl_div",
                         "constant",
                         summand=added,
                         shared=shared,
-                        sources=(0,),
+                        sources=(TARGET,),
                         made=B,
                     ),
                 ),
@@ -675,7 +680,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
                 (A,),
                 True,
                 False,
-                (LostTerm(0),),
+                (LostTerm(TARGET),),
                 [("GS303", "warning", 9)],
             ),
         )
@@ -701,24 +706,24 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
     "a term of the loss, made of what was detached": (
         {
             "learners": (REACHED,),
-            "cuts": (Cut(B, "detach", "function", ("w",), summand=True),),
-            "lost_terms": (LostTerm(0, leaves=("w",)),),
+            "cuts": (TERM,),
+            "lost_terms": (LostTerm(TERM, leaves=("w",)),),
         },
         [("GS303", "warning", 8)],
     ),
     "a term of the loss, detached when it was a number": (
         {
             "learners": (REACHED,),
-            "cuts": (Cut(B, "detach", "function", ("w",), summand=True, scalar=True),),
-            "lost_terms": (LostTerm(0, leaves=("w",)),),
+            "cuts": (DETACHED_NUMBER,),
+            "lost_terms": (LostTerm(DETACHED_NUMBER, leaves=("w",)),),
         },
         [("GS303", "information", 8)],
     ),
     "a term of the loss, of gradients without a graph": (
         {
             "learners": (REACHED,),
-            "cuts": (Cut(B, "grad", "function", ("w",), summand=True, scalar=True),),
-            "lost_terms": (LostTerm(0, leaves=("w",)),),
+            "cuts": (GRADIENT_TERM,),
+            "lost_terms": (LostTerm(GRADIENT_TERM, leaves=("w",)),),
         },
         [("GS303", "warning", 8)],
     ),
@@ -727,9 +732,9 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             "learners": (REACHED, learner("b", used=A)),
             "cuts": (
                 Cut(A, "detach", "function", ("b",), feeds_graph=True),
-                Cut(B, "detach", "function", ("b",), feeds_graph=True),
+                SECOND,
             ),
-            "lost_terms": (LostTerm(1, C, ("b",)),),
+            "lost_terms": (LostTerm(SECOND, C, ("b",)),),
         },
         [("GS303", "warning", 8)],
     ),
@@ -1387,7 +1392,7 @@ def beside(rule: str, code: str) -> Report:
     """A cut of the kind that a rule is about, of which another rule would tell as well."""
     (cut,) = seen_in(cut_off(rule, code)).cuts
     cut = msgspec.structs.replace(cut, feeds_graph=True, ways=("b",) if code == "GS317" else ())
-    lost = (LostTerm(0, A, ("b",)),) if "GS310" in (rule, code) else ()
+    lost = (LostTerm(cut, A, ("b",)),) if "GS310" in (rule, code) else ()
     learners = (REACHED, learner("b", used=A, reached=rule == "GS310"))
     return observed(plain(), learners=learners, cuts=(cut,), lost_terms=lost)
 

@@ -173,8 +173,8 @@ class Cut(Record, eq=False):
 
     With ``reason`` "constant" it is a loss function that was given nothing with history: ``made``
     made its prediction, where that came of what had none; ``equal``: prediction and target held the
-    same numbers; ``shared``: another time it was given history; ``sources`` are the numbers of the
-    cuts that both come from.
+    same numbers; ``shared``: another time it was given history; ``sources`` are the cuts
+    that both come from.
     """
 
     origin: Place
@@ -196,7 +196,7 @@ class Cut(Record, eq=False):
     made: Place = None
     equal: bool = False
     shared: bool = False
-    sources: tuple[int, ...] = ()
+    sources: tuple[Cut, ...] = ()
     ways: tuple[str, ...] = ()
     astray: bool | None = None
     ungiven: bool = False
@@ -212,13 +212,13 @@ class LossTerm(Record):
 
 class LostTerm(Record):
     """A term of a loss that gave no gradient to anything that the next step changed, though it was
-    computed from such parameters (``leaves``), behind the cut with the number ``cut``.
+    computed from such parameters (``leaves``), behind ``cut``.
 
     ``origin`` made the term, None where it is a plain number; ``call`` is the backward call where
     that was first seen, and ``times`` in how many it was.  ``terms`` are all terms of that loss.
     """
 
-    cut: int
+    cut: Cut
     origin: Place = None
     leaves: tuple[str, ...] = ()
     terms: tuple[LossTerm, ...] = ()

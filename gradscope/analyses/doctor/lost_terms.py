@@ -49,7 +49,6 @@ class KnownLoss(LostTerm, eq=False, gc=True):
     """A term that was lost to the step after it, ``times`` of them; the parameters that it was
     computed from, and the terms of that loss.  ``fine``: another time it was not."""
 
-    source: KnownCut | None = None
     fine: bool = False
     starved: list[TensorRef] = msgspec.field(default_factory=list)
     beside: list[KnownTerm] = msgspec.field(default_factory=list)
@@ -153,7 +152,7 @@ class LostTerms:
         if known is None:
             if len(self._known) >= MAX_LOST:
                 return
-            known = self._known[id(cut), place] = KnownLoss(-1, place, times=0, source=cut)
+            known = self._known[id(cut), place] = KnownLoss(cut, place, times=0)
         # What `rsample` would have brought a gradient is to get it from this very term.
         wanted = set(map(id, starved)) if cut.twin else self._stepped
         if term is not None and not wanted.isdisjoint(term.reached()):

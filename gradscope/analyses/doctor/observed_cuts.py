@@ -22,7 +22,6 @@ def cuts_and_terms(
     Functions; and the terms that were lost to the step after them."""
     known = [one for one in listener.cuts.known.values() if one.feeds_graph or not one.inside]
     known.sort(key=lambda one: one.inside)
-    numbers = {id(cut): number for number, cut in enumerate(known)}
 
     def told(kind: type[R], records: Iterable[R]) -> tuple[R, ...]:
         """These without what only the run needs."""
@@ -34,20 +33,20 @@ def cuts_and_terms(
         """What the program calls these leaves, each name once; those without one are left out."""
         return tuple(dict.fromkeys(filter(None, (name_of(listener, case, one) for one in leaves))))
 
-    cuts = told(Cut, known)
-    for cut, of in zip(cuts, known, strict=True):
+    cuts: dict[Cut, Cut] = dict(zip(known, told(Cut, known), strict=True))
+    for of, cut in zip(known, cuts.values(), strict=True):
         cut.leaves, cut.ways = names(of.behind()), names(living(of.learning.values()))
         terms = map(case.origins.of_place, of.terms)
         cut.terms = tuple(at for at in terms if at is not None)
-        cut.sources = tuple(numbers[id(source)] for source in of.of)
+        cut.sources = tuple(cuts[one] for one in of.of)
     losses = listener.lost_terms.known
     lost = told(LostTerm, losses)
     for term, loss in zip(lost, losses, strict=True):
-        term.cut, term.leaves = numbers[id(loss.source)], names(living(loss.starved))
+        term.cut, term.leaves = cuts[loss.cut], names(living(loss.starved))
         term.terms = told(LossTerm, loss.beside)
         for one, beside in zip(term.terms, loss.beside, strict=True):
             one.leaves = names(living(beside.given))
-    return cuts, lost
+    return tuple(cuts.values()), lost
 
 
 def name_of(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor) -> str:

@@ -83,10 +83,10 @@ def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
     failure = facts.seen.failure
     if failure is None or "nference tensor" not in failure.message:
         return
-    index = next((i for i, c in enumerate(facts.seen.cuts) if c.reason == "inference_mode"), None)
-    if index is not None and index in facts.once(find_missing).by_cut:
+    cut = next((one for one in facts.seen.cuts if one.reason == "inference_mode"), None)
+    if cut in facts.once(find_missing).by_cut:
         return
-    origin = place_of(facts.seen.cuts[index]) if index is not None else failure.origin
+    origin = failure.origin if cut is None else place_of(cut)
     yield facts.finding(
         "error",
         "A tensor that was made under inference_mode goes into a graph.",

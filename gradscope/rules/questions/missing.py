@@ -28,12 +28,12 @@ _METRICS = ("argmax", "gt", "lt", "ge", "le", "eq", "ne", "max")
 class Missing:
     """The learners that no watched backward call reached.
 
-    ``by_cut`` are those behind a cut, by the index of that cut; ``unused`` took no part in forward,
+    ``by_cut`` are those behind a cut; ``unused`` took no part in forward,
     ``idle`` did, but nothing of it reached a root; ``inside`` are the nodes that hide the way of
     those among them that went into compiled code.
     """
 
-    by_cut: dict[int, list[TrackedParameter]] = field(default_factory=dict)
+    by_cut: dict[Cut, list[TrackedParameter]] = field(default_factory=dict)
     unused: list[TrackedParameter] = field(default_factory=list)
     idle: list[TrackedParameter] = field(default_factory=list)
     inside: dict[str, int] = field(default_factory=dict)
@@ -112,12 +112,12 @@ def _lost_inside(facts: Facts, learner: TrackedParameter) -> int | None:
     return users[0] if users and is_lost and all(map(facts.is_compiled, users)) else None
 
 
-def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
+def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
     """The cut that explains best why this leaf is not reached."""
     reached = {other.name for other in facts.seen.learners if other.reached}
     candidates = [
-        index
-        for index, cut in enumerate(facts.seen.cuts)
+        cut
+        for cut in facts.seen.cuts
         if (learner.name in cut.leaves or _is_of_same_loop(facts, cut, learner, reached))
         and not (learner.recorded and _is_evaluation(cut))
         and not (cut.inside and _is_spare_part(facts, learner))
@@ -127,23 +127,26 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
     ]
     if not candidates:
         return None
-    cuts = facts.seen.cuts
     if failed_without_history(facts):
-        return max(candidates, key=lambda index: (cuts[index].feeds_graph, index))
+        return _latest(candidates)
     # Where a term of the loss was lost to the step of this very parameter, its cut is the one.
     lost = {one.cut for one in facts.seen.lost_terms if learner.name in one.leaves}
     return min(
         candidates,
-        key=lambda index: (
-            index not in lost,
-            not cuts[index].root,
-            not cuts[index].feeds_graph,
+        key=lambda cut: (
+            cut not in lost,
+            not cut.root,
+            not cut.feeds_graph,
             # What is also used with history loses it on that way: the other may be of a target.
-            learner.recorded and cuts[index].reason in _SWITCHED_OFF,
-            cuts[index].function in _METRICS,
-            index,
+            learner.recorded and cut.reason in _SWITCHED_OFF,
+            cut.function in _METRICS,
         ),
     )
+
+
+def _latest(cuts: list[Cut]) -> Cut:
+    """The last one, of those that feed the graph if there are any."""
+    return max(reversed(cuts), key=lambda cut: cut.feeds_graph)
 
 
 def _is_evaluation(cut: Cut) -> bool:
@@ -170,18 +173,18 @@ def _blame_latest(facts: Facts, missing: Missing) -> None:
     """After a failure, what cut its root off is to blame even for leaves reached before; where that
     was not followed, a region without gradients."""
     cuts = facts.seen.cuts
-    regions = [i for i, cut in enumerate(cuts) if cut.refused and cut.leaves]
+    regions = [cut for cut in cuts if cut.refused and cut.leaves]
     if not missing.by_cut and not regions:
-        regions = [i for i, cut in enumerate(cuts) if cut.reason in _SWITCHED_OFF]
+        regions = [cut for cut in cuts if cut.reason in _SWITCHED_OFF]
     if not regions or not missing.by_cut.keys().isdisjoint(regions):
         return
-    latest = max(regions, key=lambda index: (cuts[index].feeds_graph, index))
+    latest = _latest(regions)
     left = {learner.name: learner for learner in facts.seen.learners}
-    for index in regions:
+    for cut in regions:
         # All that ran in one region is one cause.
-        if place_of(cuts[index]) == place_of(cuts[latest]):
-            behind = (left.pop(name, None) for name in cuts[index].leaves)
-            missing.by_cut[index] = [learner for learner in behind if learner is not None]
+        if place_of(cut) == place_of(latest):
+            behind = (left.pop(name, None) for name in cut.leaves)
+            missing.by_cut[cut] = [learner for learner in behind if learner is not None]
     missing.idle = [learner for learner in missing.idle if learner.name in left]
 
 
@@ -251,12 +254,12 @@ class CutOffRule(Rule):
     def cut_off(self, facts: Facts) -> Iterable[tuple[list[Cut], list[TrackedParameter]]]:
         """The cuts with the learners behind them; one place is one cause."""
         places: dict[int | None, tuple[list[Cut], list[TrackedParameter]]] = {}
-        for index, learners in sorted(facts.once(find_missing).by_cut.items()):
-            cut = facts.seen.cuts[index]
-            if cut.reason in self.reasons:
+        by_cut = facts.once(find_missing).by_cut
+        for cut in facts.seen.cuts:
+            if cut in by_cut and cut.reason in self.reasons:
                 cuts, behind = places.setdefault(place_of(cut), ([], []))
                 cuts.append(cut)
-                behind.extend(learners)
+                behind.extend(by_cut[cut])
         return places.values()
 
 
