@@ -144,7 +144,7 @@ class StaleParts:
 
     def look(self, made: MeasuredCall) -> None:
         """A call is about to go through this graph."""
-        numbers = [node._sequence_nr() for node in made.walked.nodes]
+        numbers = made.walked.sequences
         own = [
             n < NO_SEQUENCE and torch_name(node) != _CAST
             for n, node in zip(numbers, made.walked.nodes, strict=True)

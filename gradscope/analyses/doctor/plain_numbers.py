@@ -24,6 +24,7 @@ from gradscope.recording.names import value_in_frame
 from gradscope.recording.places import frames_from
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
+from gradscope.walks import walk
 
 MAX_NUMBERS = 1_000
 """Numbers that are remembered, the latest."""
@@ -103,17 +104,17 @@ class PlainNumbers:
     def _behind_text(self, text: str, frame: FrameType) -> Iterator[CutCall]:
         """Those behind the arrays that an expression was computed from, over several
         assignments."""
-        waiting, names, read = [text], set[str](), 0
-        while waiting and read < MAX_READ:
-            text, read = waiting.pop(), read + 1
-            for calls in self._in_text(text, frame):
-                yield from calls
-            for name in set(names_in(text)) - names:
-                names.add(name)
+
+        def assigned(text: str) -> Iterator[str]:
+            for name in names_in(text):
                 value = value_in_frame(name, frame)
                 # What has a history was not computed from arrays alone.
                 if not isinstance(value, torch.Tensor) or not requires_grad(value):
-                    waiting += self._sources.assigned(frame.f_code, name)
+                    yield from self._sources.assigned(frame.f_code, name)
+
+        for one in islice(walk([text], assigned), MAX_READ):
+            for calls in self._in_text(one, frame):
+                yield from calls
 
     def added(self, call: TorchCall) -> list[CutCall]:
         """Those behind a number that a call adds to a tensor, or makes one of, also in a list."""
