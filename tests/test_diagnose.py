@@ -745,6 +745,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS302", "warning", 7)],
     ),
+    "frozen": (
+        {"learners": (REACHED, learner("b", requires_grad=False, made=A))},
+        [("GS305", "information", 7)],
+    ),
     "plain list": (
         {
             "learners": (
