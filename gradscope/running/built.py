@@ -93,7 +93,6 @@ def _seen_before(listener: DoctorListener, watch: FullCapture) -> Before:
     """What a pass would change, or has to be known before it."""
     watch.flow.has_hooks = listener.alterations.has_hooks
     listener.cuts.mark(watch.sequences, watch.call.roots)
-    listener.inner_uses.mark(watch.sequences)
     listener.broadcasts.mark(watch.call.roots)
     return Before(
         changed=listener.changes.in_graph(watch.walked),

@@ -394,7 +394,6 @@ def result_case(
     sequences = walked.positions()
     # No backward call has told yet which cuts lead into this graph.
     listener.cuts.mark(sequences, [root])
-    listener.inner_uses.mark(sequences)
     listener.broadcasts.mark([root])
     leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
     modules = ModuleNames(scopes, listener.recorder.modules)

@@ -13,11 +13,7 @@ from gradscope.analyses.doctor.changes import KnownChange
 from gradscope.analyses.doctor.compared import functions
 from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import (
-    cuts,
-    inner_uses,
-    lost_terms,
-)
+from gradscope.analyses.doctor.observed_cuts import cuts_and_terms
 from gradscope.analyses.doctor.observed_parameters import learners
 from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.nodes import leaf_of
@@ -46,6 +42,7 @@ def observations(
     """Everything there is to say, as of now."""
     origins, optimizers = case.origins, listener.optimizers
     places = optimizers.places()
+    cuts, lost_terms = cuts_and_terms(listener, case)
 
     return Observations(
         optimizers=tuple(map(origins.of_place, places)),
@@ -53,12 +50,8 @@ def observations(
         learners=tuple(
             one for one in learners(listener, case, places) if one.history or not case.unfinished
         ),
-        cuts=(
-            *cuts(listener, case),
-            *observed_loop.copies(listener, case),
-            *inner_uses(listener, case),
-        ),
-        lost_terms=tuple(lost_terms(listener, case)),
+        cuts=(*cuts, *observed_loop.copies(listener, case)),
+        lost_terms=lost_terms,
         wasted_graphs=tuple(map(origins.told, listener.gradient_graphs.wasted.values())),
         changes=case.changes,
         broadcasts=tuple(_broadcasts(listener, case.origins)),

@@ -7,7 +7,7 @@ from typing import Literal
 
 from gradscope.rules.facts import Facts, short
 from gradscope.rules.questions.ops import VIEWS
-from gradscope.rules.questions.walks import walk
+from gradscope.walks import walk
 
 FEWEST_ELEMENTS = 16
 """With fewer, chance alone makes all of them flat."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gradscope.rules.facts import Facts
 from gradscope.rules.questions.ops import PRODUCTS, STRAIGHT
-from gradscope.rules.questions.walks import walk
+from gradscope.walks import walk
 
 _NOTHING = ("zero", "none", "not reached")
 

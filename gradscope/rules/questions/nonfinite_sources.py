@@ -13,7 +13,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts
 from gradscope.rules.questions.advice import FORWARD
 from gradscope.rules.questions.ops import FILLS, MOVING, is_attention, is_maskable
-from gradscope.rules.questions.walks import walk
+from gradscope.walks import walk
 
 MOST = 5
 """Sources that are told apart; with more, one cause behind them all was not seen."""

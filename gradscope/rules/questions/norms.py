@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements, short
 from gradscope.rules.questions.ops import VIEWS
-from gradscope.rules.questions.walks import walk
+from gradscope.walks import walk
 
 VANISHED = 1e-5
 """What is left of a gradient, by what it was, below which it has vanished."""

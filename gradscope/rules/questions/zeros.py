@@ -13,7 +13,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements
 from gradscope.rules.questions.norms import size_of, size_received
 from gradscope.rules.questions.ops import HALVES, NORMALISING, RECTIFIERS, TOTALS, VIEWS
-from gradscope.rules.questions.walks import walk
+from gradscope.walks import walk
 from gradscope.words import listed
 
 ROUNDING = 1e-5

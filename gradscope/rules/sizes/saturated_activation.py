@@ -48,8 +48,8 @@ from gradscope.rules.questions.norms import (
     starved_leaf,
 )
 from gradscope.rules.questions.ops import ELEMENTWISE, LIKELIHOODS, VIEWS
-from gradscope.rules.questions.walks import walk
 from gradscope.rules.rule import Rule
+from gradscope.walks import walk
 
 FLAT_ENDED = ("Sigmoid", "Tanh", "Softmax")
 
