@@ -1080,7 +1080,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(
 ) -> None:
     file = session.write("", "file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(file))
-    done = session.cli("explain", str(EXAMPLES / "product_of_sum.py"))
+    done = session.cli("explain", "--all", str(EXAMPLES / "product_of_sum.py"))
     assert done.status == 0
     assert "mul_tensor_backward" in done.out
 
@@ -1116,3 +1116,37 @@ def test_what_is_said_of_the_loss_of_a_training_is_not_said_of_a_vector_called_l
     assert "In a training L is the loss" in told["y"]
     assert "In a training L is the loss" not in told["loss"]
     assert "such as (v * loss).sum()" in told["loss"]
+
+
+def test_a_formula_of_torch_is_shown_where_it_teaches(session: Session) -> None:
+    program = ("-c", "(2*b).sin().sum()", "--let", "b=[1,2]")
+    told, every = (session.cli("explain", *program, *more).out for more in ((), ("--all",)))
+    assert "torch     self: grad * self.cos()" in told and "derivatives.yaml" in told
+    assert "mul_tensor_backward" not in told and "mul_tensor_backward" in every
+    linear = session.cli("explain", "-c", "2*b", "--let", "b=3").out
+    assert "torch  " not in linear and "derivatives.yaml" not in linear
+
+
+def test_an_expression_that_is_no_leaf_is_answered_with_its_node(session: Session) -> None:
+    program = ("explain", "-c", "(2*b).sin().sum()", "--let", "b=[1,2]")
+    refused = session.cli(*program, "--leaf", "2*b")
+    assert refused.status == 2
+    assert 'name what makes it: --leaf "#2"' in refused.err
+    assert "from the root to #2" in session.cli(*program, "--leaf", "#2").out
+
+
+def test_steps_that_are_on_no_shown_path_are_counted(session: Session) -> None:
+    path = session.write("""
+        import torch
+        a = torch.ones(3, requires_grad=True)
+        x = a.sin().exp()
+        y = a
+        for _ in range(20):
+            y = y.tanh() * 0.01
+        loss = (x + y).sum()
+        loss.backward()
+        """)
+    text = session.cli("explain", str(path), "--leaf", "a").out
+    assert re.findall(r"^[◇○] #\d+ (\w+)", text, re.MULTILINE) == ["Sum", "Add", "Exp", "Sin"]
+    assert "40 more steps on other paths" in text
+    assert "more step" not in session.cli("explain", str(path), "--leaf", "a", "--all").out

@@ -115,9 +115,14 @@ def _absent(live: LiveGraph, name: str) -> NoSuchLeaf:
     graph = live.probe.graph
     tensor = named_tensor(name, live.scopes)
     if tensor is None:
-        return NoSuchLeaf(
-            f"{option('leaf', name)}: the graph has no such leaf", _nearest(live, name)
-        )
+        graph = live.probe.report().graph  # with its lines
+        made = [
+            option("leaf", f'"#{node.id}"')
+            for node in graph.nodes
+            if (origin := graph.origin_of(node)) and origin.expression == name
+        ]
+        hint = f"name what makes it: {listed(made)}" if made else _nearest(live, name)
+        return NoSuchLeaf(f"{option('leaf', name)}: the graph has no such leaf", hint)
     if not requires_grad(tensor):
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")

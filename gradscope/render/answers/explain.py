@@ -92,7 +92,8 @@ def _blocks(explained: Explained) -> Iterator[_Block]:
 def _legends(explained: Explained, steps: list[str], operands: Operands) -> Iterator[str]:
     if operands.used:
         yield from explained.wrapped(MARKS, "dim")
-    if any(rule.formulas for rule in explained.answer.rules):
+    formulas = any(rule.formulas for rule in explained.answer.rules)
+    if formulas and any("grad" in line for line in steps):
         yield from explained.wrapped(LEGEND, "dim")
     for sign, meaning in SIGNS.items():
         if any(sign in line for line in steps):
@@ -125,7 +126,19 @@ def _steps(explained: Explained) -> Iterator[_Block]:
             for step in _entry(explained, entry):
                 yield _Block([*lines, *step], "step")
                 lines = []
-        yield _Block([""])
+        yield _Block([*_left_out(explained), ""])
+
+
+def _left_out(explained: Explained) -> Iterator[str]:
+    """How many steps are on the ways to what is explained, and not told."""
+    if explained.answer.node is not None or explained.everything:
+        return
+    between = {explained.edge(number).source for number in explained.leading}
+    left = len(between) - len(explained.answer.steps)
+    if left > 0:
+        ways = f"{option('all')}, one of them: {option('node', 'ID')}"
+        text = f"{count(left, 'more step')} on other paths: {ways}"
+        yield from explained.wrapped(text, "dim")
 
 
 def _is_long(explained: Explained, entries: list[Rounds]) -> bool:

@@ -5,6 +5,7 @@ Must not know how steps are put together."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -209,7 +210,8 @@ class StepWriter:
         shown = [
             one
             for one in self.rule.formulas
-            if wanted & set(one.arguments) or not self.step.arguments
+            if (wanted & set(one.arguments) or not self.step.arguments)
+            and (explained.everything or _teaches(one.text))
         ]
         for number, formula in enumerate(shown):
             cut = formula.text[:LONGEST_FORMULA] + "…" * (len(formula.text) > LONGEST_FORMULA)
@@ -226,6 +228,15 @@ class StepWriter:
         if self.step.why:
             text = f"derivatives cannot be computed here, because {visible(self.step.why)}"
             yield from explained.entry("local", text, BAD)
+
+
+_OF_TORCH_ALONE = re.compile(r"_backward|sym_|sym_sizes|handle_|maybe_|scalar_type|layout|::|[?<{]")
+"""What stands in formulas that only who knows torch's C++ can read."""
+
+
+def _teaches(formula: str) -> bool:
+    """Whether a formula of torch says something that is not said better already."""
+    return formula != "grad" and not _OF_TORCH_ALONE.search(formula)
 
 
 def multiplied(upstream: tuple[float | str, ...], local: Local) -> list[float]:

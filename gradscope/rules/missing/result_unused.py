@@ -71,7 +71,8 @@ class ResultUnused(Rule):
         for _, found in one_cause(facts, missing.idle, place=lambda one: one.used):
             learners = [learner for learner in found if learner.in_optimizer] or found
             first, paths = learners[0], [path for path, _ in grouped(facts, learners)]
-            use = f"is used in {facts.expression(first.used) or 'forward'},"
+            are, get = ("are", "get") if len(paths) > 1 else ("is", "gets")
+            use = f"{are} used in {facts.expression(first.used) or 'forward'},"
             is_derived = all(one.derived for one in learners)
             node = missing.inside.get(first.name)
             inside = "" if node is None else f" {facts.way_inside(node)}"
@@ -83,7 +84,7 @@ class ResultUnused(Rule):
             )
             if is_derived:
                 words = (
-                    f"{use} of which a derivative is taken, and gets no gradient.",
+                    f"{use} of which a derivative is taken, and {get} no gradient.",
                     "What only adds a constant to a function, as a last bias does, is in no "
                     "derivative of it.",
                     "Leave it out of what is asked for, or pass `allow_unused=True`."

@@ -79,7 +79,8 @@ class UnusedParameter(Rule):
                 learners,
                 order_of(facts, first) if unknown else first.made,
                 (
-                    "was never used in the watched steps, so no gradient reaches it.",
+                    f"{'were' if len(paths) > 1 else 'was'} never used in the watched steps, so "
+                    f"no gradient reaches {'them' if len(paths) > 1 else 'it'}.",
                     *(_OF_A_COPY if unknown else _FORGOTTEN),
                 ),
                 may_be_meant=any(_has_sibling(facts, path) for path in paths),

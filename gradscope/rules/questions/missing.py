@@ -215,7 +215,8 @@ def without_gradient(
     """The finding about parameters that no cut explains, in these words: what, why and remedy."""
     first, names = learners[0], [learner.name for learner in learners if learner.name]
     path, (what, why, remedy) = listed(paths, 3), words
-    held = " It is in the optimizer." if first.in_optimizer and names else ""
+    their = "They are" if len(paths) > 1 else "It is"
+    held = f" {their} in the optimizer." if first.in_optimizer and names else ""
     unnamed = "What the optimizer holds" if first.in_optimizer else "A parameter without a name"
     missing = f"{count(len(learners), 'parameter')} without a gradient"
     may_be_meant |= not first.in_optimizer or _is_spare_part(facts, first)
