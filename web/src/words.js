@@ -184,12 +184,12 @@ export function described(viewer, box) {
 
 const alarm = (severity) => (severity ? `⚠ ${severity}: ` : "");
 
-/** The gradient on a line; `·3` where it stands for three edges, of one layer where it stands for those of several. */
+/** The gradient on a line; `· 3 edges` where it stands for three, of one layer where it stands for those of several. */
 export function flowWords(model, bundle) {
   const total = Math.round((bundle.edges.length + bundle.seeds.length) / (bundle.each?.length || 1));
   const info = model.flowing(bundle);
   // A line has no room for how many layers it tells of.
-  return told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, total > 1 ? null : shapeOf(shapeText(model, bundle))) + (total > 1 ? ` ·${total}` : "");
+  return told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, total > 1 ? null : shapeOf(shapeText(model, bundle))) + (total > 1 ? ` · ${plural(total, "edge")}` : "");
 }
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {
