@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from gradscope.errors import GradscopeError, ToolMissing
-from gradscope.model.report import Report
+from gradscope.model.report import Origin, Report
 from gradscope.render import Options, as_text, render, save
 from gradscope.render.formats.dot import MOST_ITEMS
 from gradscope.simplify import Folding
@@ -359,3 +360,17 @@ def test_what_is_far_below_all_else_sets_no_scale(
     drawn = session.cli("backward", str(path), "--all", "--format", "dot").out
     words = re.sub(r"<[^>]*>", " ", drawn)
     assert ends in " ".join(words.split()), " ".join(words.split())[:400]
+
+
+def test_the_line_of_the_user_comes_before_that_of_a_library() -> None:
+    program = Program("/venv/lib/python3.12/site-packages/lib/loss_utils.py")
+    program.line = 42
+    loss = program.op("NllLossBackward0", [(program.leaf("w"), 2.0)], (1.0,), "cross_entropy(a, b)")
+    report = program.report((loss, (1.0,)))
+    origins = (*report.graph.origins, Origin("train.py", 7, "out.loss.backward()"))
+    called = msgspec.structs.replace(report.passes[0], origin=len(origins) - 1)
+    graph = msgspec.structs.replace(report.graph, origins=origins)
+    report = msgspec.structs.replace(report, graph=graph, passes=(called,))
+    text = as_text(report, "dot")
+    assert text.index("out.loss.backward()") < text.index("train.py:7 · from loss_utils.py:42")
+    assert "from" not in as_text(small(), "dot").split("gradients flow")[0]

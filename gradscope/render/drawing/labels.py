@@ -275,7 +275,13 @@ class Labels:
         items = [scene.view.items[item] for item in scene.view.roots[:1]]
         title = " ".join(scene.expression(item) for item in items if item.kind != "module")
         title = title or visible(scene.report.meta.target)
-        place = "" if first is None else scene.place(scene.graph.nodes[first].origin)
+        origin = None if first is None else scene.graph.nodes[first].origin
+        place = "" if origin is None else scene.place(origin)
+        call = None if scene.backward is None else scene.backward.origin
+        if origin is not None and call is not None and scene.is_of_library(origin):
+            # The user's own line first.
+            title = visible(scene.graph.origins[call].expression) or title
+            place = " · from ".join(filter(None, (scene.place(call), place)))
         overlay = scene.options.overlay
         way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":

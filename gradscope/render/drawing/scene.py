@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from pathlib import PurePath
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
@@ -55,6 +56,11 @@ class Scene:
             return ""
         record: Origin = self.graph.origins[origin]
         return f"{self._files[record.file]}:{record.line}"
+
+    def is_of_library(self, origin: int) -> bool:
+        """Whether an installed package made it, and not the user's own files."""
+        parts = PurePath(self.graph.origins[origin].file.replace("\\", "/")).parts
+        return "site-packages" in parts or "dist-packages" in parts
 
     def source(self, item: Item) -> str:
         """The line that made an item, or "" for a module, which many lines made."""
