@@ -6,7 +6,7 @@ of the examination are saved with the Report; the findings are what is left of t
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck
@@ -22,6 +22,10 @@ from gradscope.model.loop_observations import (
 )
 from gradscope.model.plain import Number, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
+
+Place = Any
+"""Where something is in the program, None where that is not known: in a report the number of an
+origin; in what is noted while the program runs a :class:`~gradscope.recording.source.Site`."""
 
 Severity = Literal["error", "warning", "information"]
 """How sure it is that something is wrong: it is; it very likely is; it may well be meant."""
@@ -234,7 +238,7 @@ class Change(Struct, frozen=True):
 
     node: int
     slot: str
-    origin: int | None
+    origin: Place
     function: str
     silent: bool = False
 
@@ -247,7 +251,7 @@ class Broadcast(Struct, frozen=True):
     result and a loss.
     """
 
-    origin: int | None
+    origin: Place
     function: str
     shapes: tuple[tuple[int, ...], ...]
     result: tuple[int, ...]
@@ -290,16 +294,18 @@ class Saved(Struct, frozen=True):
 
 class Birth(Struct, frozen=True):
     """The line inside of a custom Function (``node``), in its forward or ``in_backward``, that made
-    the first NaN or infinity of finite numbers, and the function of torch that it called."""
+    the first NaN or infinity of finite numbers, and the function of torch that it called.  While
+    the program runs ``node`` is a sequence number, or not known."""
 
     node: int
-    origin: int | None
+    origin: Place
     function: str = ""
     in_backward: bool = False
 
 
 class Rounding(Struct, frozen=True):
-    """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``."""
+    """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``.  While
+    the program runs ``node`` is a sequence number."""
 
     node: int
     value: Number
@@ -332,10 +338,10 @@ class Freed(Struct, frozen=True):
     where it is given that, and ``taken`` where it goes into the graph of the later call."""
 
     node: int
-    origin: int | None = None
+    origin: Place = None
     variable: str = ""
-    stored: int | None = None
-    taken: int | None = None
+    stored: Place = None
+    taken: Place = None
 
 
 class Carried(Struct, frozen=True):
@@ -343,11 +349,11 @@ class Carried(Struct, frozen=True):
     steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
     to the ``variable`` that carries it over."""
 
-    origin: int | None
+    origin: Place
     function: str
     times: int
     variable: str = ""
-    stored: int | None = None
+    stored: Place = None
 
 
 class Alteration(Struct, frozen=True):
@@ -447,9 +453,9 @@ class Raiser(Struct, frozen=True):
     kind: RaiserKind
     name: str
     node: int | None = None
-    made: int | None = None
-    registered: int | None = None
-    raised: int | None = None
+    made: Place = None
+    registered: Place = None
+    raised: Place = None
 
 
 class Failure(Struct, frozen=True):
@@ -462,7 +468,7 @@ class Failure(Struct, frozen=True):
 
     type: str
     message: str
-    origin: int | None = None
+    origin: Place = None
     in_backward: bool = False
     ended: bool = False
     raiser: Raiser | None = None

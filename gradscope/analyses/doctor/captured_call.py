@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import msgspec
 import torch
@@ -16,22 +17,14 @@ from torch import nn
 
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf
 from gradscope.graphing.probe import meta
-from gradscope.model.checks import CallCheck
-from gradscope.model.observations import (
-    Activity,
-    Alteration,
-    Birth,
-    Change,
-    Freed,
-    Intake,
-    Rounding,
-    Saved,
-)
+from gradscope.model.observations import Observations
 from gradscope.model.report import BackwardPass, Graph, Origin, Report
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.wrappers import parameters_in
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 MAX_NAMED = 1_000_000
 """Leaves whose names are remembered."""
@@ -55,13 +48,19 @@ class Origins:
         """The same, by the number of the place."""
         return self.of_site(self._places.site(place))
 
+    def told(self, one: S, **known: Any) -> S:
+        """A fact with the numbers of its places in place of their sites, and with what else is
+        known of it now."""
+        for name in one.__struct_fields__:
+            value = getattr(one, name)
+            if isinstance(value, Site):
+                known[name] = self.of_site(value)
+        return msgspec.structs.replace(one, **known)
+
     def line(self, place: int) -> str:
         """File and line of a place for a sentence; "" where it is not known."""
         site = self._places.site(place)
-        if site is None:
-            return ""
-        origin = self._sources.origin(site)
-        return str(origin)
+        return "" if site is None else str(self._sources.origin(site))
 
     def table(self) -> tuple[Origin, ...]:
         """All places so far."""
@@ -104,7 +103,7 @@ class Owner:
 
 @dataclass
 class CapturedCall:
-    """One graph, what flowed through it, and what was seen on it before its buffers were freed.
+    """One graph, what flowed through it, and what was ``seen`` on it before its buffers were freed.
 
     ``unfinished``: the program ended before its first backward call, so that what it had not used
     by then says nothing.  ``held_by``: for each tensor, by id, the numbers of its optimizers;
@@ -117,15 +116,7 @@ class CapturedCall:
     owners: list[Owner]
     leaf_numbers: TensorTable[int]
     passes: tuple[BackwardPass, ...] = ()
-    changes: tuple[Change, ...] = ()
-    activities: tuple[Activity, ...] = ()
-    saved: tuple[Saved, ...] = ()
-    births: tuple[Birth, ...] = ()
-    roundings: tuple[Rounding, ...] = ()
-    intakes: tuple[Intake, ...] = ()
-    freed: tuple[Freed, ...] = ()
-    alterations: tuple[Alteration, ...] = ()
-    functions: tuple[CallCheck, ...] = ()
+    seen: Observations = field(default_factory=Observations)
     notes: list[str] = field(default_factory=list)
     held: list[torch.Tensor] = field(default_factory=list)
     unfinished: bool = False

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.births import Births
+from gradscope.analyses.doctor.births import Births, RoundedNumbers
 from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.collectives import Collectives
@@ -29,7 +29,6 @@ from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
-from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.score_weights import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.straight_through import StraightThrough

@@ -9,12 +9,13 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from gradscope.analyses.training.stores import assigning, filling
 from gradscope.autograd.tensors import grad_fn_of, is_leaf_tensor, requires_grad
+from gradscope.model.observations import Carried
 from gradscope.recording.names import Scopes, name_in_frame
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
@@ -144,21 +145,13 @@ SPARSER = 4
 """By how much later each search is than the one before."""
 
 
-class GrowingContainer(NamedTuple):
-    """A container that keeps graphs: its name, where it is filled, and of how many steps."""
-
-    variable: str
-    site: Site | None
-    times: int
-
-
 class GrowingContainers:
-    """Looks for a container that gets something with history in every step.
+    """Looks for a container (``keeper``) that gets something with history in every step.
 
     A few times in a run, and among the variables in sight."""
 
     def __init__(self) -> None:
-        self.keeper: GrowingContainer | None = None
+        self.keeper: Carried | None = None
         self._ends: deque[int] = deque(maxlen=SPARSER * MANY)
         self._steps = 0
         self._next = MANY
@@ -192,7 +185,7 @@ class GrowingContainers:
             # What is around a full container is full, too: the longest name is the innermost.
             name = max(full, key=len)
             site = next(filling(name, frames, sources), None)
-            self.keeper = GrowingContainer(name, site, len(steps[name]))
+            self.keeper = Carried(site, "append", len(steps[name]), name)
 
 
 def _containers(path: str) -> Iterator[str]:

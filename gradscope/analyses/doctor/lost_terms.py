@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
+from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.cuts import Cuts
-from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.known_cuts import KnownCut, Taken
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.tensors import TensorRef
@@ -102,7 +102,7 @@ class LostTerms:
         self.settle()
         self._made += accumulates
 
-    def look(self, watch: FullCapture) -> None:
+    def look(self, watch: Capture) -> None:
         """It is looked at in full."""
         if not watch.call.accumulates:
             return
@@ -211,7 +211,7 @@ def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> lis
 
 
 def _note_terms(
-    taken: Taken, terms: list[KnownTerm], above: list[list[KnownTerm]], watch: FullCapture
+    taken: Taken, terms: list[KnownTerm], above: list[list[KnownTerm]], watch: Capture
 ) -> None:
     """Remember through which terms of a loss of several the result of a cut came into it."""
     if len(set(terms)) < 2:
@@ -223,9 +223,7 @@ def _note_terms(
                 found[term.place] = None
 
 
-def _suspects(
-    taken: Taken, above: list[list[KnownTerm]], watch: FullCapture
-) -> Iterator[_TermSuspect]:
+def _suspects(taken: Taken, above: list[list[KnownTerm]], watch: Capture) -> Iterator[_TermSuspect]:
     """The terms that a call which cut had a part in."""
     behind = list(map(TensorRef, taken.call.behind()))
     if taken.added:
@@ -236,7 +234,7 @@ def _suspects(
         yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered), layers)
 
 
-def _parameters_of(entered: Iterable[int], watch: FullCapture) -> Iterator[TensorRef]:
+def _parameters_of(entered: Iterable[int], watch: Capture) -> Iterator[TensorRef]:
     """The leaves that the layers which took a result compute with, themselves or transposed."""
     for number in entered:
         node = watch.walked.nodes[watch.sequences[number]]

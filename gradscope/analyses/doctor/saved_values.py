@@ -33,8 +33,9 @@ MAX_ELEMENTS = 4_000_000
 # ---------------------------------------------------------------- what made a NaN
 
 
-def summaries(number_of_node: int, node: LiveNode, received: Gradients) -> Iterable[Saved]:
-    """The range and the odd elements of each tensor that a node saved, and what overflowed."""
+def summaries(node: LiveNode, received: Gradients) -> Iterable[Saved]:
+    """The range and the odd elements of each tensor that a node saved, and what overflowed; its
+    position is not known."""
     kept = {
         slot: reducible(tensor.detach())
         for slot, tensor in saved.values(node)
@@ -43,7 +44,7 @@ def summaries(number_of_node: int, node: LiveNode, received: Gradients) -> Itera
     }
     overflow = _overflow(torch_name(node), kept, received[0] if received else None)
     for slot, tensor in kept.items():
-        yield _summary(number_of_node, slot, tensor, overflow)
+        yield _summary(slot, tensor, overflow)
 
 
 def _overflow(
@@ -69,13 +70,13 @@ def _overflow(
 
 
 def _summary(
-    node: int, slot: str, tensor: torch.Tensor, overflow: tuple[Number, Number, Number] | None
+    slot: str, tensor: torch.Tensor, overflow: tuple[Number, Number, Number] | None
 ) -> Saved:
     nan = tensor.isnan()
     known = tensor[~nan] if bool(nan.any()) else tensor
     lowest, highest = (known.min().item(), known.max().item()) if known.numel() else (0.0, 0.0)
     return Saved(
-        node=node,
+        node=-1,
         slot=slot,
         minimum=number(lowest),
         maximum=number(highest),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import torch
 
-from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
 from gradscope.analyses.doctor.stale_parts import StaleParts
@@ -20,7 +20,6 @@ from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
-from gradscope.graphing.watched_call import WatchedCall
 from gradscope.model.observations import Step
 from gradscope.model.plain import Number, number
 from gradscope.recording.places import frames_from
@@ -80,7 +79,7 @@ class StepTracker:
         self._last_sequence = 0
         self._reads = 0
 
-    def begin(self, made: WatchedCall, loss: Number | None) -> None:
+    def begin(self, made: Capture, loss: Number | None) -> None:
         """A call is about to be made."""
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
@@ -113,7 +112,7 @@ class StepTracker:
         listener.inner_uses.mark(node._sequence_nr() for node in made.nodes)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
 
-    def _note_start(self, made: WatchedCall) -> None:
+    def _note_start(self, made: Capture) -> None:
         """Has a step changed the parameters since the graph was made?"""
         root = made.call.roots[0]
         made_by = grad_fn_of(root) if isinstance(root, torch.Tensor) else root.node
@@ -121,10 +120,10 @@ class StepTracker:
             place = self._listener.recorder.places.number(made.call.frame)
             order = self._listener.learners.optimizers.order
             order.starts(made_by._sequence_nr(), place, made.leaves)
-            if isinstance(made, FullCapture):
+            if made.is_full:
                 self._stale_parts.look(made)
 
-    def _note_kept(self, made: WatchedCall) -> None:
+    def _note_kept(self, made: Capture) -> None:
         """The parameters were changed after the call before: what is kept of such steps?"""
         listener = self._listener
         listener.kept.end_step(self._last_sequence)
@@ -133,7 +132,7 @@ class StepTracker:
                 frames_from(made.call.frame, listener.recorder.places), listener.recorder.sources
             )
 
-    def end(self, made: WatchedCall, full: bool) -> tuple[Step, bool]:
+    def end(self, made: Capture) -> tuple[Step, bool]:
         """A call was made, and what it left has been measured.
 
         Returns:
@@ -147,24 +146,22 @@ class StepTracker:
         learners = self._listener.learners
         learners.optimizers.drops.brought = 0 < size < math.inf
         learners.optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
-        reached = list(made.reached())
+        reached = made.reached()
         learners.note_reached(reached, counts=made.call.accumulates)
         self._listener.copies.note_reached(reached)
         if made.call.accumulates:
             place = self._listener.recorder.places.number(made.call.frame)
             learners.optimizers.order.backward(ids_of(reached), place)
-        if made.call.accumulates:
-            if full:
+            if made.is_full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 learners.note_filled()
-            if isinstance(made, FullCapture):
                 self._listener.score_weights.note_backward(made.sequences)
             self._accumulating.after(self._kept(made))
         else:
             self._note_gradients(made)
         return step, self._collapse.note(norms)
 
-    def _note_gradients(self, made: WatchedCall) -> None:
+    def _note_gradients(self, made: Capture) -> None:
         """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""
         listener = self._listener
         if made.failure is None:
@@ -174,7 +171,7 @@ class StepTracker:
                 listener.learners.note_derived(made.leaves)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
-            if isinstance(made, FullCapture):
+            if made.is_full:
                 parts = parts_of_used(made.walked, made.outside())
                 spans = (listener.recorder.span_of(node._sequence_nr()) for node in made.nodes)
                 places = (span.place for span in spans if span is not None)
@@ -188,7 +185,7 @@ class StepTracker:
         elif _NOT_REACHED in message(made.failure):
             listener.reads.note_wanted(made.outside())
 
-    def start_next(self, made: WatchedCall) -> None:
+    def start_next(self, made: Capture) -> None:
         """What comes now belongs to the next call."""
         now = _sequence()
         listener, backwards = self._listener, self._log.backwards
@@ -224,9 +221,9 @@ class StepTracker:
     def _edited(self) -> set[int]:
         return self._listener.changes.edited_since(self._last_sequence)
 
-    def _kept(self, made: WatchedCall) -> list[torch.Tensor]:
+    def _kept(self, made: Capture) -> list[torch.Tensor]:
         """The leaves; of those that FSDP2 fills anew for every call the shards, which stay."""
-        if isinstance(made, FullCapture):
+        if made.is_full:
             stays = shards(self._listener.recorder.modules.living_roots())
             for leaf in made.leaves if stays else ():
                 if id(leaf) in stays:
