@@ -7,11 +7,11 @@ into plain data when a report is made; :mod:`gradscope.rules` reads that.
        ├──────► glances                  what is done at each call of torch in a brief look
        │             └──► oddities       what means something else than it was written for
        ├──────► sampling_policy          is the next call looked at in full, or only briefly?
-       ├──────► capture          the call, and what came of it
+       ├──────► capture                  the call, and what came of it
        ├──────► step_tracker             from one call to the next, one entry a call
        ├──────► raisers                  who raised, where a call failed?
        ├──────► call_selector            which call, or last result, is to be reported?
-       └──────► report_builder, cases, observed          that call and the run, as a Report
+       └──────► report_builder, cases, observed   that call and the run, as a Report
 
 A full look walks the graph, reads the gradient on every edge, and hands every torch call of the
 forward pass to all parts of the examination. A brief look does in every step what is needed to

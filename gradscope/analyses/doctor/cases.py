@@ -147,21 +147,23 @@ def _intakes(
     """The operands without history that were not finite."""
     made_in_order = sorted(sequences)
     for taken in listener.values_seen.taken:
-        position = sequences.get(taken.sequence)
+        told, tensor, base = taken.told, taken.tensor(), taken.base()
+        position = sequences.get(told.node)
         if position is None:
             continue
-        tensor, base = taken.tensor(), taken.base()
-        name = names.of(tensor) or names.of(base)
-        made = origins.of_place(taken.made)
+        made = origins.of_place(-1 if told.made is None else told.made)
         for known in (tensor, base):
             if made is None and known is not None:
                 event = listener.recorder.events.made(known)
                 made = None if event is None else origins.of_site(event.site)
-        nan, inf = taken.counts
-        # Of the nodes of a call this graph need not hold all.
-        oldest = made_in_order[bisect_left(made_in_order, taken.first)]
-        first = sequences[oldest]
-        yield Intake(position, name, nan, inf, taken.size, made, first, taken.row)
+        yield msgspec.structs.replace(
+            told,
+            node=position,
+            name=names.of(tensor) or names.of(base),
+            made=made,
+            # Of the nodes of a call this graph need not hold all.
+            first=sequences[made_in_order[bisect_left(made_in_order, taken.first)]],
+        )
 
 
 def _births(listener: DoctorListener, made: Capture) -> Iterator[Birth]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.cuts import Cuts
+from gradscope.analyses.doctor.glances import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, requires_grad

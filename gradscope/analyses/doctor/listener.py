@@ -13,20 +13,27 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.births import Births, RoundedNumbers
-from gradscope.analyses.doctor.call_kinds import Kind, Sort, kind_of
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.collectives import Collectives
 from gradscope.analyses.doctor.constant_losses import ConstantLosses
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
-from gradscope.analyses.doctor.glances import CLIPPING, OFTEN, glancing, is_data
+from gradscope.analyses.doctor.glances import (
+    CLIPPING,
+    OFTEN,
+    Kind,
+    ModuleGlances,
+    Sort,
+    glancing,
+    is_data,
+    kind_of,
+)
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.score_weights import ScoreWeights

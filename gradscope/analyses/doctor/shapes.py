@@ -19,54 +19,14 @@ from gradscope.recording.torch_call import TorchCall
 MAX_PLACES = 1_000
 """Places that are remembered."""
 
-LOSSES = frozenset(
-    [
-        "mse_loss",
-        "l1_loss",
-        "smooth_l1_loss",
-        "huber_loss",
-        "kl_div",
-        "gaussian_nll_loss",
-        "poisson_nll_loss",
-        "soft_margin_loss",
-    ]
-)
-ELEMENTWISE = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "truediv",
-        "rsub",
-        "radd",
-        "rmul",
-        "rtruediv",
-        "subtract",
-        "multiply",
-        "divide",
-        "true_divide",
-        "pow",
-        "rpow",
-        "maximum",
-        "minimum",
-        "max",
-        "min",
-        "fmax",
-        "fmin",
-        "where",
-        "clamp",
-        "clip",
-        "lerp",
-        "addcmul",
-        "addcdiv",
-        "logaddexp",
-        "xlogy",
-        "atan2",
-        "hypot",
-        "squared_difference",
-    ]
-)
+_DISTANCES = """mse_loss l1_loss smooth_l1_loss huber_loss kl_div gaussian_nll_loss
+    poisson_nll_loss soft_margin_loss"""
+LOSSES = frozenset(_DISTANCES.split())
+_ARITHMETIC = """add sub mul div truediv rsub radd rmul rtruediv subtract multiply divide
+    true_divide pow rpow lerp addcmul addcdiv squared_difference"""
+_CHOOSING = "maximum minimum max min fmax fmin where clamp clip"
+_TRANSCENDENTAL = "logaddexp xlogy atan2 hypot"
+ELEMENTWISE = frozenset(f"{_ARITHMETIC} {_CHOOSING} {_TRANSCENDENTAL}".split())
 WATCHED = LOSSES | ELEMENTWISE
 _PASSING = ELEMENTWISE | frozenset(
     ["abs", "neg", "exp", "log", "sqrt", "square", "clone", "float", "to", "detach", "relu"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.doctor.call_kinds import LOSSES
+from gradscope.analyses.doctor.glances import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
 from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.autograd.tensors import TensorRef, TensorTable, requires_grad
