@@ -22,6 +22,7 @@ PACKAGE = Path(gradscope.__file__).parent
 ROOMS = {
     # What every room may use.
     "words": "",
+    "walks": "",
     "escaping": "",
     "errors": "words escaping",
     "formats": "",
@@ -44,7 +45,7 @@ ROOMS = {
     "ranks": "patched words errors model target",
     "analyses": "",
     "analyses/training": "patched model autograd recording",
-    "analyses/doctor": "patched handlers words errors escaping garbage model target autograd "
+    "analyses/doctor": "patched handlers walks words errors escaping garbage model target autograd "
     "recording graphing derivatives ranks analyses/training",
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "
     "derivatives",
@@ -55,7 +56,7 @@ ROOMS = {
     "watching": "handlers words errors model target autograd recording ranks",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
-    "rules": "handlers words errors escaping filesystem model",
+    "rules": "handlers walks words errors escaping filesystem model",
     "simplify": "words errors model",
     "render/options": "formats simplify",
     "render/output": "errors escaping model",
@@ -91,6 +92,7 @@ UNMENTIONED = {
     "garbage",
     "handlers",
     "version",
+    "walks",
     "__init__",
     "__main__",
     "analyses",

@@ -6,7 +6,7 @@ of the examination are saved with the Report; the findings are what is left of t
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck
@@ -20,12 +20,8 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, SeenRecord, Struct, TensorInfo
+from gradscope.model.plain import Number, Place, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
-
-Place = Any
-"""Where something is in the program, None where that is not known: in a report the number of an
-origin; in what is noted while the program runs a :class:`~gradscope.recording.source.Site`."""
 
 Severity = Literal["error", "warning", "information"]
 """How sure it is that something is wrong: it is; it very likely is; it may well be meant."""
@@ -327,7 +323,7 @@ class Intake(Struct, frozen=True):
     nan: int = 0
     inf: int = 0
     count: int = 0
-    made: int | None = None
+    made: Place = None
     first: int | None = None
     row: tuple[int, ...] | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -70,6 +70,11 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 class SeenRecord(Struct, frozen=True, forbid_unknown_fields=False):
     """Base of what may hold more in a file that an older version has saved, which is dropped."""
+
+
+Place = Annotated[Any, "place"]
+"""A field that says where something is: while the program runs by the number of the place or by its
+site, to a rule by the index of an origin; None where that is not known."""
 
 
 RAGGED = -1

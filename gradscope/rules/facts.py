@@ -14,6 +14,7 @@ from gradscope.model.observations import Finding, Location, NodeReference, Obser
 from gradscope.model.opaque import COMPILED, way_inside
 from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node, Report
+from gradscope.walks import walk
 from gradscope.words import one_line
 
 T = TypeVar("T")
@@ -217,11 +218,11 @@ class Facts:
 
     def reachable(self, starts: Collection[int]) -> set[int]:
         """All nodes below these, and themselves."""
-        return _closure(starts, self.below)
+        return set(walk(starts, self.below))
 
     def reaching(self, leaves: Iterable[int]) -> set[int]:
         """All nodes through which these leaves get a gradient, and themselves."""
-        return _closure(leaves, self.above)
+        return set(walk(leaves, self.above))
 
     def by_place(self, nodes: Iterable[int]) -> dict[tuple[int | None, str], list[int]]:
         """Nodes that the same expression made by the same op, as in a loop, are one cause."""
@@ -230,16 +231,6 @@ class Facts:
             record = self.graph.nodes[node]
             groups.setdefault((record.origin, record.op), []).append(node)
         return groups
-
-
-def _closure(starts: Iterable[int], neighbours: Callable[[int], Iterable[int]]) -> set[int]:
-    found = set(starts)
-    pending = list(found)
-    while pending:
-        fresh = [node for node in neighbours(pending.pop()) if node not in found]
-        found.update(fresh)
-        pending.extend(fresh)
-    return found
 
 
 def short(value: Number | None, digits: int = 3) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, TypeVar
+from functools import cache, cached_property
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 import torch
@@ -18,16 +18,25 @@ from torch import nn
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf
 from gradscope.graphing.probe import meta
 from gradscope.model.observations import Observations
+from gradscope.model.plain import Place
 from gradscope.model.report import BackwardPass, Graph, Origin, Report
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.wrappers import parameters_in
 
-S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_NAMED = 1_000_000
 """Leaves whose names are remembered."""
+
+
+@cache
+def _places_in(kind: type[msgspec.Struct]) -> list[str]:
+    """The fields of a record that say where something is."""
+    return [
+        name for name, hint in get_type_hints(kind, include_extras=True).items() if hint == Place
+    ]
 
 
 class Origins:
@@ -48,14 +57,14 @@ class Origins:
         """The same, by the number of the place."""
         return self.of_site(self._places.site(place))
 
-    def told(self, one: S, **known: Any) -> S:
-        """A fact with the numbers of its places in place of their sites, and with what else is
-        known of it now."""
-        for name in one.__struct_fields__:
-            value = getattr(one, name)
-            if isinstance(value, Site):
-                known[name] = self.of_site(value)
-        return msgspec.structs.replace(one, **known)
+    def told(self, record: T, **known: Any) -> T:
+        """A record with the numbers of places as indices of this table, and with what else is known
+        of it now."""
+        for name in _places_in(type(record)):
+            at = getattr(record, name)
+            if at is not None:
+                known[name] = self.of_site(at) if isinstance(at, Site) else self.of_place(at)
+        return msgspec.structs.replace(record, **known)
 
     def line(self, place: int) -> str:
         """File and line of a place for a sentence; "" where it is not known."""

@@ -43,7 +43,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.model.observations import Failure, Place, Raiser, RaiserKind
+from gradscope.model.observations import Failure, Raiser, RaiserKind
+from gradscope.model.plain import Place
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.rule import Rule
 from gradscope.words import first_line
