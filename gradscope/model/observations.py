@@ -20,7 +20,7 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, Place, SeenRecord, Struct, TensorInfo
+from gradscope.model.plain import Number, Place, Record, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -340,7 +340,7 @@ class Freed(Struct, frozen=True):
     taken: Place = None
 
 
-class Carried(Struct, frozen=True):
+class Carried(Record):
     """A call that took its own result of the step before as an operand, history and all: in so many
     steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
     to the ``variable`` that carries it over."""

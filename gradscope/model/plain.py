@@ -72,6 +72,10 @@ class SeenRecord(Struct, frozen=True, forbid_unknown_fields=False):
     """Base of what may hold more in a file that an older version has saved, which is dropped."""
 
 
+class Record(msgspec.Struct, eq=False):
+    """Base of what is filled in while a program runs, and never saved."""
+
+
 Place = Annotated[Any, "place"]
 """A field that says where something is: while the program runs by the number of the place or by its
 site, to a rule by the index of an origin; None where that is not known."""

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.capture import Capture
-from gradscope.analyses.doctor.cases import watched_case
+from gradscope.analyses.doctor.cases import look_before, watched_case
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
-from gradscope.analyses.doctor.saved_values import activities
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import leaf_of
@@ -61,7 +60,9 @@ def examine(
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
         root = usable_root(root, names[0] if names else "the root", "root", recorder)
         watch = _made(listener, frame, root)
-        _look_before(listener, watch)
+        listener.cuts.mark(watch.sequences, watch.call.roots)
+        listener.inner_uses.mark(watch.sequences)
+        look_before(listener, watch)
         watch.run()
         watch.measured()
         builder = ReportBuilder(listener, StepLog())
@@ -85,17 +86,6 @@ def _made(listener: DoctorListener, frame: FrameType, root: torch.Tensor) -> Cap
         ) from None
     call = own_call([root], [gradient], walk([edge_of(root)[0]]), frame)
     return Capture(call, listener.recorder, 0, listener.values_seen)
-
-
-def _look_before(listener: DoctorListener, watch: Capture) -> None:
-    """What a pass would change, or has to be known before it."""
-    watch.flow.has_hooks = listener.alterations.has_hooks
-    listener.cuts.mark(watch.sequences, watch.call.roots)
-    listener.inner_uses.mark(watch.sequences)
-    listener.broadcasts.mark(watch.call.roots)
-    watch.changed = listener.changes.in_graph(watch.walked)
-    watch.activities = list(activities(watch.walked))
-    watch.functions = listener.derivatives.checks(watch.walked, watch.sequences, False)
 
 
 def _refuse_freed(watch: Capture, recorder: Recorder) -> None:

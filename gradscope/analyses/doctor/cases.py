@@ -20,7 +20,7 @@ from gradscope.analyses.doctor.captured_call import (
 )
 from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.saved_values import freed_slots
+from gradscope.analyses.doctor.saved_values import activities, freed_slots
 from gradscope.autograd.elements import readable
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.saved import is_packed
@@ -45,6 +45,18 @@ from gradscope.model.observations import Alteration, Birth, Freed, Intake, Obser
 from gradscope.model.report import BackwardPass, Graph, Leaf, Node
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
+
+
+def look_before(listener: DoctorListener, made: Capture, with_activities: bool = True) -> None:
+    """See of a graph what is gone when its call has been made; of a full look."""
+    made.flow.has_hooks = listener.alterations.has_hooks
+    listener.broadcasts.mark(made.call.roots)
+    made.changed = listener.changes.in_graph(made.walked)
+    if with_activities:
+        made.activities = list(activities(made.walked))
+    made.functions = listener.derivatives.checks(
+        made.walked, made.sequences, made.call.create_graph
+    )
 
 
 def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:

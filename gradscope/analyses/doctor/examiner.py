@@ -10,7 +10,8 @@ import importlib
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 # By name, so that a program may put another clock into the module.
 from time import monotonic
@@ -23,13 +24,12 @@ import torch
 from gradscope.analyses.doctor.call_selector import CallSelector, HeldCalls
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import CapturedCall
-from gradscope.analyses.doctor.cases import ChosenRoot, final_case
+from gradscope.analyses.doctor.cases import ChosenRoot, final_case, look_before
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
-from gradscope.analyses.doctor.saved_values import activities
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.decimals import SMALL
@@ -170,7 +170,8 @@ class Examiner:
         if self._is_over or self._is_passed_over(call):
             return self.recorder.let_run(call)
         if call.accumulates and self._selector.waits:
-            self._settle()
+            with self._looking():
+                self._selector.settle()
         why = self._enough()
         if why is not None:
             self._stop(why)
@@ -207,22 +208,22 @@ class Examiner:
         self._log.skipped += 1
         if is_before or self._chosen is None:
             return True
-        try:
-            with DeferredInterrupts(), unseen(), collector_paused():
+        with self._looking(), collector_paused():
+            try:
                 scopes = Scopes.of_frames(frames_from(call.frame, self.recorder.places))
                 self._chosen.look(scopes, f"backward call {self._log.calls}")
-        except GradscopeError as error:
-            self.error = without_frames(error)
-        except Exception as error:
-            self._builder.note_unseen(error)
+            except GradscopeError as error:
+                self.error = without_frames(error)
         if self._chosen.case is not None or self.error is not None:
             self._stop(Stopped("steps"))
         return True
 
-    def _settle(self) -> None:
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """What is done here is no part of the program, and a fault of ours is noted."""
         try:
             with DeferredInterrupts(), unseen():
-                self._selector.settle()
+                yield
         except Exception as error:
             self._builder.note_unseen(error)
 
@@ -251,20 +252,16 @@ class Examiner:
         if len(self._builder.unseen) >= MOST_FAULTS:
             self._builder.note_unseen()
             return None, False
-        try:
-            with DeferredInterrupts(), unseen():
-                made = self._look_before(call)
-        except Exception as error:
-            self._builder.note_unseen(error)
+        made, serious = None, False
+        with self._looking():
+            made = self._look_before(call)
+        if made is None:
             return None, False
-        # Outside of both: it is the program's call, which Ctrl-C ends as ever.
+        # Outside: it is the program's call, which Ctrl-C ends as ever.
         made.run()
-        try:
-            with DeferredInterrupts(), unseen():
-                return made, self._look_after(made)
-        except Exception as error:
-            self._builder.note_unseen(error)
-            return made, False
+        with self._looking():
+            serious = self._look_after(made)
+        return made, serious
 
     def _enough(self) -> Stopped | None:
         """Why no call more is to be watched, if so."""
@@ -300,12 +297,13 @@ class Examiner:
             call, self.recorder, log.calls, listener.values_seen, is_full=is_full, keep=self._keep
         )
         if is_full:
-            made.flow.has_hooks = listener.alterations.has_hooks
             self._held.before(made)
         log.glanced += not is_full
         self._tracker.begin(made, loss)
         if is_full:
-            self._note_graph(made)
+            listener.lost_terms.look(made)
+            is_early = log.seen <= ACTIVE_STEPS and not self._selector.is_final
+            look_before(listener, made, with_activities=is_early)
         return made
 
     def _is_full(self, call: BackwardCall, loss: Number | None) -> bool:
@@ -317,17 +315,6 @@ class Examiner:
             odd
             or not listener.light
             or self._policy.is_full(listener.recorder.places.number(call.frame))
-        )
-
-    def _note_graph(self, made: Capture) -> None:
-        listener = self._listener
-        listener.broadcasts.mark(made.call.roots)
-        listener.lost_terms.look(made)
-        made.changed = listener.changes.in_graph(made.walked)
-        if self._log.seen <= ACTIVE_STEPS and not self._selector.is_final:
-            made.activities = list(activities(made.walked))
-        made.functions = listener.derivatives.checks(
-            made.walked, made.sequences, made.call.create_graph
         )
 
     # ------------------------------------------------------------------ after a call

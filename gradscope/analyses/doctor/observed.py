@@ -92,12 +92,11 @@ def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
-    for place, known in listener.carries.known.items():
+    for known in listener.carries.known.values():
         if known.times:
-            origin = origins.of_place(place)
             # Once may be chance, and is seen in a full look only.
-            stored = origins.of_site(known.stored) if known.times > 1 else None
-            yield Carried(origin, known.function, known.times, known.variable, stored)
+            is_sure = known.times > 1
+            yield origins.told(known if is_sure else msgspec.structs.replace(known, stored=None))
     keeper = listener.kept.keeper
     if keeper is not None:
         yield origins.told(keeper)
