@@ -239,7 +239,7 @@ class Change(Struct, frozen=True):
     silent: bool = False
 
 
-class Broadcast(Struct, frozen=True):
+class Broadcast(Record):
     """An operation between (n, 1) and (n,), or the like, whose result is larger than both
     operands.
 

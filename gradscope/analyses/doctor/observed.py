@@ -20,7 +20,6 @@ from gradscope.analyses.doctor.observed_cuts import (
 from gradscope.analyses.doctor.observed_parameters import learners
 from gradscope.model.observations import (
     Alteration,
-    Broadcast,
     Carried,
     Failure,
     Observations,
@@ -54,7 +53,7 @@ def observations(
         ),
         lost_terms=tuple(lost_terms(listener, case)),
         wasted_graphs=tuple(observed_loop.wasted_graphs(listener, case.origins)),
-        broadcasts=tuple(_broadcasts(listener, case.origins)),
+        broadcasts=tuple(case.origins.told(one.told) for one in listener.broadcasts.known.values()),
         carried=tuple(_carried(listener, case.origins)),
         alterations=(*case.seen.alterations, *_clips(listener, case.origins)),
         steps=tuple(steps),
@@ -77,12 +76,6 @@ def observations(
         failure=failure,
         averages=listener.averages,
     )
-
-
-def _broadcasts(listener: DoctorListener, origins: Origins) -> Iterator[Broadcast]:
-    for place, one in listener.broadcasts.known.items():
-        origin = origins.of_place(place)
-        yield Broadcast(origin, one.function, one.shapes, one.result, one.reduced)
 
 
 def _oddities(listener: DoctorListener, origins: Origins) -> Iterator[Oddity]:

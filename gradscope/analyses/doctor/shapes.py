@@ -14,6 +14,7 @@ from gradscope.analyses.doctor.ancestry import averaged_sums, kinds, summed_elem
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED, MOST_GRAPHS
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
+from gradscope.model.observations import Broadcast
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLACES = 1_000
@@ -41,14 +42,11 @@ Shape = tuple[int, ...]
 
 
 @dataclass(eq=False)
-class KnownBroadcast:
-    """A place where shapes grew: the two that did, the result, and whether a loss sums it up; the
-    nodes that take that, and how many backward calls they have waited for theirs."""
+class _Growth:
+    """A place where shapes grew; the nodes that take the result, and how many backward calls they
+    have waited for theirs."""
 
-    function: str
-    shapes: tuple[Shape, Shape]
-    result: Shape
-    reduced: bool = False
+    told: Broadcast
     nodes: set[int] = field(default_factory=set)
     age: int = 0
 
@@ -62,10 +60,10 @@ class Broadcasts:
     """
 
     def __init__(self, is_derived: Callable[[torch.Tensor], bool]) -> None:
-        self.known: dict[int, KnownBroadcast] = {}
+        self.known: dict[int, _Growth] = {}
         self._is_derived = is_derived
-        self._results: TensorTable[KnownBroadcast] = TensorTable(MAX_FOLLOWED)
-        self._waiting: list[KnownBroadcast] = []
+        self._results: TensorTable[_Growth] = TensorTable(MAX_FOLLOWED)
+        self._waiting: list[_Growth] = []
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
@@ -88,22 +86,22 @@ class Broadcasts:
         for known in waiting:
             # The mean of all sums, or differences, is that of the pairs.
             spared = averaged if _is_added(known) else set()
-            known.reduced |= not (known.nodes - spared).isdisjoint(summed)
+            known.told.reduced |= not (known.nodes - spared).isdisjoint(summed)
             known.age += 1
-            if known.reduced or known.age == MOST_GRAPHS:
+            if known.told.reduced or known.age == MOST_GRAPHS:
                 known.nodes.clear()
             else:
                 self._waiting.append(known)
         self._results.forget_dead()
 
-    def _known(self, call: TorchCall) -> KnownBroadcast | None:
+    def _known(self, call: TorchCall) -> _Growth | None:
         """What is known of this place, if the operands grow here."""
         grown = _grown(call.operands)
         if grown is None:
             return None
         known = self.known.get(call.place)
         if known is None and len(self.known) < MAX_PLACES:
-            known = self.known[call.place] = KnownBroadcast(call.function, *grown)
+            known = self.known[call.place] = _Growth(Broadcast(call.place, call.function, *grown))
         return known
 
     def _follow(self, call: TorchCall) -> None:
@@ -114,19 +112,19 @@ class Broadcasts:
             if known is not None:
                 self._pass_on(call, known)
 
-    def _pass_on(self, call: TorchCall, known: KnownBroadcast) -> None:
+    def _pass_on(self, call: TorchCall, known: _Growth) -> None:
         if not call.in_graph:
             for tensor in call.results:
                 self._results[tensor] = known
-        elif not known.reduced and len(known.nodes) < MAX_FOLLOWED:
+        elif not known.told.reduced and len(known.nodes) < MAX_FOLLOWED:
             if not known.nodes:
                 self._waiting.append(known)
                 known.age = 0
             known.nodes.add(call.sequence_range[1] - 1)
 
 
-def _is_added(known: KnownBroadcast) -> bool:
-    return known.function in _ADDED
+def _is_added(known: _Growth) -> bool:
+    return known.told.function in _ADDED
 
 
 def _grown(operands: list[torch.Tensor]) -> tuple[tuple[Shape, Shape], Shape] | None:
