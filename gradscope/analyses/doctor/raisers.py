@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any, NamedTuple
 
-import msgspec
 import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
@@ -100,16 +99,17 @@ class _RaiserSearch:
         own = [step for step in self._steps if not self._places.is_foreign(step.code)]
         raised = Site(own[-1].code, own[-1].lasti) if own else None
         first = self._steps[0] if self._steps else None
-        if _ONCE in self._text:
-            return self._marked_once() or self._told("operation", self._turn(), None, raised)
-        if first is None:
-            return self._told("operation", self._turn(), None, raised)
+        marked = self._marked_once() if _ONCE in self._text else None
+        if marked is not None:
+            return marked
+        if first is None or _ONCE in self._text:
+            return self._told("operation", self._turn(), raised)
         if first.code is _APPLY:
-            told = self._told("Function", self._walked.index.get(first.own), None, raised, first)
-            return msgspec.structs.replace(told, registered=self._meant(first.own))
+            node, meant = self._walked.index.get(first.own), self._meant(first.own)
+            return self._told("Function", node, raised, meant, owner=first.own)
         unpacking = self._unpacking(first)
         if unpacking is not None:
-            return self._told("saved tensor", unpacking, None, raised)
+            return self._told("saved tensor", unpacking, raised)
         return self._of_hook([step.code for step in own], raised)
 
     @property
@@ -120,21 +120,17 @@ class _RaiserSearch:
         self,
         kind: RaiserKind,
         node: int | None,
-        hook: KnownHook | None,
         raised: Site | None,
-        step: _TracebackStep | None = None,
+        registered: Site | None = None,
+        owner: Any = None,
         name: str = "",
     ) -> Raiser:
-        live = self._walked.nodes[node] if node is not None else None
-        owner = live if live is not None or step is None else step.own
-        return Raiser(
-            kind,
-            name or ("" if owner is None else op_name(owner)),
-            node,
-            None if owner is None or is_leaf(owner) else self._recorder.site_of(_number(owner)),
-            None if hook is None else self._places.site(hook.place),
-            raised,
-        )
+        """The raiser at a node of the graph, or else of a node (``owner``) that is not in it."""
+        owner = owner if node is None else self._walked.nodes[node]
+        is_made = owner is not None and not is_leaf(owner)
+        made = self._recorder.site_of(_number(owner)) if is_made else None
+        name = name or ("" if owner is None else op_name(owner))
+        return Raiser(kind, name, node, made, registered, raised)
 
     def _meant(self, node: Any) -> Site | None:
         """Of a Function that defines no backward, the ``def`` that was to be one: of a name like
@@ -167,7 +163,8 @@ class _RaiserSearch:
             is_it = place >= 0 and (known is None or known.function == function)
             known = KnownHook(function, place) if is_it else known
         name = _written(codes[0]) if codes else ""
-        return self._told("hook", node, known, raised, name=name)
+        registered = None if known is None else self._places.site(known.place)
+        return self._told("hook", node, raised, registered, name=name)
 
     def _unpacking(self, first: _TracebackStep) -> int | None:
         """The node whose saved tensor was being unpacked by this frame, if that is so."""
