@@ -16,7 +16,7 @@ class Watch(Callback):
     Takes what that takes, but for the model: it is the LightningModule.
     """
 
-    def __init__(self, to: Any, *, every: int = 10, keep: int = 5) -> None:
+    def __init__(self, to: Any, *, every: int | None = None, keep: int = 5) -> None:
         self._how: dict[str, Any] = {"to": to, "every": every, "keep": keep}
         self._block = ExitStack()
 

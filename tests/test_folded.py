@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,9 @@ from gradscope.errors import GradscopeError
 from gradscope.model.report import Report
 from gradscope.render import Options, render
 from gradscope.simplify import Folding, UnknownFocus, View, hierarchy_of, meant, simplify
+from gradscope.simplify.gradients import ViewGradients
+from tests.looking import Session
+from tests.program import Program
 from tests.reports import (
     blocks_of_functions,
     chain,
@@ -112,7 +116,7 @@ def test_every_node_is_reached_by_opening_what_is_closed(name: str) -> None:
         # What is drawn once is reached round by round.
         for name in {name for frame in view.templates for name in frame.round_names} - seen:
             seen.add(name)
-            waiting.append(simplify(graph, Folding(focus=name, depth=1)))
+            waiting.append(simplify(graph, Folding(focus=name, all=True)))
     assert len(alone) == len(graph.nodes)
 
 
@@ -177,3 +181,96 @@ def test_equal_blocks_that_call_a_function_are_one_repeat() -> None:
 def test_the_rounds_of_a_module_called_again_and_again_are_numbered() -> None:
     (item,) = [item for item in simplify(decaying(7).graph).items if item.kind == "repeat"]
     assert item.round_names == tuple(f"round {number}" for number in range(7, 0, -1))
+
+
+EXPERTS = """
+import torch
+from torch import nn
+
+class Mixture(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(6, 8)
+        self.experts = nn.ModuleList(nn.Sequential(nn.Linear(6, 6), nn.Tanh()) for _ in range(8))
+    def forward(self, x):
+        weights = self.gate(x).softmax(-1)
+        out = torch.zeros_like(x)
+        for number, expert in enumerate(self.experts):
+            if number != 2:
+                out = out + expert(x) * weights[:, number, None]
+        return out
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Mixture() for _ in range(3))
+    def forward(self, x):
+        for layer in self.layers:
+            x = x + layer(x)
+        return x
+
+torch.manual_seed(0)
+model = Model()
+model(torch.randn(5, 6)).square().mean().backward()
+"""
+
+
+def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: Session) -> None:
+    path = session.write(EXPERTS)
+    results: dict[str, Any] = {}
+
+    def keep(name: str) -> Callable[..., None]:
+        def made(*given: Any) -> None:
+            results[name] = given[2]
+            given[2].retain_grad()
+
+        return made
+
+    scope: dict[str, Any] = {}
+    head, _, last = EXPERTS.partition("model(torch.randn")
+    exec(head, scope)
+    for name, module in scope["model"].named_modules():
+        module.register_forward_hook(keep(name))
+    exec(f"model(torch.randn{last}", scope)
+    arrived = {name: float(result.grad.norm()) for name, result in results.items()}
+
+    report = session.look_at(str(path))
+    frames = simplify(report.graph, Folding(focus="layers.1")).templates
+    (experts,) = [one for one in frames if one.title.endswith("experts.*")]
+    numbers = (7, 6, 5, 4, 3, 1, 0)
+    assert experts.round_names == tuple(f"layers.1.experts.{number}" for number in numbers)
+    folded = simplify(report.graph, Folding(focus="layers.1"))
+    infos = ViewGradients(report.graph, report.passes[0], folded).rounds(experts)
+    for name, info in zip(experts.round_names, infos, strict=True):
+        assert info.norm == pytest.approx(arrived[name], rel=1e-5), name
+
+    text = session.cli("backward", "--width", "200", str(path)).out
+    assert "layers.0.experts.2, layers.1.experts.2, layers.2.experts.2 were never called" in text
+    rows = [line for line in text.splitlines() if "round experts." in line]
+    assert len(rows) == len(numbers)
+    for row, number in zip(rows, numbers, strict=True):
+        assert f"round experts.{number} " in row
+        norms = [arrived[f"layers.{layer}.experts.{number}"] for layer in range(3)]
+        assert f"{min(norms):.4g}–{max(norms):.4g}" in row, (row, norms)
+
+
+def test_what_is_in_every_round_of_a_loop_is_shown_once() -> None:
+    """As ``--focus pi`` of a program that asks two networks by turns."""
+    program = Program()
+    states = [program.leaf(name, data=(1.0,)) for name in ("x", "y")]
+    ends = []
+    for _ in range(20):
+        for name, state in zip(("pi", "vf"), states, strict=True):
+            program.enter(name, "Net")
+            value = state
+            for op in ("Tanh", "Exp"):
+                value = program.op(f"{op}Backward0", [(value, 1.0)], (1.0,), f"{name}.{op}")
+            program.exit()
+            ends.append(program.op("SqueezeBackward0", [(value, 1.0)], (1.0,), f"{name}(s)"))
+    loss = program.op("StackBackward0", [(one, 1.0) for one in ends], (1.0,))
+    report = program.report((loss, (1.0,)))
+    text = shown(report, "tree", Folding(focus="pi"))
+    rows = text.split("\n\n")[0].splitlines()
+    assert len(rows) < 20, text
+    assert "a loop drawn once for 20" in text
+    assert re.findall(r"[○▸] (\w+) .*×20", text) == ["Squeeze", "Exp", "Tanh", "Squeeze"], text

@@ -18,6 +18,7 @@ from gradscope.render import Options, as_text, render, save
 from gradscope.render.formats.dot import MOST_ITEMS
 from gradscope.simplify import Folding
 from tests.goldens import compare
+from tests.looking import Session
 from tests.program import Program
 from tests.reports import CASES, chain, decaying, hostile, small, transformer
 
@@ -335,3 +336,26 @@ def test_boxes_link_to_their_line_and_say_nothing_of_this_machine(
         f"javascript%3Aalert%281%29.py#L{line}" for line in (1, 7)
     }
     assert links("<string>") == set()
+
+
+@pytest.mark.parametrize(
+    ("factors", "ends"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 1e-9], "‖g‖ 0.03 300 · 1 far below"),
+        # What vanishes step by step has its place, and so has what most gradients are.
+        ([1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-11, 1e-12], "‖g‖ 1e-12 1"),
+        ([1, *[1e-9] * 20], "‖g‖ 1e-9 1"),
+    ],
+)
+def test_what_is_far_below_all_else_sets_no_scale(
+    factors: list[float], ends: str, session: Session
+) -> None:
+    terms = " + ".join(f"w[{place}] * {factor}" for place, factor in enumerate(factors))
+    path = session.write(f"""
+        import torch
+        w = [torch.ones(1, requires_grad=True) for _ in range({len(factors)})]
+        ({terms}).backward()
+        """)
+    drawn = session.cli("backward", str(path), "--all", "--format", "dot").out
+    words = re.sub(r"<[^>]*>", " ", drawn)
+    assert ends in " ".join(words.split()), " ".join(words.split())[:400]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gradscope.model.invariants import check
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render import Options, as_text
-from gradscope.simplify import Folding, UnknownLeaf, View, hierarchy_of, simplify
+from gradscope.simplify import Folding, Item, UnknownLeaf, View, hierarchy_of, simplify
 from gradscope.simplify.gradients import ViewGradients, combine
 from gradscope.simplify.profile import SMALL, ProfileRow, brackets, ends, profile_of
 from gradscope.simplify.sequences import find_repeats
@@ -296,6 +296,78 @@ def test_nothing_is_lost_of_any_graph(report: Report, folding: Folding) -> None:
     simplify(report.graph, folding).check(report.graph)
 
 
+@st.composite
+def networks(draw: st.DrawFn) -> Report:
+    """Loops and functions that work on several networks by turns, which only the loss brings
+    together."""
+    program = Program()
+    states = [program.leaf(f"x{i}", data=(1.0,)) for i in range(draw(st.integers(1, 3)))]
+    ops = itertools.count()
+    for _ in range(draw(st.integers(1, 3))):
+        length = draw(st.integers(1, 6)) if draw(st.booleans()) else draw(st.integers(60, 150))
+        chosen = st.tuples(st.sampled_from(range(len(states))), st.sampled_from(["", "f", "g"]))
+        body = draw(st.lists(chosen, min_size=length, max_size=length))
+        lines = [next(ops) for _ in body]
+        for _ in range(draw(st.integers(1, 5)) if length < 10 else 1):
+            for line, (state, function) in zip(lines, body, strict=True):
+                program.line, program.function = line + 1, function
+                name = f"Op{line % 5}Backward0"
+                states[state] = program.op(name, [(states[state], 1.0)], (1.0,), f"y{line}")
+    program.function = ""
+    return program.report(
+        (program.op("SumBackward0", [(one, 1.0) for one in states], (1.0,)), (1.0,))
+    )
+
+
+def pieces(report: Report, item: Item) -> int:
+    """In how many parts between which nothing flows an item falls; equal places of the rounds of a
+    repeat are one."""
+    ops = [node for node in item.members if report.graph.nodes[node].kind != "leaf"]
+    rounds = [[node for node in one if node in ops] for one in item.rounds] or [ops]
+    standing = {node: rounds[0][at] for one in rounds for at, node in enumerate(one)}
+    joined = {node: {node} for node in rounds[0]}
+    for edge in report.graph.edges:
+        if edge.source in standing and edge.target in standing:
+            both = joined[standing[edge.source]] | joined[standing[edge.target]]
+            joined.update(dict.fromkeys(both, both))
+    return len({id(one) for one in joined.values()})
+
+
+@given(networks(), st.sampled_from([*FOLDINGS, Folding(limit=3)]))
+def test_what_is_folded_hangs_together(report: Report, folding: Folding) -> None:
+    view = simplify(report.graph, folding)
+    view.check(report.graph)
+    folded = [item for item in view.items if item.folded and item.kind != "module"]
+    assert all(pieces(report, item) == 1 for item in folded)
+
+
+def test_two_networks_that_take_turns_in_a_loop_are_two_repeats() -> None:
+    program = Program()
+    states = [program.leaf(name, data=(1.0,)) for name in ("pi", "vf")]
+    ends = []
+    for _ in range(20):
+        for state, ops in zip(states, (("Tanh", "Exp"), ("Tanh", "Sigmoid")), strict=True):
+            value = state
+            for op in ops:
+                value = program.op(f"{op}Backward0", [(value, 1.0)], (1.0,), op)
+            ends.append(value)
+    policy, values = (
+        program.op("StackBackward0", [(one, 1.0) for one in ends[at::2]], (1.0,)) for at in (0, 1)
+    )
+    loss = program.op("AddBackward0", [(policy, 1.0), (values, 1.0)], (1.0,))
+    view = simplify(program.report((loss, (1.0,))).graph)
+    repeats = {item.title: item for item in view.items if item.kind == "repeat"}
+    assert {title: item.count for title, item in repeats.items()} == {
+        "Exp → Tanh": 20,
+        "Sigmoid → Tanh": 20,
+    }
+    flows = {(view.items[link.source].title, view.items[link.target].title) for link in view.links}
+    assert flows == {
+        *(("Add", "Stack"), ("Stack", "Exp → Tanh"), ("Stack", "Sigmoid → Tanh")),
+        *(("Exp → Tanh", "pi"), ("Sigmoid → Tanh", "vf")),
+    }
+
+
 def test_a_closed_module_reads_what_enters_it() -> None:
     report = transformer()
     view = simplify(report.graph, Folding(depth=1))
@@ -487,6 +559,7 @@ RIVERS = {
     (0.5,) * SMALL: ("1 → 1.73e-18", "⣿"),
     (*(1.0,) * SMALL, math.inf): ("not finite at 61 nodes", "✖"),
     (*(1.0,) * SMALL, 0.0): ("1 · 0 at 61 nodes", "0"),
+    (0.0, *(1.0,) * SMALL): ("1 · 0 at x", "0"),
 }
 
 

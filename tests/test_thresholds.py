@@ -18,10 +18,9 @@ import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.loop_observations import (
-    Disorder,
+    Oddity,
     OrderKind,
     RemadeParameters,
-    ReplacedModel,
     StepEffect,
     WastedCalls,
 )
@@ -30,7 +29,6 @@ from gradscope.model.observations import (
     Alteration,
     Carried,
     Cut,
-    EmptyStep,
     Failure,
     Intake,
     LossTerm,
@@ -218,7 +216,7 @@ def unstepped(count: int) -> Report:
 
 def out_of_order(kind: OrderKind, times: int) -> Report:
     """A call of the loop that was so often out of order."""
-    return observed(plain(), disorders=(Disorder(kind, A, B, times),))
+    return observed(plain(), oddities=(Oddity(kind, A, times, other=B),))
 
 
 def nothing(count: int) -> Report:
@@ -710,9 +708,9 @@ EDGES = (
     ),
     Edge(
         "gradients_unused.FEWEST_EMPTY",
-        observed(plain(), empty_steps=(EmptyStep(A, 2),)),
+        observed(plain(), oddities=(Oddity("dropped", A, 2),)),
         ("GS505",),
-        observed(plain(), empty_steps=(EmptyStep(A, 1),)),
+        observed(plain(), oddities=(Oddity("dropped", A),)),
     ),
     Edge(
         "gradients_unused.FEWEST_WASTED",
@@ -722,19 +720,19 @@ EDGES = (
     ),
     Edge("steps.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
     Edge(
-        "disorders.FEWEST",
+        "oddities.FEWEST",
         out_of_order("clip unused", 2),
         ("GS506",),
         out_of_order("clip unused", 1),
     ),
     Edge(
-        "disorders.FEWEST",
+        "oddities.FEWEST",
         out_of_order("stale graph", 2),
         ("GS508",),
         out_of_order("stale graph", 1),
     ),
     Edge(
-        "disorders.FEWEST",
+        "oddities.FEWEST",
         out_of_order("step alone", 2),
         ("GS509",),
         out_of_order("step alone", 1),
@@ -765,9 +763,9 @@ EDGES = (
     Edge("left_out.MOST_LEFT", headed(5), ["warning"], headed(4), ["information"], ask=severity),
     Edge(
         "not_in_optimizer.FEWEST_VAIN",
-        observed(plain(), replaced_models=(ReplacedModel(A, B, 2),)),
+        observed(plain(), oddities=(Oddity("model replaced", A, 2, other=B),)),
         ("GS307",),
-        observed(plain(), replaced_models=(ReplacedModel(A, B, 1),)),
+        observed(plain(), oddities=(Oddity("model replaced", A, other=B),)),
     ),
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), ("GS307",), copied(2)),
     Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),

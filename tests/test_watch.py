@@ -25,7 +25,7 @@ from torch.utils.checkpoint import checkpoint
 import gradscope
 from gradscope import Row
 from gradscope.autograd.isolation import mode_stack
-from gradscope.model.rows import row_of
+from gradscope.model.rows import PartRow, line_of, row_of
 from gradscope.recording.recorder import Recorder
 
 
@@ -108,6 +108,15 @@ def clipped(loop: Loop) -> None:
             optimizer.step()
             loop.stepped()
             optimizer.zero_grad(set_to_none=False)
+
+
+def calls_of(rows: list[Row]) -> list[PartRow | Row]:
+    """The backward calls that rows stand for."""
+    found: list[PartRow | Row] = []
+    for row in rows:
+        found += row.parts
+        found.append(row)
+    return found
 
 
 def accumulating(loop: Loop) -> None:
@@ -302,8 +311,10 @@ TRAININGS += [scaled_for_another, troubled, troubled_by_hand, troubled_in_a_clos
 def test_the_norms_are_those_of_grad_bit_for_bit(train: Callable[[Loop], None]) -> None:
     loop = Loop()
     train(loop)
-    assert [row.call for row in loop.rows] == [k + 1 for k in range(len(loop.norms))]
-    assert str([row.norm for row in loop.rows]) == str(loop.norms)
+    every = calls_of(loop.rows)
+    assert [one.call for one in every] == [k + 1 for k in range(len(loop.norms))]
+    assert str([one.norm for one in every]) == str(loop.norms)
+    assert all(row.calls == len(row.parts) + 1 for row in loop.rows)
     applied = {row.call: row.applied for row in loop.rows if row.applied is not None}
     assert applied == loop.applied
     for row in loop.rows:
@@ -381,8 +392,8 @@ def test_a_step_that_a_scaler_leaves_out_is_told() -> None:
     [
         (plain, 2, [0, 2]),
         (by_hand, 2, [0, 2]),
-        (accumulating, 1, [0, 0, 0, 1, 1, 1]),
-        (accumulating, 2, [0, 0, 0]),
+        (accumulating, 1, [0, 1]),
+        (accumulating, 2, [0]),
         (two_optimizers, 1, [0, 0, 1, 1]),
         (plain, 10, [0]),
         (scaled, 1, [0, 1, 2, 3]),
@@ -580,7 +591,7 @@ def test_an_optimizer_that_is_made_in_the_block() -> None:
             loop.backward(loop.model(batch()))
             if k % 2:
                 optimizer.step()
-    assert [row.step for row in loop.rows] == [0, 0, 1, 1]
+    assert [(row.step, row.calls) for row in loop.rows] == [(0, 2), (1, 2)]
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch is built without it")
@@ -607,12 +618,10 @@ def test_fsdp_has_others_in_the_place_of_parameters_while_it_computes(
                     optimizer.zero_grad()
     finally:
         distributed.destroy_process_group()
-    assert [row.norm for row in loop.rows] == pytest.approx(loop.norms, rel=1e-6)
-    assert [row.applied is None for row in loop.rows] == [True, False, True, False]
-    assert [(row.step, row.none, row.not_reached) for row in loop.rows][1:3] == [
-        (0, 2, 0),
-        (1, 2, 0),
-    ]
+    every = calls_of(loop.rows)
+    assert [one.norm for one in every] == pytest.approx(loop.norms, rel=1e-6)
+    assert [row.applied is None for row in loop.rows] == [False, False]
+    assert [(row.step, row.none, row.not_reached) for row in loop.rows] == [(0, 2, 0), (1, 2, 0)]
     assert loop.rows[1].update is not None
 
 
@@ -761,3 +770,60 @@ def test_a_sparse_gradient() -> None:
         model(torch.tensor([1, 1, 4])).pow(2).sum().backward()
     assert model.weight.grad is not None
     assert rows[0].norm == pytest.approx(model.weight.grad.to_dense().norm().item())
+
+
+def test_a_step_of_several_calls_is_one_row_with_the_sum_of_its_losses() -> None:
+    """Two losses that reach different layers, and two optimizers that use them together."""
+    model = nn.ModuleDict({"a": nn.Linear(3, 2), "b": nn.Linear(3, 4)})
+    rows: list[Row] = []
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in model.values()]
+    seen: list[tuple[float, float, float]] = []
+    with gradscope.watch(model, every=1, to=rows.append):
+        for _ in range(3):
+            losses = [one(batch()).square().mean() for one in model.values()]
+            for loss in losses:
+                loss.backward()
+            norms = [
+                math.hypot(*(p.grad.norm().item() for p in one.parameters() if p.grad is not None))
+                for one in model.values()
+            ]
+            seen.append((math.fsum(loss.item() for loss in losses), norms[0], math.hypot(*norms)))
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+    assert [(row.step, row.calls, row.parts[0].call) for row in rows] == [
+        *((0, 2, 1), (1, 2, 3), (2, 2, 5))
+    ]
+    for row, (loss, first, whole) in zip(rows, seen, strict=True):
+        assert row.loss == pytest.approx(loss, rel=1e-6)
+        assert row.parts[0].norm == pytest.approx(first, rel=1e-6)
+        assert row.norm == row.applied == pytest.approx(whole, rel=1e-6)
+        assert row_of(line_of(row)) == row
+
+
+def test_what_was_thrown_away_is_no_part_of_a_step() -> None:
+    loop = Loop()
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    with loop:
+        for k in range(6):
+            loop.backward(loop.model(batch()))
+            if k % 2:
+                optimizer.step()
+            optimizer.zero_grad(set_to_none=k % 4 < 2)
+    assert [(row.call, row.calls, row.applied is None) for row in loop.rows] == [
+        (k + 1, 1, k % 2 == 0) for k in range(6)
+    ]
+
+
+@pytest.mark.parametrize(("steps", "rows"), [(7, 7), (45, 23)])
+def test_without_every_the_first_steps_have_rows(steps: int, rows: int) -> None:
+    model = nn.Linear(3, 1)
+    told: list[Row] = []
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    with gradscope.watch(model, to=told.append):
+        for _ in range(steps):
+            optimizer.zero_grad()
+            model(batch()).sum().backward()
+            optimizer.step()
+    assert [row.step for row in told] == [k for k in range(steps) if k < 20 or not k % 10]
+    assert len(told) == rows

@@ -148,7 +148,7 @@ def test_one_line_a_row_where_nobody_sees_a_terminal(session: Session) -> None:
     gc.collect()  # the model of before, which is no part of this run
     quiet = session.cli("watch", "program.py", "-q")
     assert not quiet.err
-    assert "program.py · 1 row" in quiet.out
+    assert "program.py · 5 rows" in quiet.out
     session.write(
         HEAD + LAYERS + "import io, sys; sys.stderr = io.StringIO(); sys.stderr.close()\n"
         "steps(5, optimizer, lambda _: net(torch.ones(1, 2)))"
@@ -265,7 +265,7 @@ def test_an_interrupt_ends_the_program_and_tells(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGINT
     assert "KeyboardInterrupt" in done.stderr
     assert "gradscope/" not in done.stderr
-    assert "run.jsonl · 1 row" in done.stdout
+    assert "run.jsonl · 2 rows" in done.stdout
 
 
 # ---------------------------------------------------------------------- on a terminal

@@ -35,7 +35,7 @@ class WatchedTraining:
     written to stderr once, and none is raised.
     """
 
-    def __init__(self, model: torch.nn.Module, every: int, to: Any, keep: int) -> None:
+    def __init__(self, model: torch.nn.Module, every: int | None, to: Any, keep: int) -> None:
         self.problems: list[str] = []
         self._model = model
         self._every = every
@@ -66,7 +66,7 @@ class WatchedTraining:
             raise CaptureError(
                 "no parameter of this model requires grad", "give the model that is trained"
             )
-        sink = self._sink(LogHead(VERSION, self._every, parameters))
+        sink = self._sink(LogHead(VERSION, self._every or 10, parameters))
         _watched.add(id(self._model))
         self._watch = Watch(self._model, self._every, sink, self._tell, self._begin, self._keep)
         self.problems = self._watch.problems
@@ -112,7 +112,7 @@ class WatchedTraining:
 def watch(
     model: torch.nn.Module,
     *,
-    every: int = 10,
+    every: int | None = None,
     to: str | os.PathLike[str] | Callable[[Row], object] | Any,
     keep: int = 5,
 ) -> WatchedTraining:
@@ -121,11 +121,12 @@ def watch(
         with gradscope.watch(model, every=10, to="run.jsonl"):
             train()
 
-    At one step in ``every``, each backward call that brings the model a gradient gives one
-    :class:`Row`: the norm of ``.grad`` when backward has ended, that of ``.grad`` which the
-    optimizer then used, by how much its step has changed the weights, and how many parameters were
-    not reached, hold None, only zeros, or what is not finite; for the model and for each of its
-    parts.  A step is over when each optimizer of the model has made its own.
+    Each step that is looked at gives one :class:`Row`, however many backward calls add up to it,
+    and so does each call that no step follows: the norm of ``.grad`` when backward has ended, that
+    of ``.grad`` which the optimizer then used, by how much its step has changed the weights, and
+    how many parameters were not reached, hold None, only zeros, or what is not finite; for the
+    model and for each of its parts.  A step is over when each optimizer of the model has made its
+    own.
 
     Where a gradient is not finite, becomes zero, or is ten times as large as before, the doctor
     watches all that comes until the next backward call has been made.  What it finds is told on
@@ -136,7 +137,8 @@ def watch(
 
     Args:
         model: its parameters that require grad are watched; others may come and go.
-        every: how many steps there are for one that is looked at, 1 or more.
+        every: how many steps there are for one that is looked at, 1 or more; by default 10, and
+            each of the first 20 is looked at, too.
         to: where the rows go. A path: a file of JSON lines, anew each time, written by rank 0,
             which the others tell what only they know. A ``SummaryWriter`` of TensorBoard, or what
             has its ``add_scalar``. Or any function, which is called with each row; one that raises
@@ -151,9 +153,10 @@ def watch(
 
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"watch() takes a torch.nn.Module, not {type(model).__name__}")
-    of_kind("watch", "every", every, int)
     of_kind("watch", "keep", keep, int)
-    not_below("watch", "every", every, 1)
+    if every is not None:
+        of_kind("watch", "every", every, int)
+        not_below("watch", "every", every, 1)
     not_below("watch", "keep", keep, 0)
     is_path = isinstance(to, (str, os.PathLike))
     if not (is_path or callable(to) or callable(getattr(to, "add_scalar", None))):

@@ -1,14 +1,12 @@
-"""The optimizers of a program.
-
-Knows nothing of what they hold.
-"""
+"""The optimizers of a program, and what they hold."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+import torch
 from torch.optim import Optimizer
 
 
@@ -40,3 +38,13 @@ def _calls_torch_s(kind: Any) -> bool:
     made = kind.__init__
     names = getattr(getattr(made, "__code__", None), "co_names", ())
     return "__init__" in names or str(made.__module__).startswith("torch.optim.")
+
+
+def parameters_of(optimizer: Any) -> Sequence[torch.Tensor]:
+    """The tensors that an optimizer holds."""
+    return [
+        tensor
+        for group in getattr(optimizer, "param_groups", ())
+        for tensor in group["params"]
+        if isinstance(tensor, torch.Tensor)
+    ]

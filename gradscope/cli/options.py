@@ -309,7 +309,11 @@ doctor_options = all_of(
 
 
 watch_options = all_of(
-    number("--every", least=1, default=10, help="Look at one step of the optimizer in N."),
+    number(
+        "--every",
+        least=1,
+        help="Look at one step of the optimizer in N.  [default: 10, and each of the first 20]",
+    ),
     number(
         "--keep",
         least=0,
@@ -333,7 +337,7 @@ watch_options = all_of(
 class WatchOptions(TerminalOptions):
     """How often a training is looked at, where its rows go, and how it is shown."""
 
-    every: int
+    every: int | None
     keep: int
     hold: bool
     output: str | None

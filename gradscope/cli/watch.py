@@ -85,7 +85,7 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
     program = prepared(target, named)
     for note in notes if not is_quiet else ():
         say(note)
-    log = None if path is None else Log(Path(path), LogHead(VERSION, options.every, None))
+    log = None if path is None else Log(Path(path), LogHead(VERSION, options.every or 10, None))
     held = None
     if options.hold:  # whose reports have their findings
         held = HeldAtFindings(target.describe(), lambda report: (report, None), "warning")

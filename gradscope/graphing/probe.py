@@ -225,6 +225,10 @@ class Probe:
 
     def _limits(self) -> tuple[str, ...]:
         limits = list(hidden(self.graph, self._recorder))
+        absent = self._never_called()
+        if absent:
+            plural = "were never called: their" if len(absent) > 1 else "was never called: its"
+            limits.append(f"{listed(absent)} {plural} parameters get no gradient")
         if self.graph.scale is not None:
             limits.append(
                 f"the GradScaler multiplied the loss by {self.graph.scale:.12g}, and so every "
@@ -235,6 +239,13 @@ class Probe:
         if self._recorder.fault is not None:
             limits.append(f"not every call could be followed: {self._recorder.fault.what}")
         return tuple(limits)
+
+    def _never_called(self) -> list[str]:
+        """Modules of a list that were never called, though others of it were, and no parameter of
+        which was used in another way."""
+        names = [name for leaf in self.graph.leaves for name in leaf.names]
+        found = self._assembler.module_names.never_called(self._recorder.modules)
+        return [path for path in found if not any(name.startswith(f"{path}.") for name in names)]
 
 
 MOST_BREAKS = 3

@@ -1,22 +1,26 @@
 """What was seen of the training loop and of what it learns; a part of the Observations.
 
-Plain data like the rest of the Report.  ``origin`` and other places index ``graph.origins``.
+Those who watch the loop fill these records in while the program runs; then a place is a number of
+:class:`~gradscope.recording.places.Places`, -1 where none is known.  As a part of Observations it
+indexes ``graph.origins``, and is None where none is known.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from gradscope.model.plain import Number, Struct
+from gradscope.model.plain import Number, Place, Record
 
 
-class WastedGraph(Struct, frozen=True):
+class WastedGraph(Record):
     """An edit of a leaf, outside of any graph, by a gradient that has one: ``asked`` is where
-    ``torch.autograd.grad`` was called with ``create_graph``.  Nothing went back through it."""
+    ``torch.autograd.grad`` was called with ``create_graph``.  Nothing went back through it, that is
+    through the nodes with these ``numbers``."""
 
-    origin: int | None
+    origin: Place
     function: str
-    asked: int | None = None
+    asked: Place = None
+    numbers: frozenset[int] = frozenset()
 
 
 OrderKind = Literal[
@@ -29,89 +33,108 @@ OrderKind = Literal[
     "step alone",
     "optimizer idle",
     "clip empty",
+    "model replaced",
+    "listed twice",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
 between a forward pass and its backward, or between a part of the pass and that; a step without any
-backward; a second one with the same gradients; a scheduler between backward and step, or before all
-steps; a step with gradients that another optimizer has used; an optimizer made at ``beside`` that
-never steps, though backward calls at ``origin`` bring gradients to what only it holds (``fine``:
-they bring others one as well, and so many calls only those); clipping of what a generator
-gives that has been gone through before."""
+backward; an optimizer made at ``other`` that never steps, though backward calls at ``origin``
+bring gradients to what only it holds (``fine``: they bring others one as well, and so many calls
+only those); clipping of what a generator gives that has been gone through before; a copy, or a
+new model, that took the place of one whose optimizer steps on at ``other``, in vain, for what gets
+the gradients is in none; an optimizer that is given so many parameters once more."""
 
 
-class Disorder(Struct, frozen=True):
-    """A call of the training loop at ``origin`` that is out of order with the one at ``beside``.
+OddityKind = (
+    OrderKind
+    | Literal["weight learns", "own value"]
+    | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
+    | Literal["target no log", "target log"]
+    | Literal["none yet", "none left", "none since", "none brought"]
+)
 
-    ``times`` is how often that was seen, ``fine`` how often the call was where it belongs, and
-    ``parameters`` how many it was about, at most.
+
+class Oddity(Record):
+    """Calls at ``origin``, so many ``times``, that do not do what they were written for.
+
+    Those of a training loop are out of order with the one at ``other``, and about so many
+    parameters, at most (the first of ``figures``); ``fine`` is how often the call was where it
+    belongs.  ``too_soon``: it is a step, without a gradient, between a forward pass and its
+    backward.
+
+    "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
+    what is compared with its own source was cut off at ``other``.  "gradient dropped": a function,
+    ``name``, computes something of it, and nothing takes the result.  "input no log": an operand of
+    `kl_div` whose probabilities, or their exponentials, add up to 1 along a dimension.  "none yet",
+    "none left", "none since" and "none brought": the program ended over the `.grad` of the leaf
+    ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no
+    backward call had come there after that.
     """
 
-    kind: OrderKind
-    origin: int | None
-    beside: int | None = None
+    kind: OddityKind
+    origin: Place
     times: int = 1
+    figures: tuple[int, ...] = ()
+    name: str = ""
+    other: Place = None
     fine: int = 0
-    parameters: int = 0
+    too_soon: bool = False
 
 
-class WastedCalls(Struct, frozen=True):
+class WastedCalls(Record):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
     calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
     (``applied``).  ``window``: each of these steps had as many, and fewer were always dropped.
     ``behind``: the step stands behind the loop around it, that of an epoch or of the function."""
 
-    origin: int | None
-    stepped: int | None
-    dropped: int
+    origin: Place
+    stepped: Place = None
+    dropped: int = 0
     applied: int = 0
     window: int = 0
     behind: bool = False
 
 
-class ScheduleUse(Struct, frozen=True):
+class ScheduleUse(Record):
     """A scheduler that was made at ``origin``, and ``called`` there last."""
 
-    origin: int | None
-    called: int | None = None
+    origin: Place
+    called: Place = None
 
 
-class RemadeParameters(Struct, frozen=True):
+class RemadeParameters(Record):
     """A place that makes parameters, of which none ever got a second gradient: in how many of all
     the backward calls (``calls``) one got its first.  ``stepped``: an optimizer stepped them.
-    ``alone``: these calls reached nothing else that had got one before."""
+    ``alone``: these calls reached nothing else that had got one before.
 
-    origin: int | None
-    times: int
-    calls: int
+    ``last`` is the call that was counted last.  ``fit``: one of them did get another, or the
+    program does something with its gradient, so that they are there to be used."""
+
+    origin: Place
+    times: int = 0
+    calls: int = 0
     stepped: bool = False
     alone: bool = False
+    last: int = -1
+    fit: bool = False
 
 
-class StepEffect(Struct, frozen=True):
-    """What the steps of one place changed of a sample of parameters in half precision: ``asked``
-    elements had a gradient, and ``still`` of these stayed as they were, in ``looks`` steps.
-    ``cast`` is where the program gave the parameters that precision."""
+class StepEffect(Record):
+    """What the steps of one place changed of a sample of parameters, in half precision or at a tiny
+    rate: ``asked`` elements had a gradient, and ``still`` of these stayed as they were, in
+    ``looks`` steps.  ``cast`` is where the program gave the parameters that precision, or made the
+    optimizer where the rate is what is too small."""
 
-    origin: int | None
+    origin: Place
     dtype: str
-    looks: int
-    asked: int
-    still: int
-    cast: int | None = None
+    looks: int = 0
+    asked: int = 0
+    still: int = 0
+    cast: Place = None
 
 
-class ReplacedModel(Struct, frozen=True):
-    """A copy, or a new model, made at ``origin`` that took the place of one whose optimizer had
-    stepped, and steps on at ``stepped``, in vain so many ``times``: what gets the gradients is in
-    none."""
-
-    origin: int | None
-    stepped: int | None
-    times: int
-
-
-class SpoiltParameter(Struct, frozen=True):
+class SpoiltParameter(Record):
     """A parameter that a step made NaN or infinite: how many of its ``count`` elements, and the
     2-norm of the finite gradient it had, where that was still there.  ``leaf`` indexes
     ``graph.leaves`` when backward can reach it."""
@@ -125,7 +148,7 @@ class SpoiltParameter(Struct, frozen=True):
     gradient: Number | None = None
 
 
-class Setting(Struct, frozen=True):
+class Setting(Record):
     """A setting of an optimizer; ``is_zero``: in the dtype of the parameter it is rounded to 0."""
 
     name: str
@@ -133,7 +156,7 @@ class Setting(Struct, frozen=True):
     is_zero: bool = False
 
 
-class SpoilingStep(Struct, frozen=True):
+class SpoilingStep(Record):
     """A step of an optimizer that made NaN or infinity of finite parameters and finite gradients.
 
     ``origin`` is where it stepped, ``made`` where the optimizer was made, ``call`` the number of
@@ -141,8 +164,8 @@ class SpoilingStep(Struct, frozen=True):
     """
 
     optimizer: str
-    origin: int | None
-    made: int | None
+    origin: Place
+    made: Place
     call: int
     parameters: tuple[SpoiltParameter, ...] = ()
     settings: tuple[Setting, ...] = ()

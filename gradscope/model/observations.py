@@ -11,16 +11,15 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
-    Disorder,
+    Oddity,
     RemadeParameters,
-    ReplacedModel,
     ScheduleUse,
     SpoilingStep,
     StepEffect,
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, Place, Record, SeenRecord, Struct, TensorInfo
+from gradscope.model.plain import AnyPlace, Number, Place, Record, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -85,7 +84,7 @@ class Finding(Struct, frozen=True):
         return self.rule, line, self.subject
 
 
-class TrackedParameter(Struct, frozen=True):
+class TrackedParameter(Record):
     """A tensor that the program holds for learning: in a module or in an optimizer.
 
     ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
@@ -119,9 +118,9 @@ class TrackedParameter(Struct, frozen=True):
     in_module: bool = False
     in_optimizer: bool | None = None
     leaf: int | None = None
-    used: int | None = None
-    made: int | None = None
-    initialised: int | None = None
+    used: Place = None
+    made: Place = None
+    initialised: Place = None
     recorded: bool = False
     history: str = ""
     reached: bool = False
@@ -129,11 +128,11 @@ class TrackedParameter(Struct, frozen=True):
     loose: bool = False
     wanted: bool = False
     held_by: tuple[int, ...] = ()
-    held_once: int | None = None
+    held_once: Place = None
     gone: bool = False
     late: bool = False
     thawed: bool = False
-    thawed_at: int | None = None
+    thawed_at: Place = None
     loaded: bool = False
     evaluated: bool = False
     handled: bool = False
@@ -141,8 +140,8 @@ class TrackedParameter(Struct, frozen=True):
     zero: bool = False
     size: Number | None = None
     lazy: bool = False
-    asked: int | None = None
-    result: int | None = None
+    asked: Place = None
+    result: Place = None
     derived: bool = False
 
 
@@ -234,7 +233,7 @@ class Change(Struct, frozen=True):
 
     node: int
     slot: str
-    origin: Place
+    origin: AnyPlace
     function: str
     silent: bool = False
 
@@ -294,7 +293,7 @@ class Birth(Struct, frozen=True):
     the program runs ``node`` is a sequence number, or not known."""
 
     node: int
-    origin: Place
+    origin: AnyPlace
     function: str = ""
     in_backward: bool = False
 
@@ -334,10 +333,10 @@ class Freed(Struct, frozen=True):
     where it is given that, and ``taken`` where it goes into the graph of the later call."""
 
     node: int
-    origin: Place = None
+    origin: AnyPlace = None
     variable: str = ""
-    stored: Place = None
-    taken: Place = None
+    stored: AnyPlace = None
+    taken: AnyPlace = None
 
 
 class Carried(Record):
@@ -345,14 +344,14 @@ class Carried(Record):
     steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
     to the ``variable`` that carries it over."""
 
-    origin: Place
+    origin: AnyPlace
     function: str
     times: int
     variable: str = ""
-    stored: Place = None
+    stored: AnyPlace = None
 
 
-class Alteration(Struct, frozen=True):
+class Alteration(Record):
     """Something of the program's that changed a gradient on its way, or in ``.grad``.
 
     ``function`` is what did it (``register_hook``, ``clip_grad_norm_``), ``origin`` where that was
@@ -361,7 +360,7 @@ class Alteration(Struct, frozen=True):
     norm before it; ``node`` receives the gradient, where it is in the graph.
     """
 
-    origin: int | None
+    origin: Place
     function: str
     node: int | None = None
     before: Number | None = None
@@ -395,9 +394,9 @@ class Step(SeenRecord, frozen=True):
     kept: int = 0
     reused: int = 0
     dropped: int = 0
-    origin: int | None = None
-    reused_by: int | None = None
-    used_by: int | None = None
+    origin: Place = None
+    reused_by: Place = None
+    used_by: Place = None
     in_closure: bool = False
     scale: Number | None = None
 
@@ -418,20 +417,6 @@ class SkippedSteps(SeenRecord, frozen=True):
     origin: int | None = None
 
 
-class EmptyStep(Struct, frozen=True):
-    """A place where an optimizer stepped although none of its parameters held a gradient, while
-    backward had brought them one since the step before; how often.  ``zeroed`` is where it was
-    dropped.  ``parameters`` of them had lost theirs, at most; ``in_part``: others still had it;
-    ``too_soon``: it stepped between a forward pass and its backward."""
-
-    origin: int | None
-    times: int
-    zeroed: int | None = None
-    parameters: int = 0
-    in_part: bool = False
-    too_soon: bool = False
-
-
 RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]
 """A custom Function; a hook of the program; what unpacks a saved tensor, a checkpoint's too; an
 operation of torch."""
@@ -449,9 +434,9 @@ class Raiser(Struct, frozen=True):
     kind: RaiserKind
     name: str
     node: int | None = None
-    made: Place = None
-    registered: Place = None
-    raised: Place = None
+    made: AnyPlace = None
+    registered: AnyPlace = None
+    raised: AnyPlace = None
 
 
 class Failure(Struct, frozen=True):
@@ -464,7 +449,7 @@ class Failure(Struct, frozen=True):
 
     type: str
     message: str
-    origin: Place = None
+    origin: AnyPlace = None
     in_backward: bool = False
     ended: bool = False
     raiser: Raiser | None = None
@@ -479,37 +464,6 @@ class Stopped(SeenRecord, frozen=True):
     by: Literal["finding", "steps", "time", "rank"]
     seconds: Number | None = None
     ran_on: bool = False
-
-
-OddityKind = (
-    Literal["weight learns", "own value"]
-    | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
-    | Literal["target no log", "target log"]
-    | Literal["none yet", "none left", "none since", "none brought"]
-    | Literal["listed twice"]
-)
-
-
-class Oddity(Struct, frozen=True):
-    """Calls at ``origin``, so many ``times``, that mean something else than they were written for.
-
-    "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
-    what is compared with its own source was cut off at ``other``.  "gradient
-    dropped": a function, ``name``, computes something of it, and nothing takes the result.  "input
-    no log": an operand of `kl_div` whose probabilities, or their exponentials, add up to 1 along a
-    dimension.  "none yet", "none
-    left", "none since" and "none brought": the program ended over the `.grad` of the leaf ``name``,
-    which was None; "left" where it had been zeroed at ``other``, "since" where no backward call had
-    come there after that.  "listed twice": an optimizer is given so many parameters once more.
-
-    """
-
-    kind: OddityKind
-    origin: int | None
-    times: int = 1
-    figures: tuple[int, ...] = ()
-    name: str = ""
-    other: int | None = None
 
 
 class Watched(SeenRecord, frozen=True):
@@ -571,11 +525,8 @@ class Observations(Watched, frozen=True):
     alterations: tuple[Alteration, ...] = ()
     optimizers: tuple[int | None, ...] = ()
     builders: tuple[int | None, ...] = ()
-    empty_steps: tuple[EmptyStep, ...] = ()
-    disorders: tuple[Disorder, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     schedules: tuple[ScheduleUse, ...] = ()
-    replaced_models: tuple[ReplacedModel, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
     guard: int | None = None

@@ -68,17 +68,20 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """
 
 
-class SeenRecord(Struct, frozen=True, forbid_unknown_fields=False):
-    """Base of what may hold more in a file that an older version has saved, which is dropped."""
-
-
 class Record(msgspec.Struct, eq=False):
     """Base of what is filled in while a program runs, and never saved."""
 
 
-Place = Annotated[Any, "place"]
-"""A field that says where something is: while the program runs by the number of the place or by its
-site, to a rule by the index of an origin; None where that is not known."""
+Place = Annotated[int | None, "place"]
+"""A field that says where something is: while the program runs by the number of the place, to a
+rule by the index of an origin."""
+
+AnyPlace = Annotated[Any, "place"]
+"""The same where it may be a site while the program runs, as of a line that no call was seen in."""
+
+
+class SeenRecord(Struct, frozen=True, forbid_unknown_fields=False):
+    """Base of what may hold more in a file that an older version has saved, which is dropped."""
 
 
 RAGGED = -1

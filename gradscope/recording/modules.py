@@ -163,6 +163,14 @@ class ModuleTracker:
             if module is not None:
                 yield module, place
 
+    def called(self) -> set[int]:
+        """The ``id`` of each module that still lives and has been called; of all that are known,
+        once calls have been forgotten."""
+        places = set(map(id, self._call_places))
+        return {
+            id(module) for module, place in self.met() if self._first_call or id(place) in places
+        }
+
     def _noting(self, original: Original) -> Original:
         # Taken once: every call of a module comes by here.
         known, stack, running, places = self._places, self._stack, self._running, self._call_places

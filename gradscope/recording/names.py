@@ -308,6 +308,25 @@ class ModuleNames:
         }
         return [(name, module) for key, (name, module) in found.items() if key not in inner]
 
+    def never_called(self, tracker: ModuleTracker) -> list[str]:
+        """The paths of modules that were never called, though others of their ``nn.ModuleList`` or
+        ``nn.ModuleDict`` were: an expert to which no token was sent."""
+        called = tracker.called()
+        every = (part for _, owner in self.owners for part in nn.Module.modules(owner))
+        found: list[str] = []
+        for holder in every:
+            if not isinstance(holder, nn.ModuleList | nn.ModuleDict):
+                continue
+            members = [one for one in holder._modules.values() if one is not None]
+            if any(id(one) in called for one in members):
+                found += [
+                    self.paths[id(one)]
+                    for one in members
+                    if not any(id(part) in called for part in nn.Module.modules(one))
+                    and _has_parameters(one)
+                ]
+        return found
+
     def _add(self, module: nn.Module, prefix: str) -> None:
         whole: list[ShardedParameter] = []
         may_be_sharded = "torch.distributed.fsdp" in sys.modules

@@ -110,8 +110,14 @@ def _opened(hierarchy: Hierarchy, folding: Folding) -> Opened:
 def _opened_around(hierarchy: Hierarchy, folding: Folding, glob: str) -> Opened:
     focus = find(hierarchy, glob)
     around = opened_around(hierarchy, focus.holders(hierarchy))
+    # Of what is drawn once only the drawn round is opened.
+    groups = set(focus.groups)
+    for repeat in around.groups - around.by_rounds:
+        template = hierarchy.template(repeat)
+        drawn = {} if template is None else template.groups
+        groups = {drawn.get(group, group) for group in groups}
     if folding.all or folding.depth is not None:
-        inside = opened_inside(hierarchy, focus.groups, folding.depth)
+        inside = opened_inside(hierarchy, groups, folding.depth)
     else:
-        inside = opened_in(hierarchy, focus.groups, folding.limit)
+        inside = opened_in(hierarchy, groups, folding.limit)
     return Opened(around.groups | inside.groups, around.by_rounds | inside.by_rounds)

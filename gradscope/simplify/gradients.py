@@ -51,14 +51,18 @@ class ViewGradients(Sums):
 
     def entering(self, item: Item) -> GradientInfo:
         """The gradient that enters an item: the upstream gradients at all places where edges lead
-        in.  Of what is drawn once for many rounds that of the round in the middle."""
+        in; of a round that is called by a module what enters that.  Of what is drawn once for many
+        rounds that of the round in the middle."""
         if item.template is not None:
             return middle(self.rounds(item))
+        if item.kind == "round" and item.called:
+            return self._crossing(set(item.called[0]))
         return combine([self.backward.at(node, output) for node, output in self.arrivals(item)])
 
     def rounds(self, item: Item | Frame) -> list[GradientInfo]:
-        """The gradient that enters each round of a repeat, in the order of its rounds."""
-        return [self._crossing(set(nodes)) for nodes in item.rounds]
+        """The gradient that enters each round of a repeat, in the order of its rounds; of a round
+        that is called by a module what enters that."""
+        return [self._crossing(set(nodes)) for nodes in item.called or item.rounds]
 
     def link_by_rounds(self, link: Link) -> list[GradientInfo]:
         """What flows along a link inside a template, in the order of its rounds."""

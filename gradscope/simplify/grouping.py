@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 from gradscope.model.report import Graph
@@ -128,8 +129,57 @@ class _Grouping:
             start = self._turned(stretch[:end], first, period, count)
             contents += stretch[done:start]
             done = start + period * count
-            contents.append(self._repeat(stretch[start:done], period, count, rounds))
+            entries = stretch[start:done]
+            # Two networks that take turns in a loop are two repeats.
+            for places in self._connected(entries, period):
+                own = [entry for at, entry in enumerate(entries) if at % period in places]
+                contents.append(self._repeat(own, len(places), count, rounds))
         return contents + stretch[done:]
+
+    def _connected(self, entries: Sequence[int], period: int) -> list[set[int]]:
+        """The places of a round, 0 … period - 1, in sets between which no gradient flows in any
+        round of these entries; each set in the order of the program, which no edge contradicts."""
+        if period == 1:
+            return [{0}]
+        place_of = {
+            node: at % period for at, entry in enumerate(entries) for node in self._inside(entry)
+        }
+        joined = list(range(period))
+
+        def first(place: int) -> int:
+            while joined[place] != place:
+                joined[place] = place = joined[joined[place]]
+            return place
+
+        for node, place in place_of.items():
+            for target in self._targets[node]:
+                one, other = sorted((first(place), first(place_of.get(target, place))))
+                joined[other] = one
+        sets: dict[int, set[int]] = {}
+        for place in range(period):
+            sets.setdefault(first(place), set()).add(place)
+        return list(sets.values())
+
+    def _inside(self, entry: int) -> list[int]:
+        """All nodes of an entry, of repeats those of all rounds; in no order."""
+        found: list[int] = []
+        waiting = [entry]
+        for one in waiting:
+            made = self.draft.group_of(one)
+            if made is None:
+                found.append(one)
+            else:
+                waiting += made.contents
+        return found
+
+    @cached_property
+    def _targets(self) -> list[list[int]]:
+        """For every node those that its gradients flow to, but for leaves."""
+        found: list[list[int]] = [[] for _ in self.graph.nodes]
+        for edge in self.graph.edges:
+            if self.graph.nodes[edge.target].kind != "leaf":
+                found[edge.source].append(edge.target)
+        return found
 
     def _turned(self, stretch: list[int], start: int, period: int, count: int) -> int:
         """Where rounds begin whose modules are called alike: what comes before a loop, such as the
@@ -160,14 +210,24 @@ class _Grouping:
         if period == 1:
             made.contents = entries
         else:
-            for start in range(0, len(entries), period):
-                part = entries[start : start + period]
-                each = GroupDraft("round", f"round {start // period + 1}", contents=part)
+            for number, name in enumerate(self._round_names(entries, period)):
+                part = entries[number * period : (number + 1) * period]
+                each = GroupDraft("round", name, contents=part)
                 made.contents.append(self.draft.add(each))
                 rounds.append(each)
         entry = self.draft.add(made)
         self._words[entry] = word
         return entry
+
+    def _round_names(self, entries: list[int], period: int) -> list[str]:
+        """What each round is called: by the largest of the modules that are others in each, as in a
+        loop over a list of modules; else by its number."""
+        rounds = range(len(entries) // period)
+        columns = [entries[i::period] for i in range(period)]
+        named = [column for column in columns if len(set(self._titles(column))) == len(rounds)]
+        if not named:
+            return [f"round {number + 1}" for number in rounds]
+        return self._titles(max(named, key=lambda column: len(self._inside(column[0]))))
 
     def _described(self, entries: list[int], period: int, count: int) -> GroupDraft:
         """``h.*`` for modules that differ in a number only, with what the loop does between them;
@@ -231,13 +291,16 @@ class _Grouping:
         for end in range(1, len(functions) + 1):
             if end < len(functions) and functions[end] == functions[start]:
                 continue
-            run = made.contents[start:end]
             name = functions[start]
-            if name and len(run) >= FEWEST_IN_FUNCTION:
-                word = self._number("function", name, tuple(map(self._word, run)))
-                run = [self.draft.add(GroupDraft("function", f"{name}()", contents=run))]
-                self._words[run[0]] = word
-            contents += run
+            is_group = bool(name) and end - start >= FEWEST_IN_FUNCTION
+            pieces = self._pieces(made, start, end) if is_group else [list(range(start, end))]
+            for places in pieces:
+                own = [made.contents[place] for place in places]
+                if name and len(own) >= FEWEST_IN_FUNCTION:
+                    word = self._number("function", name, tuple(map(self._word, own)))
+                    own = [self.draft.add(GroupDraft("function", f"{name}()", contents=own))]
+                    self._words[own[0]] = word
+                contents += own
             start = end
         made.contents = contents
 
@@ -257,19 +320,35 @@ class _Grouping:
 
     def _divide(self, made: GroupDraft) -> None:
         """Divide what is too long to be seen at once into parts of like size, and that again until
-        it is not."""
-        ends = list(range(1, len(made.contents) + 1))
-        whole = len(ends)
+        it is not, or there is too little that hangs together."""
+        sizes = [1] * len(made.contents)
+        whole = len(sizes)
         while len(made.contents) > MANY_ENTRIES:
-            parts = -(-len(ends) // PART)
-            cuts = [len(ends) * part // parts for part in range(parts + 1)]
-            contents = []
+            parts = -(-len(sizes) // PART)
+            cuts = [len(sizes) * part // parts for part in range(parts + 1)]
+            contents: list[int] = []
+            combined: list[int] = []
             for start, end in pairwise(cuts):
-                first = ends[start - 1] + 1 if start else 1
-                title = f"{first:,}\u2013{ends[end - 1]:,} of {whole:,}"
-                part = GroupDraft("part", title, contents=made.contents[start:end])
-                contents.append(self.draft.add(part))
-            made.contents, ends = contents, [ends[end - 1] for end in cuts[1:]]
+                for places in self._pieces(made, start, end):
+                    own = [made.contents[place] for place in places]
+                    first, size = sum(combined) + 1, sum(sizes[place] for place in places)
+                    if len(own) > 1:
+                        title = f"{first:,}\u2013{first + size - 1:,} of {whole:,}"
+                        own = [self.draft.add(GroupDraft("part", title, contents=own))]
+                    contents += own
+                    combined.append(size)
+            if len(contents) == len(sizes):
+                return
+            made.contents, sizes = contents, combined
+
+    def _pieces(self, made: GroupDraft, start: int, end: int) -> list[list[int]]:
+        """The places of a stretch of contents, in lists of what hangs together: all of them in a
+        repeat, whose rounds are alike."""
+        places = range(start, end)
+        if made.kind == "repeat":
+            return [list(places)]
+        apart = self._connected(made.contents[start:end], end - start)
+        return [[start + place for place in sorted(one)] for one in apart]
 
 
 def pattern(names: Sequence[str]) -> str:

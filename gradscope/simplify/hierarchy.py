@@ -128,9 +128,24 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         count = len(titles) or len(self.rounds(repeat))
         return [f"round {number}" for number in range(count, 0, -1)]
 
+    def called(self, repeat: int) -> list[list[int]]:
+        """For each round, in the same order, the nodes of the module that it is called by; all of
+        its nodes where it is called by its number."""
+        rounds = self.flat(repeat)
+        return [self.named(group) or self.inside(group) for group in rounds] or self.rounds(repeat)
+
+    def named(self, group: int) -> list[int]:
+        """The nodes of the module that a round is called by; none where it is called by its number,
+        and of other groups."""
+        if self.groups[group].kind != "round":
+            return []
+        title = self.groups[group].title
+        same = [child for child in self.flat(group) if self.groups[child].title == title]
+        return self.inside(same[0]) if same else []
+
     def template(self, repeat: int) -> Template | None:
-        """How a repeat is drawn once; None where it cannot be, or is a loop of operations."""
-        if not self.compares or self.groups[repeat].kind != "repeat" or self.is_loop(repeat):
+        """How a repeat is drawn once; None where it cannot be."""
+        if not self.compares or self.groups[repeat].kind != "repeat":
             return None
         if repeat not in self._templates:
             self._templates[repeat] = _template_of(self, repeat)

@@ -69,45 +69,79 @@ def opened_in(hierarchy: Hierarchy, groups: Set[int], limit: int) -> Opened:
 
 def _grown(hierarchy: Hierarchy, start: Opened, limit: int) -> Opened:
     """Groups that are open, and what is opened inside them."""
-    opened, by_rounds = set(start.groups), start.by_rounds
-    frontier = [child for group in sorted(opened) for child in hierarchy.children[group]]
-    seen = sum(_things(hierarchy, group) for group in opened)
-    while frontier:
-        ready = [group for group in frontier if _is_worth_opening(hierarchy, group)]
-        # Repeats first: their rounds belong on the same level as what stands beside the repeat.
-        repeats = [group for group in ready if hierarchy.groups[group].kind == "repeat"]
-        others = [group for group in ready if hierarchy.groups[group].kind != "repeat"]
-        # A model of 48 equal layers is one box or 48: a repeat, whose rounds can be compared, says
-        # as much as 48.
-        most = limit if repeats or seen >= FEW else MANY
-        fitting = (one for one in (repeats, others) if _fits(hierarchy, seen, one, most))
-        chosen = next(fitting, None)
-        if not chosen:
-            break
-        opened.update(chosen)
-        opened.update(hierarchy.drawn(group) for group in chosen)
-        seen += _growth(hierarchy, chosen)
-        frontier = [group for group in ready if group not in opened]
-        frontier += [c for group in chosen for c in hierarchy.children[hierarchy.drawn(group)]]
-    return Opened(opened, by_rounds)
+    return Opened(_Growth(hierarchy, set(start.groups)).until(limit), start.by_rounds)
 
 
-def _fits(hierarchy: Hierarchy, seen: int, groups: list[int], most: int) -> bool:
-    return bool(groups) and seen + _growth(hierarchy, groups) <= most
+class _Growth:
+    """Groups that are open, with more and more opened inside them."""
 
+    def __init__(self, hierarchy: Hierarchy, opened: set[int]) -> None:
+        self.hierarchy = hierarchy
+        self.opened = opened
+        self._within: set[int] = set()
+        """Groups inside a round that stands for all of a repeat."""
 
-def _growth(hierarchy: Hierarchy, groups: list[int]) -> int:
-    return sum(_things(hierarchy, hierarchy.drawn(group)) - 1 for group in groups)
+    def until(self, limit: int) -> set[int]:
+        """Open level by level, as long as at most ``limit`` things are seen."""
+        children, groups = self.hierarchy.children, self.hierarchy.groups
+        frontier = [child for group in sorted(self.opened) for child in children[group]]
+        seen = sum(_things(self.hierarchy, group) for group in self.opened)
+        while frontier:
+            ready = [group for group in frontier if self._is_worth_opening(group)]
+            # Repeats first: their rounds belong on the same level as what stands beside the repeat.
+            repeats = [group for group in ready if groups[group].kind == "repeat"]
+            others = [group for group in ready if groups[group].kind != "repeat"]
+            # A model of 48 equal layers is one box or 48: a repeat, whose rounds can be compared,
+            # says as much as 48.
+            most = limit if repeats or seen >= FEW else MANY
+            grown = ((self._growth(one), one) for one in (repeats, others) if one)
+            more, chosen = next((one for one in grown if seen + one[0] <= most), (0, []))
+            if not chosen:
+                break
+            seen += more
+            inside = [child for group in chosen for child in children[self._drawn(group)]]
+            self._within.update(
+                child
+                for group in chosen
+                if group in self._within or self._drawn(group) != group
+                for child in children[self._drawn(group)]
+            )
+            self.opened.update(chosen, [self._drawn(group) for group in chosen])
+            frontier = [group for group in ready if group not in self.opened] + inside
+        return self.opened
+
+    def _drawn(self, group: int) -> int:
+        """The group whose contents are seen when a group is opened.  A repeat inside of what is
+        drawn once is drawn round by round."""
+        return group if group in self._within else self.hierarchy.drawn(group)
+
+    def _growth(self, groups: list[int]) -> int:
+        return sum(_things(self.hierarchy, self._drawn(group)) - 1 for group in groups)
+
+    def _is_worth_opening(self, group: int) -> bool:
+        hierarchy, drawn = self.hierarchy, self._drawn(group)
+        if hierarchy.is_loop(group):
+            return False
+        if hierarchy.groups[group].kind == "repeat" and drawn == group:
+            return len(hierarchy.flat(group)) <= MOST_ROUNDS
+        # What holds one group and nothing else is only a cover.
+        return bool(hierarchy.children[drawn]) or _things(hierarchy, drawn) > 1
 
 
 def opened_around(hierarchy: Hierarchy, inner: Set[int]) -> Opened:
-    """These groups and all that is around them, repeats round by round."""
+    """These groups and all that is around them; repeats round by round, but for those of which
+    every round is open."""
     opened = {0, *inner}
     # From the inside out: what is around an opened group is opened before its own surroundings.
     for group in reversed(hierarchy.groups):
         if group.id in opened and group.parent is not None:
             opened.add(group.parent)
-    return Opened(opened, opened)
+    by_rounds = {
+        group
+        for group in opened
+        if hierarchy.template(group) is None or not opened.issuperset(hierarchy.flat(group))
+    }
+    return Opened(opened, by_rounds)
 
 
 def opened_inside(hierarchy: Hierarchy, groups: Set[int], depth: int | None = None) -> Opened:
@@ -136,13 +170,3 @@ def _seen(hierarchy: Hierarchy, opened: set[int]) -> int:
         if group.parent in reached and group.id in opened:
             reached.add(group.id)
     return 1 + sum(_things(hierarchy, group) - 1 for group in reached)
-
-
-def _is_worth_opening(hierarchy: Hierarchy, group: int) -> bool:
-    if hierarchy.is_loop(group):
-        return False
-    drawn = hierarchy.drawn(group)
-    if hierarchy.groups[group].kind == "repeat" and drawn == group:
-        return len(hierarchy.flat(group)) <= MOST_ROUNDS
-    # What holds one group and nothing else is only a cover.
-    return bool(hierarchy.children[drawn]) or _things(hierarchy, drawn) > 1

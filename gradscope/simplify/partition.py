@@ -16,6 +16,8 @@ from gradscope.simplify.opening import Opened
 from gradscope.simplify.view import Frame, Item, Link, View
 
 _Facts = tuple[str, str, str, int | None, int]
+_Round = tuple[str, tuple[int, ...], tuple[int, ...]]
+"""A round's name, its nodes, and those of the module that it is called by."""
 
 LEFT_OUT = -1
 """The group of nodes that are not drawn."""
@@ -160,6 +162,7 @@ class Partition:
         assert self._hierarchy is not None
         group = self._hierarchy.groups[template.repeat]
         rounds = self._by_round(template, list(template.round_of))
+        called = tuple(map(tuple, self._hierarchy.called(template.repeat)))
         carried = tuple(
             index
             for index in self.kept_edges()
@@ -167,7 +170,8 @@ class Partition:
         )
         names = tuple(name for name, _ in rounds)
         nodes = tuple(nodes for _, nodes in rounds)
-        return Frame(group.title, group.type, group.label, group.count, nodes, names, carried)
+        facts = (group.title, group.type, group.label, group.count)
+        return Frame(*facts, nodes, names, called, carried)
 
     def _by_round(self, template: Template, nodes: list[int]) -> list[tuple[str, tuple[int, ...]]]:
         """Nodes of a template by its rounds, with what these are called."""
@@ -205,8 +209,10 @@ class Partition:
         fold = self.folds.get(key)
         number = self.inside.get(members[0])
         rounds = self._rounds(fold, key, members)
-        names, nodes = (tuple(name for name, _ in rounds), tuple(nodes for _, nodes in rounds))
-        where = (nodes, names, number)
+        names, nodes, called = zip(*rounds, strict=True) if rounds else ((), (), ())
+        if fold is not None and not rounds:
+            called = (tuple(node for node in members if node in self._named(fold)),)
+        where = (nodes, names, called if any(called) else (), number)
         if fold is None:
             node = self.graph.nodes[members[0]]
             title = self._leaf_name(members) if node.kind == "leaf" else node.short_op
@@ -222,19 +228,34 @@ class Partition:
         alike = [group for group, drawn in template.groups.items() if drawn == fold.id]
         return pattern([self._hierarchy.groups[group].title for group in alike])
 
-    def _rounds(
-        self, fold: Group | None, key: int, members: list[int]
-    ) -> list[tuple[str, tuple[int, ...]]]:
+    def _rounds(self, fold: Group | None, key: int, members: list[int]) -> list[_Round]:
         """The members of a template's item, of a repeat or of its part by their rounds, from the
         last to the first, as far as they are drawn."""
         if members[0] in self.inside:
-            return self._by_round(self.templates[self.inside[members[0]]], members)
+            template = self.templates[self.inside[members[0]]]
+            by_round = self._by_round(template, members)
+            named = set() if fold is None else self._named(fold, template)
+            return [
+                (name, nodes, tuple(node for node in nodes if node in named))
+                for name, nodes in by_round
+            ]
         if fold is None or self._hierarchy is None or not self._hierarchy.repeats(fold.id):
             return []
         names = self._hierarchy.round_names(fold.id)
-        inside = self._hierarchy.rounds(fold.id)
-        kept = (tuple(node for node in nodes if self.group[node] == key) for nodes in inside)
-        return [(name, nodes) for name, nodes in zip(names, kept, strict=True) if nodes]
+        inside, called = (
+            [tuple(node for node in nodes if self.group[node] == key) for nodes in every]
+            for every in (self._hierarchy.rounds(fold.id), self._hierarchy.called(fold.id))
+        )
+        return [one for one in zip(names, inside, called, strict=True) if one[1]]
+
+    def _named(self, fold: Group, template: Template | None = None) -> set[int]:
+        """The nodes of the module that a round is called by; of one that is drawn for all rounds of
+        a template in each of them."""
+        assert self._hierarchy is not None
+        alike = [fold.id]
+        if template is not None:
+            alike = [group for group, drawn in template.groups.items() if drawn == fold.id]
+        return {node for group in alike for node in self._hierarchy.named(group)}
 
     def _leaf_name(self, nodes: list[int]) -> str:
         """A leaf's best name, or its number when the program has none for it; of several that are
@@ -253,7 +274,8 @@ class Partition:
             if source != target and not self._is_carried(index):
                 # Parallel edges between two operations are told apart; into a fold they are too
                 # many.
-                folded = items[source].folded or items[target].folded
+                ends = items[source], items[target]
+                folded = any(end.folded for end in ends) or ends[0].template != ends[1].template
                 bundles.setdefault((source, target, -1 if folded else edge.slot), []).append(index)
         links = [Link(source, target, tuple(some)) for (source, target, _), some in bundles.items()]
 

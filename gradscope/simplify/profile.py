@@ -8,7 +8,7 @@ import math
 from itertools import pairwise
 from typing import NamedTuple
 
-from gradscope.model.report import BackwardPass, GradientInfo, Graph
+from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node
 from gradscope.simplify.gradients import LOUDEST
 from gradscope.simplify.hierarchy import Group, Hierarchy
 
@@ -68,6 +68,11 @@ def ends(graph: Graph, backward: BackwardPass) -> list[float]:
     infos = (_arriving(backward, one.id) for one in graph.nodes if one.kind != "leaf")
     norms = [float(info.norm or 0) for info in infos if info.state == "finite" and info.norm]
     return norms[:1] + norms[1:][-1:]
+
+
+def zeros(graph: Graph, backward: BackwardPass) -> list[Node]:
+    """The nodes that exactly 0 enters."""
+    return [one for one in graph.nodes if _arriving(backward, one.id).state == "zero"]
 
 
 def _smooth(rows: list[ProfileRow]) -> list[ProfileRow]:

@@ -29,7 +29,8 @@ class Item(msgspec.Struct, frozen=True):
     ``members`` are ids of graph nodes, ascending.  ``title`` names it (``Mul``, a leaf's name, a
     module's path), ``type`` is a module's class, ``label`` the user's expression, ``call`` the
     module call closed here, ``count`` how often a repeat repeats, ``rounds`` its members by round,
-    in the order of backward, ``round_names`` what these are called.  What a template holds has
+    in the order of backward, ``round_names`` what these are called, and ``called`` those of each
+    round, or of a round itself, that are in the module it is called by.  What a template holds has
     rounds, too: it stands for all of them, and ``template`` is the number of that.  All texts are
     raw."""
 
@@ -43,6 +44,7 @@ class Item(msgspec.Struct, frozen=True):
     count: int = 1
     rounds: tuple[tuple[int, ...], ...] = ()
     round_names: tuple[str, ...] = ()
+    called: tuple[tuple[int, ...], ...] = ()
     template: int | None = None
 
     @property
@@ -55,7 +57,8 @@ class Frame(msgspec.Struct, frozen=True):
     """A repeat that is drawn once for all its rounds: each of its items stands for one place in
     every round.
 
-    ``carried`` are the edges from one round to another, which are no links."""
+    ``called`` are the nodes of each round that are in the module it is called by, ``carried`` the
+    edges from one round to another, which are no links."""
 
     title: str
     type: str
@@ -63,6 +66,7 @@ class Frame(msgspec.Struct, frozen=True):
     count: int
     rounds: tuple[tuple[int, ...], ...]
     round_names: tuple[str, ...]
+    called: tuple[tuple[int, ...], ...]
     carried: tuple[int, ...]
 
 

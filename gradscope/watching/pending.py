@@ -6,7 +6,7 @@ Reads numbers only.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -14,7 +14,7 @@ import torch
 
 from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import dense_parts
-from gradscope.model.rows import ModuleRow, Row
+from gradscope.model.rows import ModuleRow, PartRow, Row
 from gradscope.recording.wrappers import copies
 from gradscope.watching.arrivals import Arrivals
 from gradscope.watching.model_parameters import ModelParameters
@@ -83,10 +83,15 @@ def _is_bad(norm: float | None) -> bool:
     return norm is not None and not abs(norm) < inf
 
 
+MOST_PARTS = 16
+"""Calls before the last of a step that a row tells apart."""
+
+
 @dataclass
 class Pending:
     """A backward call that has ended, and what is known of it so far: positions in the norms of
-    what is ``used``, that of the gradients it brought included."""
+    what is ``used``, that of the gradients it brought included.  Where it has added to what calls
+    before it have brought, it stands for all of them."""
 
     step: int
     call: int
@@ -97,6 +102,7 @@ class Pending:
     none: set[int]
     scale: int | None = None
     loss: int | None = None
+    own_loss: int | None = None
     found_inf: int | None = None
     """What the optimizer was told by the scaler."""
     is_left_out: bool = False
@@ -106,6 +112,13 @@ class Pending:
     """As ``received``, where others add to it before the call is over."""
     copies: dict[int, int] = field(default_factory=dict)
     """Parameter to the number of processes that hold the same shard of it."""
+    left: dict[int, object] = field(default_factory=dict)
+    """Parameter to the version of its ``.grad`` when the call ended."""
+    earlier: tuple[Pending, ...] = ()
+    """The calls before it that it stands for as well, the newest of them."""
+    calls: int = 1
+    total: torch.Tensor | None = None
+    """The sum of the losses of all these calls, scaled as they are."""
 
     @classmethod
     def of(
@@ -114,9 +127,14 @@ class Pending:
         reached: dict[int, torch.Tensor],
         members: ModelParameters,
         turns: Turns,
+        earlier: Pending | None = None,
     ) -> Pending:
-        """One that has brought these gradients, by position."""
+        """One that has brought these gradients, by position, beside what an earlier one has."""
         norms = call.used.norms
+        if earlier is not None:
+            every = enumerate(members.parameters)
+            also = {k: one.grad for k, one in every if k in earlier.received}
+            reached = {**{k: one for k, one in also.items() if one is not None}, **reached}
         known = members.positions
         applied = {known[one]: norm for one, norm in call.used.applied.items() if one in known}
         received = dict(zip(reached, norms.add(list(reached.values())), strict=True))
@@ -127,6 +145,10 @@ class Pending:
             none=none - applied.keys(),
             scale=None if call.scale is None else norms.add_number(call.scale),
         )
+        found.left = {position: _version(one) for position, one in reached.items()}
+        if earlier is not None:
+            found.earlier = (*earlier.earlier, replace(earlier, earlier=()))[-MOST_PARTS:]
+            found.calls, found.total = earlier.calls + 1, earlier.total
         if call.arrivals is not None:
             came = call.arrivals
             found.order = [known[id(one)] for one in came.order if id(one) in known]
@@ -140,8 +162,37 @@ class Pending:
         others."""
         root = roots[0] if len(roots) == 1 else None
         is_number = type(root) is torch.Tensor and root.numel() == 1 and not root.is_complex()
-        if root is not None and is_number and has_data(root):
-            self.loss = self.used.norms.add_number(root)
+        if root is None or not is_number or not has_data(root):
+            self.total = None
+            return
+        number = root.detach().to(torch.float64, copy=True).reshape(())
+        if self.total is not None:
+            number += self.total.to(number.device)
+        # Of several calls it is known where that of each was.
+        self.total = number if self.calls == 1 or self.total is not None else None
+        self.loss = None if self.total is None else self.used.norms.add_number(self.total)
+        self.own_loss = self.used.norms.add_number(root)
+
+    def is_added_to(self, call: RunningCall, members: ModelParameters) -> bool:
+        """Whether a call that has ended has added to the gradients that this one has left, and no
+        step has used them meanwhile."""
+        if (
+            self.used.applied
+            or call.step != self.step
+            or self.members.positions != members.positions
+        ):
+            return False
+        ids = {position: key for key, position in members.positions.items()}
+        before = {k: call.before.get(ids[k], (None, None)) for k in self.left}
+        return any(
+            old is not None and version == self.left[k] for k, (old, version) in before.items()
+        )
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether steps have used all that it has brought."""
+        every = self.members.parameters
+        return all(id(every[position]) in self.used.applied for position in self.received)
 
     def take_step(self, optimizer: Any, taken: Sequence[Sample]) -> None:
         """The optimizer has made its step; of these elements of its parameters there are copies."""
@@ -199,6 +250,8 @@ class Pending:
             loss=loss / scale if loss is not None and scale else loss,
             first="".join(name for name, own in self.members.parts.items() if bad in own),
             scale=scale,
+            calls=self.calls,
+            parts=tuple(one.part() for one in self.earlier),
             skipped=self.is_left_out or found_inf,
             modules={
                 name: self._part(positions, table, scale)
@@ -206,6 +259,15 @@ class Pending:
             },
             **{name: getattr(whole, name) for name in whole.__struct_fields__},
         )
+
+    def part(self) -> PartRow:
+        """What is told of a call that a later one has added to."""
+        known = self.used.norms.read()
+        scale = None if self.scale is None else known[self.scale]
+        loss = None if self.own_loss is None else known[self.own_loss]
+        norm = together([known[one] for one in self.received.values()])
+        loss, norm = (one / scale if one is not None and scale else one for one in (loss, norm))
+        return PartRow(call=self.call, loss=loss, norm=norm)
 
     def _part(
         self, positions: Collection[int], table: dict[int, Norms4], scale: float | None

@@ -31,7 +31,7 @@ class ProgramWatch(Watch):
     They are looked for at the first backward call, and one that is made later is met at its step.
     """
 
-    def __init__(self, every: int, sink: Any, tell: Any, begin: Any, keep: int) -> None:
+    def __init__(self, every: int | None, sink: Any, tell: Any, begin: Any, keep: int) -> None:
         self._found = FoundModels()
         super().__init__(self._found, every, sink, tell, begin, keep)
 

@@ -16,6 +16,12 @@ FORGOTTEN_AFTER = 100
 """Steps of one optimizer while another makes none: that one has come to its end."""
 
 
+USUAL = 10
+"""Of so many steps one is looked at where nobody says how many."""
+
+FIRST = 20
+"""Then so many of the first are looked at, too: a short run has rows as well."""
+
 LAST_STEPS = 10
 """Steps whose backward calls are counted: one that is given more than any of these was left out."""
 
@@ -27,14 +33,15 @@ class Turns:
     out steps itself, as where a gradient is not finite: nobody tells of those.
 
     Args:
-        every: of so many steps one is looked at.
+        every: of so many steps one is looked at; None: of :data:`USUAL`, and each of the first
+            :data:`FIRST`.
     """
 
-    def __init__(self, every: int) -> None:
+    def __init__(self, every: int | None) -> None:
         self.has_optimizer = False
         self.step = 0
         self.calls = 0
-        self._every = every
+        self._every, self._first = (USUAL, FIRST) if every is None else (every, 0)
         self._optimizers: WeakSet[Any] = WeakSet()
         self._made: Counter[int] = Counter()
         self._calls_of_steps: deque[int] = deque(maxlen=LAST_STEPS)
@@ -44,7 +51,7 @@ class Turns:
     @property
     def is_due(self) -> bool:
         """Whether the backward calls of the step that is being made are to be looked at."""
-        return self.step % self._every == 0
+        return self.step < self._first or self.step % self._every == 0
 
     def expect(self, holders: Sequence[tuple[Any, Sequence[int]]]) -> None:
         """These optimizers hold those parameters of the model, before any has made a step."""

@@ -42,7 +42,7 @@ class Watch:
 
     Args:
         model: its parameters are asked for anew at each step that is looked at.
-        every: of so many steps one is looked at.
+        every: of so many steps one is looked at; None: of ten, and each of the first twenty.
         sink: gets the rows.
         tell: called with each problem, and with what full looks find.
         begin: begins a full look.
@@ -52,7 +52,7 @@ class Watch:
     def __init__(
         self,
         model: HasParameters,
-        every: int,
+        every: int | None,
         sink: Sink,
         tell: Callable[[str], None],
         begin: Begin,
@@ -219,11 +219,16 @@ class Watch:
             if self._pending is None:
                 self._members = ModelParameters.of(self._model)
             return
-        self._close()
+        earlier, is_alone = self._pending, not self._calls.are_of_many
+        if due and is_alone and earlier is not None and earlier.is_added_to(call, self._members):
+            self._pending = None
+        else:
+            self._close()
+            earlier = None
         self._foreign_steps = 0
         self._turns.call_made()
         if due:
-            self._pending = Pending.of(call, reached, self._members, self._turns)
+            self._pending = Pending.of(call, reached, self._members, self._turns, earlier)
             self._pending.note_loss(roots)
         if call.has_steps:
             self._close()
@@ -290,7 +295,8 @@ class Watch:
                 return
             if self._pending is not None and self._pending.is_for(optimizer):
                 self._pending.take_step(optimizer, taken)
-                self._close()
+                if self._pending.calls == 1 or self._pending.is_used_up:
+                    self._close()
             self._turns.step_made(optimizer)
         # Torch bears no new hooks until it has called the last one.
         post = self._handles[1]

@@ -200,7 +200,7 @@ def tried(
     ways = ways or FORKED
     place.text = text
     plain = ways.plain(place, False)
-    result = Tried(_unusable(plain), runs=2)
+    result = Tried(_unusable(plain, is_known), runs=2)
     if result.unusable:
         return result
     if not is_known and difference(("plain",), plain, ways.plain(place, False)):
@@ -212,7 +212,7 @@ def tried(
         if is_strict(command):
             compared = Reference(ways.plain(place, True), [])
             result.runs += 1
-            if _unusable(compared.plain):
+            if _unusable(compared.plain, is_known):
                 continue
         found = _compared(place, command, compared, ways, result)
         if found is not None:
@@ -220,8 +220,8 @@ def tried(
     return result
 
 
-def _unusable(plain: Done) -> str:
-    if plain.timed_out or plain.seconds > LONGEST_PLAIN:
+def _unusable(plain: Done, is_known: bool) -> str:
+    if plain.timed_out or (plain.seconds > LONGEST_PLAIN and not is_known):
         return "takes too long"
     # It crashed python itself; that it may end itself by SIGTERM is part of the vocabulary.
     return f"killed by signal {-plain.status}" if plain.status in (-4, -6, -7, -8, -11) else ""

@@ -23,6 +23,7 @@ export class Model {
     this._link(data.edges);
     this._nest();
     this._rounds = new Map();
+    this._called = new Map();
     this._places = new Map();
     this._met = new WeakMap();
     /** The nodes at which gradients that meet are told by their shares, in any pass. */
@@ -206,7 +207,7 @@ export class Model {
   }
 
   _roundsNow(group) {
-    if (this.once.has(group)) return this.templates.of(group).rounds.map((round) => ({ group: round }));
+    if (this.once.has(group)) return this.templates.of(group).rounds.map((round) => this._calledBy({ group: round }));
     const found = [];
     const waiting = [group];
     for (const g of waiting) {
@@ -216,9 +217,24 @@ export class Model {
         else found.push({ group: child });
       }
     }
-    if (found.length) return found.sort((a, b) => this.first[a.group] - this.first[b.group]);
+    if (found.length) return found.sort((a, b) => this.first[a.group] - this.first[b.group]).map((one) => this._calledBy(one));
     const nodes = waiting.flatMap((g) => this.members[g]).filter((node) => !this.isLeaf(node));
     return nodes.sort((a, b) => a - b).map((node) => ({ node }));
+  }
+
+  /** The module that a round is called by, whose gradient stands for it; itself where it is called by its number. */
+  _calledBy(one) {
+    const { kind, title } = this.group(one.group);
+    const own = kind === "round" && this.children[one.group].find((child) => this.group(child).title === title);
+    return own ? { group: own } : one;
+  }
+
+  /** What the bars of a box stand for: groups or nodes, null for rounds that lack it. */
+  _bared({ key, group, bars, repeats }) {
+    if (!bars) return this.rounds(group);
+    if (key !== `g${repeats.at(-1)}`) return bars;
+    if (!this._called.has(bars)) this._called.set(bars, Array.from(bars, (one) => one && this._calledBy(one)));
+    return this._called.get(bars);
   }
 
   // ---------------------------------------------------------------- gradients
@@ -294,12 +310,12 @@ export class Model {
 
   /** What enters each of the rounds that a box has a strip of; null for those that lack it. */
   bars(box) {
-    return box.bars ? this._arrivingAll(box.bars) : this.arrivals(box.group);
+    return this._arrivingAll(this._bared(box));
   }
 
   /** The same of every pass on this graph: of several calls, or of both sides of a comparison; of this pass alone where they are too many. */
   grid(box) {
-    const things = box.bars ?? this.rounds(box.group);
+    const things = this._bared(box);
     const { passes } = this.ranks?.of(this.rank) ?? this.data;
     if (this.isSpread || passes.length < 2 || passes.length * things.length > MOST_CELLS) return [this.bars(box)];
     if (!this._grids.has(things)) this._grids.set(things, passes.map((pass) => Array.from(things, (one) => one && this._arrivingIn(pass, one))));
@@ -318,7 +334,7 @@ export class Model {
 
   /** What one bar of a box's strip stands for: a group or node, or null. */
   barOf(box, number) {
-    return (box.bars ?? this.rounds(box.group))[number];
+    return this._bared(box)[number];
   }
 
   _arrivingAll(things) {

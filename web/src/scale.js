@@ -11,13 +11,16 @@ export class Scale {
   tell = number;
 
   /**
-   * Between the norms on the edges that 1 in 32 are below and 1 in 100 above, as in render/drawing/scale.py: gradients that are zero
-   * but for rounding, such as those of a key's bias in every block, shall not push all else to one end.
+   * Between the norms on the edges that 1 in 32 are below and 1 in 100 above, as in render/drawing/scale.py.  What lies below a wide
+   * gap is zero but for rounding, as are biases before a batch norm: it shall not push all else to one end.
    * @param onlyGrows of numbers that only grow: in the warm half of the steps
    */
   constructor(norms, onlyGrows = false) {
     if (onlyGrows) this.steps = STEPS.slice(4);
-    const sizes = Float64Array.from(norms).filter((x) => x > 0 && x < Infinity).sort().map(Math.log10);
+    const every = Float64Array.from(norms).filter((x) => x > 0 && x < Infinity).sort().map(Math.log10);
+    const first = firstOfBulk(every);
+    const sizes = every.subarray(first);
+    if (first) this.meaning += `, ${first.toLocaleString("en")} far below`;
     this.known = sizes.length > 0;
     this.from = this.known ? sizes[Math.floor(sizes.length / 32)] : -1;
     this.to = this.known ? sizes.at(-1 - Math.floor(sizes.length / 100)) : 1;
@@ -46,6 +49,12 @@ export class Scale {
     const share = this.share(norm);
     return share === null ? null : this.steps[Math.min(Math.floor(share * this.steps.length), this.steps.length - 1)];
   }
+}
+
+/** The first, of logarithms in their order, above the last gap of three decades in their lower third. */
+function firstOfBulk(logs) {
+  for (let place = Math.floor(logs.length / 3); place > 0; place--) if (logs[place] - logs[place - 1] >= 3) return place;
+  return 0;
 }
 
 /** How many times the largest gradient over ranks is the smallest: from the same upwards, in the warm half of the steps. */

@@ -155,11 +155,11 @@ export function ofBar(model, box, number, pass) {
 /** `loss.backward() train.py:9 · call 2`, or the side of a comparison. */
 export const callName = ([number, , , words]) => (!number ? words : words ? `${words} · call ${number}` : `backward call ${number}`);
 
-/** `h.3`, the round of a repeat that a node or group is in, or the repeat's own name for it. */
+/** `h.3`, the round of a repeat that a node or group is in, with those around it, `layers.2 experts.6`; or the repeat's own name for it. */
 export function roundName(model, { node, group }) {
   const chain = model.around(node === undefined ? group : model.owner[node]);
-  const at = chain.findIndex((g, i) => model.once.has(chain.slice(i + 1).find((h) => model.group(h).kind !== "part")));
-  if (at >= 0) return groupWords(model, chain[at]).name;
+  const rounds = chain.filter((g, i) => model.once.has(chain.slice(i + 1).find((h) => model.group(h).kind !== "part")));
+  if (rounds.length) return rounds.reverse().map((g) => groupWords(model, g).name).join(" ");
   return node === undefined ? groupWords(model, group).name : nodeName(model, node);
 }
 

@@ -88,7 +88,7 @@ class CallSelector:
         self._waiting: _WaitingCase | None = None
         self._left_out = _LeftOut()
         self._dropped = _LeftOut()
-        self._bad = listener.learners.optimizers.order.bad
+        self._bad = listener.optimizers.order.bad
         self._failed: CapturedCall | None = None
         self._firsts: list[Report] = []
         self._accumulates = False
@@ -148,7 +148,7 @@ class CallSelector:
     ) -> _WaitingCase | None:
         """What the case is, if the program may still leave out the step that would be spoilt."""
         listener, judge = self._listener, self._examination.passing
-        optimizers = listener.learners.optimizers
+        optimizers = listener.optimizers
         # Other ranks would have to wait as well; and a step that has called backward uses what it
         # brings.
         if not self._is_serious or listener.is_shared or optimizers.in_closure or judge is None:
@@ -156,7 +156,8 @@ class CallSelector:
         if made.failure is not None or not made.call.accumulates:
             return None
         words = judge(report)
-        if words is None or not self._bad.wait(filter(optimizers.is_held, made.leaves)):
+        held = (one for one in made.leaves if listener.leaves.get(one).optimizer is not None)
+        if words is None or not self._bad.wait(held):
             return None
         place = listener.recorder.places.number(made.call.frame)
         return _WaitingCase(
@@ -206,7 +207,7 @@ class CallSelector:
         self.case, self._accumulates = waiting.before, waiting.before_accumulates
         # The next call of this line is its first one that counts.
         self._places.discard(waiting.place)
-        self._listener.learners.optimizers.spoiling.note_left_out()
+        self._listener.optimizers.spoiling.note_left_out()
 
     def _confirm(self, fate: Fate) -> None:
         """What has become of gradients that the program has dropped: it may have had copies, as
@@ -224,7 +225,7 @@ class CallSelector:
         """Where hardly any step is made, nothing is learned."""
         if self._dropped.times:
             self._confirm("gone")
-        steps = self._listener.learners.optimizers.order.steps
+        steps = self._listener.optimizers.order.steps
         left_out = self._left_out
         if self._is_serious or left_out.first is None:
             return

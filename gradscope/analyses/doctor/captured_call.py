@@ -6,7 +6,7 @@ that knew them, has ended.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, TypeVar, get_type_hints
@@ -18,7 +18,7 @@ from torch import nn
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf
 from gradscope.graphing.probe import meta
 from gradscope.model.observations import Observations
-from gradscope.model.plain import Place
+from gradscope.model.plain import AnyPlace, Place
 from gradscope.model.report import BackwardPass, Graph, Origin, Report
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
@@ -35,7 +35,9 @@ MAX_NAMED = 1_000_000
 def _places_in(kind: type[msgspec.Struct]) -> list[str]:
     """The fields of a record that say where something is."""
     return [
-        name for name, hint in get_type_hints(kind, include_extras=True).items() if hint == Place
+        name
+        for name, hint in get_type_hints(kind, include_extras=True).items()
+        if hint in (Place, AnyPlace)
     ]
 
 
@@ -115,8 +117,7 @@ class CapturedCall:
     """One graph, what flowed through it, and what was ``seen`` on it before its buffers were freed.
 
     ``unfinished``: the program ended before its first backward call, so that what it had not used
-    by then says nothing.  ``held_by``: for each tensor, by id, the numbers of its optimizers;
-    ``evaluated`` are the ids of those in eval mode.
+    by then says nothing.
     """
 
     graph: Graph
@@ -129,8 +130,6 @@ class CapturedCall:
     notes: list[str] = field(default_factory=list)
     held: list[torch.Tensor] = field(default_factory=list)
     unfinished: bool = False
-    held_by: dict[int, list[int]] = field(default_factory=dict)
-    evaluated: Collection[int] = ()
 
     def leaf_number(self, tensor: torch.Tensor) -> int | None:
         """The index of a leaf in the graph's table of leaves."""

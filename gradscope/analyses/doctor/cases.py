@@ -82,7 +82,6 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
         if "a second time" in message(made.failure):
             gone = freed_slots(made.walked, recorder.freed.numbers(but_the_last=True))
     met = [(module, modules.path(place)) for module, place in recorder.modules.met()]
-    members = listener.learners.optimizers.members
     seen = Observations(
         changes=tuple(map(origins.told, changed)),
         activities=tuple(made.activities),
@@ -100,7 +99,7 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
         names=names,
         owners=owners_of(modules, loose_modules(modules, met)),
         leaf_numbers=_numbered(made.walked),
-        held=[*made.leaves, *listener.learners.used_leaves(), *members.tensors()],
+        held=[*made.leaves, *listener.leaves.used(), *listener.leaves.held()],
         passes=(passed,),
         seen=seen,
     )
@@ -282,7 +281,7 @@ def result_case(
         leaf_numbers=_numbered(walked),
         passes=report.passes,
         notes=[note],
-        held=[*leaves, *listener.learners.used_leaves()],
+        held=[*leaves, *listener.leaves.used()],
     )
 
 
@@ -302,11 +301,7 @@ def _root(
         root, chosen = result_root(value, "the target")
     if root is None:
         root, chosen = main_result(listener.recorder, scopes)
-    if (
-        root is None
-        and listener.learners.optimizers.order.steps
-        and not listener.recorder.elsewhere
-    ):
+    if root is None and listener.optimizers.order.steps and not listener.recorder.elsewhere:
         return None, "the program stepped its optimizer, and never called backward"
     if root is None:
         raise _nothing(listener)

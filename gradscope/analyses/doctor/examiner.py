@@ -287,7 +287,7 @@ class Examiner:
         listener, log = self._listener, self._log
         # Once, because it looks at all objects; those made later are met when they step.
         if log.seen == 1:
-            listener.learners.optimizers.find()
+            listener.optimizers.find()
         listener.values_seen.resolve()
         loss = _loss(call, self.recorder.scaled.factor(call.roots[0]))
         is_full = self._is_full(call, loss)
@@ -344,7 +344,7 @@ class Examiner:
 
     def _note_overflow(self, made: Capture) -> None:
         """Where a gradient of a scaled loss stopped being finite: a step may be left out for it."""
-        steps = self._listener.learners.optimizers.calls.scaled_steps
+        steps = self._listener.loop_calls.scaled_steps
         steps.start_call()
         source = made.source() if made.is_full and not made.is_finite else None
         if source is not None:
@@ -372,7 +372,7 @@ class Examiner:
         try:
             with unseen():
                 # Again, for those that were made since and have never stepped.
-                listener.learners.optimizers.find()
+                listener.optimizers.find()
                 self._tracker.finish()
                 if error is None and not (self._stopper.has_stopped or self._is_over):
                     listener.never_stepped = self._tracker.has_never_stepped()

@@ -3,21 +3,19 @@ None."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import math
-import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from types import FrameType
 from typing import Any
 
 import torch
-from torch import nn
+from torch.nn.utils import clip_grad
 
+from gradscope.analyses.training.leaves import Leaves
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import torch_name
-from gradscope.autograd.summary import shape_of
+from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
@@ -25,10 +23,9 @@ from gradscope.autograd.tensors import (
     is_leaf_tensor,
     requires_grad,
 )
-from gradscope.patched import Original, Patched
+from gradscope.model.observations import Alteration, TrackedParameter
 from gradscope.recording.hook_codes import HookCodes
 from gradscope.recording.names import locals_of, name_in_frame
-from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall, flat_tensors
@@ -36,23 +33,8 @@ from gradscope.recording.torch_call import TorchCall, flat_tensors
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
 
-_MODULE_HOOKS = ("register_full_backward_hook", "register_full_backward_pre_hook")
-
 _ADD_GROUP = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
 """Where every optimizer looks at what it is given."""
-
-CLIPPERS = ("clip_grad_norm_", "_clip_grads_with_norm_", "clip_grad_value_")
-
-
-@dataclass
-class KnownClip:
-    """A place that made gradients smaller: the norm before and the bound, at its strongest, and the
-    number of the backward call before that."""
-
-    function: str
-    before: float | None
-    after: float | None
-    call: int = 0
 
 
 class Alterations:
@@ -61,39 +43,18 @@ class Alterations:
     def __init__(self) -> None:
         self.call = 0
         """The number of the last backward call."""
-        self.clips: dict[int, KnownClip] = {}
-        self.least: dict[int, float] = {}
-        """The smallest norm that came to a place that clips."""
+        self._clips: dict[int, Alteration] = {}
+        """By place: the norm before and the bound where that was strongest, and the least norm."""
         self.module_hooks: dict[int, str] = {}
         self.codes = HookCodes()
-        self._patches: list[Patched] = []
         self._on_nodes: dict[int, tuple[str, int]] = {}
         self._on_leaves: TensorTable[tuple[str, int]] = TensorTable(MAX_KNOWN)
 
-    def start(self, places: Places) -> None:
-        """Learn where hooks are hung on modules, which is not a torch call."""
-        noting = functools.partial(self._noting, places)
-        self._patches = [Patched(nn.Module, name, noting) for name in _MODULE_HOOKS]
-        for one in self._patches:
-            one.start()
-
-    def stop(self) -> None:
-        """Leave the class as it was."""
-        for one in self._patches:
-            one.stop()
-
-    def _noting(self, places: Places, original: Original) -> Original:
-        name = original.__name__
-
-        @functools.wraps(original)
-        def register(*args: Any, **kwargs: Any) -> Any:
-            user = places.user_frame(sys._getframe(1))
-            if user is not None and len(self.module_hooks) < MAX_KNOWN:
-                self.module_hooks.setdefault(places.number(user), name)
-                self.codes.note((*args[1:], *kwargs.values()), name, places.number(user))
-            return original(*args, **kwargs)
-
-        return register
+    def note_module_hook(self, name: str, place: int, given: Iterable[Any]) -> None:
+        """The program hangs a hook on a module."""
+        if len(self.module_hooks) < MAX_KNOWN:
+            self.module_hooks.setdefault(place, name)
+            self.codes.note(given, name, place)
 
     def note_hook(self, call: TorchCall) -> None:
         """The program hangs a hook on a tensor."""
@@ -120,60 +81,33 @@ class Alterations:
         return self._on_nodes.get(sequence, ("hook", -1))
 
     def note_clip(self, call: TorchCall) -> None:
-        """A call in torch's own clipping functions changes gradients in place."""
-        if call.function not in ("_foreach_mul_", "mul_", "_foreach_clamp_min_", "clamp_"):
-            return
-        # These calls are made by others as well, and the frames tell.
-        function = _clipper(call.frame)
-        if function:
-            self.note_clipping(function, call.place, *_norms(call.frame))
+        """A call changes something in place: in torch's own clipping, where the program calls a
+        function of that which it had before anyone watched?"""
+        if call.frame.f_code.co_filename == clip_grad.__file__:
+            scope = locals_of(call.frame)
+            norm, bound = scope.get("total_norm"), scope.get("max_norm")
+            self.note_clipping("clip_grad_norm_", call.place, norm, bound)
 
     def note_clipping(self, function: str, place: int, norm: Any, bound: Any) -> None:
         """A function of torch clips: the norm that it has found, and the one that it allows."""
         before, after = _number(norm), _number(bound)
-        if len(self.clips) >= MAX_KNOWN:
-            return
         # What is not finite says nothing about the bound: a scaler skips that step, and other rules
         # tell where it comes from.
-        if before is not None and not math.isfinite(before):
+        if before is None or not math.isfinite(before) or len(self._clips) >= MAX_KNOWN:
             return
-        if before is not None:
-            self.least[place] = min(before, self.least.get(place, before))
+        known = self._clips.setdefault(place, Alteration(place, function, least=before))
+        known.least = min(before, float(known.least or 0.0))
         # Torch multiplies by 1 where nothing is too large.
-        if before is not None and after is not None and before <= after:
-            return
-        known = self.clips.setdefault(place, KnownClip(function, before, after, self.call))
-        if before is not None and before > (known.before or 0.0):
+        if after is not None and before > max(after, float(known.before or 0.0)):
             known.before, known.after, known.call = before, after, self.call
+
+    def clipped(self) -> Iterator[Alteration]:
+        """The places that have made a gradient smaller."""
+        return (one for one in self._clips.values() if one.after is not None)
 
     def start_step(self, oldest: int) -> None:
         """Forget hooks on nodes that were made before this sequence number."""
         self._on_nodes = {key: hook for key, hook in self._on_nodes.items() if key >= oldest}
-
-
-def _clipper(frame: FrameType | None) -> str:
-    """The clipping function that a frame is in; the one the program called, where they nest."""
-    found = ""
-    # The functions of clipping are decorated and call one another, so several frames lie between.
-    for _ in range(6):
-        if frame is None:
-            break
-        if frame.f_code.co_name in CLIPPERS and "clip_grad" in frame.f_code.co_filename:
-            # No break: the outermost of them is the one that the program has called.
-            found = frame.f_code.co_name.replace("_clip_grads_with_norm_", "clip_grad_norm_")
-        frame = frame.f_back
-    return found
-
-
-def _norms(frame: FrameType | None) -> tuple[Any, Any]:
-    for _ in range(6):
-        if frame is None or "clip_grad" in frame.f_code.co_filename:
-            break
-        frame = frame.f_back
-    if frame is None:
-        return None, None
-    scope = locals_of(frame)
-    return scope.get("total_norm"), scope.get("max_norm")
 
 
 def _number(value: Any) -> float | None:
@@ -187,38 +121,22 @@ def _number(value: Any) -> float | None:
 MAX_READS = 100
 """Tensors that are no leaves and whose ``.grad`` was read, or asked for."""
 
-MAX_LEAVES = 200_000
-"""Leaves whose ``.grad`` was read, and tensors whose gradient was asked for."""
-
-
-@dataclass
-class NonLeafGradRead:
-    """A tensor that is no leaf, and whose ``.grad`` the program has read, or which it wanted the
-    gradient of (``wanted``) in a graph that it is not in; ``asked`` is the place that got None, and
-    ``result`` the one that computed what does not depend on it."""
-
-    name: str
-    tensor: TensorRef
-    op: str
-    made: int
-    shape: tuple[int, ...]
-    wanted: bool = False
-    asked: int = -1
-    result: int = -1
-
 
 class Reads:
-    """The gradients that the program, not torch, has read or asked for."""
+    """The gradients that the program, not torch, has read or asked for.
 
-    def __init__(self, recorder: Recorder) -> None:
-        self.vain: dict[tuple[int, str], NonLeafGradRead] = {}
+    ``vain`` are tensors that are no leaves, and whose ``.grad`` it has read, or of which it wanted
+    the gradient in a graph that they are not in.
+    """
+
+    def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
+        self.vain: dict[tuple[int, str], tuple[TensorRef, TrackedParameter]] = {}
         self.of_leaves = 0
         """How often the gradient of a leaf was read."""
         self.none: tuple[int, TensorRef] | None = None
         """The place that has just read None, and the leaf whose gradient it was to be."""
         self._recorder = recorder
-        self._leaves: TensorTable[bool] = TensorTable(MAX_LEAVES)
-        self._wanted: TensorTable[bool] = TensorTable(MAX_LEAVES)
+        self._leaves = leaves
 
     def note(self, call: TorchCall) -> None:
         """Somebody reads ``.grad``: of what?"""
@@ -226,20 +144,19 @@ class Reads:
         # Where a gradient is retained, to read it is not in vain.
         if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
             return
-        frame = _first_outside_ours(call.frame)
-        if frame is None or call.places.is_foreign(frame.f_code):
+        if call.frame is not call.user:
             return
         if not is_leaf_tensor(tensor):
-            self._note_vain(tensor, call, frame)
+            self._note_vain(tensor, call, call.frame)
             return
         self.of_leaves += 1
-        self._leaves[tensor] = True
+        self._leaves.of(tensor).read = True
         self.none = None if call.out is not None else (call.place, TensorRef(tensor))
 
     def note_wanted(self, tensors: Iterable[torch.Tensor]) -> None:
         """The program has asked for the gradient of these, and they are not in the graph."""
         for tensor in tensors:
-            self._wanted[tensor] = True
+            self._leaves.of(tensor).wanted = True
             self._add(tensor, "", wanted=True)
 
     def note_unreached(self, tensors: Iterable[torch.Tensor], place: int, result: int) -> None:
@@ -263,14 +180,6 @@ class Reads:
                     self._add(one, name_in_frame(one, names, user.tb_frame))
             step = step.tb_next
 
-    def is_read(self, leaf: torch.Tensor) -> bool:
-        """Whether the program has read the gradient of this leaf."""
-        return leaf in self._leaves
-
-    def is_wanted(self, tensor: torch.Tensor) -> bool:
-        """Whether a call failed because this tensor is not in the graph it went through."""
-        return tensor in self._wanted
-
     def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
         site = call.places.site(call.place)
         paths = self._recorder.sources.operands(site) if site is not None else []
@@ -291,16 +200,17 @@ class Reads:
             return
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
-        shape = shape_of(tensor)
-        op = torch_name(node)
-        read = NonLeafGradRead(name, TensorRef(tensor), op, made, shape, wanted, asked, result)
+        read = TrackedParameter(
+            name,
+            metadata(tensor),
+            requires_grad=True,
+            made=made,
+            history=torch_name(node),
+            asked=asked,
+            # What torch itself has made there, `jacobian` of what it is given, is no part that the
+            # program took.
+            result=result if made == asked else -1,
+        )
+        _, known = self.vain.setdefault((made, name), (TensorRef(tensor), read))
         # One that gave None before may be what makes a later call fail.
-        self.vain.setdefault((made, name), read).wanted |= wanted
-
-
-def _first_outside_ours(frame: FrameType | None) -> FrameType | None:
-    """The frame that asked, without the recorder's own."""
-    own = __file__.rpartition("/analyses/")[0]
-    while frame is not None and frame.f_code.co_filename.startswith(own):
-        frame = frame.f_back
-    return frame
+        known.wanted |= wanted

@@ -34,19 +34,17 @@ from gradscope.analyses.doctor.inner_uses import InnerUses
 from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.oddities import Oddities
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.score_weights import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.copies import DEEPCOPY, Copies, GradientGraphs
 from gradscope.analyses.training.dropped_results import DroppedResults
-from gradscope.analyses.training.eval_modes import EvalModes
-from gradscope.analyses.training.left_behind import LeftBehind
-from gradscope.analyses.training.made_parameters import Parameters
-from gradscope.analyses.training.tracked_parameters import TrackedParameters
+from gradscope.analyses.training.gradient_graphs import GradientGraphs
+from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
+from gradscope.analyses.training.loop_calls import LoopCalls
+from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS
 from gradscope.autograd.tensors import requires_grad
 from gradscope.recording.listener import IGNORED, IN_FULL, Listener
@@ -94,26 +92,21 @@ class DoctorListener(Listener):
         self.collectives = Collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
-        self.oddities = Oddities()
+        self.carries = Carries(recorder)
+        self.kept = GrowingContainers()
+        self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
+        self.optimizers = Optimizers(recorder, self.leaves)
+        self.oddities = self.optimizers.order.odd
         self.logarithms = Logarithms(self.oddities)
         self.score_weights = ScoreWeights(self.oddities)
         self.straight_through = StraightThrough(self.oddities)
-        self.carries = Carries(recorder)
-        self.kept = GrowingContainers()
-        self.learners = TrackedParameters(recorder, lambda leaf: self.parameters.made(leaf))
-        told = (self.lost_terms.note_step, self.score_weights.note_step)
-        self.learners.optimizers.on_step.extend(told)
-        self.copies = Copies()
-        self.reads = Reads(recorder)
-        self.eval_modes = EvalModes(recorder)
-        self.left_behind = LeftBehind(self.learners, self.copies)
+        self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
+        self.reads = Reads(recorder, self.leaves)
         self.gradient_graphs = GradientGraphs()
-        self.dropped = DroppedResults(self.oddities.tell)
-        self.parameters = Parameters(
-            self.learners.births.note, self.cuts.note_rewrapped, self.copies.note, recorder.aside
-        )
+        self.dropped = DroppedResults(self.oddities)
         self.alterations = Alterations()
-        self.learners.optimizers.calls.on_clipped = self.alterations.note_clipping
+        told = self.alterations.note_clipping, self.alterations.note_module_hook
+        self.loop_calls = LoopCalls(recorder, self.optimizers, *told)
         self.changes = Changes(recorder)
         self.derivatives = Derivatives(check_all)
         glance = glancing(recorder, self.values_seen, self.cuts.is_followed)
@@ -126,23 +119,21 @@ class DoctorListener(Listener):
 
     def start(self) -> None:
         """Install what else is needed."""
-        self.learners.start()
-        self.eval_modes.start()
-        self.alterations.start(self.recorder.places)
+        self.loop_calls.start()
+        self.optimizers.start()
+        self.leaves.start()
         self.collectives.start()
         self.switches.start(self.recorder.places)
-        self.parameters.start(self.recorder.places)
         self.recorder.modules.run = self._modules.run
 
     def stop(self) -> None:
         """Leave nothing behind."""
         self.recorder.modules.run = None
-        self.parameters.stop()
         self.switches.stop()
         self.collectives.stop()
-        self.alterations.stop()
-        self.eval_modes.stop()
-        self.learners.stop()
+        self.leaves.stop()
+        self.optimizers.stop()
+        self.loop_calls.stop()
 
     def look_for_ranks(self, is_shared: bool) -> None:
         """Learn whether other ranks work with this one, and how: while its modules live."""
@@ -159,7 +150,7 @@ class DoctorListener(Listener):
         """A backward call has been made: whether what comes is looked at lightly."""
         self._lighten(light)
         self.has_news = False
-        self.learners.optimizers.compares = not light
+        self.optimizers.compares = not light
 
     def _lighten(self, light: bool) -> None:
         if light == self.light:
@@ -202,7 +193,7 @@ class DoctorListener(Listener):
 
     def woken(self) -> None:
         """Steps of optimizers that are thought to be under way have failed."""
-        self.learners.optimizers.end_steps()
+        self.optimizers.end_steps()
 
     def refused(self, error: Exception, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call has raised."""
@@ -243,9 +234,9 @@ class DoctorListener(Listener):
             if times == OFTEN:
                 self.glanced[func] = kind
         if self._is_inside(call):
-            self.learners.note_made_inside(call)
+            self.leaves.note_made_inside(call)
         if call.function in ("requires_grad", "requires_grad_"):
-            self.learners.note_switch(call)
+            self.leaves.note_switch(call)
         if kind.sort != "event":
             self._show(call, kind.sort)
         kind.places.add(call.place)
@@ -277,22 +268,22 @@ class DoctorListener(Listener):
                 call.sequence_range = (call.sequence_range[1], call.sequence_range[1])
         if is_inside:
             self._note_values(call, is_inside)
-            self.learners.note_use(call)
+            self.leaves.note_use(call)
             self.inner_uses.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)
-            self.learners.optimizers.effects.note_cast(call.operands[0], call.place)
+            self.optimizers.effects.note_cast(call.operands[0], call.place)
             self.gradient_graphs.note_edit(call)
-            self.learners.note_edit(call)
+            self.leaves.note_edit(call)
         elif sort == "put":
-            self.learners.optimizers.drops.note_put(call)
+            self.optimizers.order.put(call)
         elif sort == "switch":
             self.switches.note(call)
         elif sort == "grad":
             self.reads.note(call)
             self.dropped.note_gradients(call.results)
-            self.learners.optimizers.order.wasted.look()
-            self.learners.note_edit(call)
+            self.optimizers.order.wasted.look()
+            self.leaves.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)
         else:
@@ -307,20 +298,19 @@ class DoctorListener(Listener):
             self.changes.note_statistics(call)
         if in_place:
             sources = [leaf for one in call.operands[:1] for leaf in self.cuts.same_memory(one)]
-            self.learners.note_written(call, sources)
+            self.leaves.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
-            if self.learners.optimizers.order.fresh:
-                self.learners.optimizers.drops.note_edit(call)
+            self.optimizers.order.edit(call)
             self.gradient_graphs.note_edit(call)
-            self.learners.note_edit(call)
+            self.leaves.note_edit(call)
         else:
             self.dropped.note(call)
         if call.function == "deepcopy" and call.results:
-            self.copies.note(call.place, call.results[0], call.operands[0])
+            self.leaves.note_copy(call.place, call.results[0], call.operands[0])
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
-            self.learners.note_use(call)
+            self.leaves.note_use(call)
         self._note_values(call, is_inside=False)
         if call.in_graph:
             self.carries.note(call, briefly=self.light)

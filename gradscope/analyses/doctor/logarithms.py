@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import torch
 
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.training.oddities import Oddities
 from gradscope.autograd.elements import is_small
-from gradscope.model.observations import OddityKind
+from gradscope.model.loop_observations import OddityKind
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLACES = 1_000

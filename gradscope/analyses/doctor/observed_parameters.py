@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import torch
+from torch import nn
 from torch.nn.parameter import is_lazy
 
 from gradscope.analyses.doctor.captured_call import CapturedCall, Owner
@@ -13,19 +15,22 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_cuts import (
     name_of,
 )
+from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
 from gradscope.autograd.elements import readable
 from gradscope.autograd.summary import metadata
 from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.observations import (
     TrackedParameter,
 )
-from gradscope.model.plain import TensorInfo
 from gradscope.recording.wrappers import copies, in_flat_shards
 
 
-def learners(listener: DoctorListener, case: CapturedCall) -> Iterator[TrackedParameter]:
-    """The parameters of the run; with their sizes now, where other ranks have them as well."""
-    seen = _seen_parameters(listener, case)
+def learners(
+    listener: DoctorListener, case: CapturedCall, places: Sequence[int]
+) -> Iterator[TrackedParameter]:
+    """The parameters of the run, with the ``places`` of their optimizers; with their sizes now,
+    where other ranks have them as well."""
+    seen = _seen_parameters(listener, case, places)
     return _sized(seen, listener) if listener.is_shared else (one for one, _ in seen)
 
 
@@ -48,55 +53,54 @@ def _sized(
 
 
 def _seen_parameters(
-    listener: DoctorListener, case: CapturedCall
+    listener: DoctorListener, case: CapturedCall, places: Sequence[int]
 ) -> Iterator[tuple[TrackedParameter, torch.Tensor | None]]:
-    known = listener.learners
-    optimized = known.optimized()
+    leaves = listener.leaves
+    optimized = leaves.optimized()
+    run = _Run(
+        listener,
+        case,
+        optimized,
+        {place: number for number, place in enumerate(places)},
+        set(_in_eval_mode(listener.recorder.modules.living_roots())),
+    )
     # A parameter that two modules share is one thing that learns.
     told: set[int] = set()
     for owner in case.owners:
         # A module that the program only holds was not meant to learn in this run.
-        if not any(known.used(one) >= 0 or id(one) in optimized for one, _ in owner.tensors):
+        if not any(leaves.get(one).used >= 0 or id(one) in optimized for one, _ in owner.tensors):
             continue
         for tensor, name in owner.tensors:
-            if id(tensor) not in told and not (owner.plain and not _is_kept(listener, tensor)):
+            if id(tensor) not in told and not (owner.plain and not _is_kept(leaves.get(tensor))):
                 told.add(id(tensor))
-                yield _learner(listener, case, tensor, name, optimized, owner), tensor
-    others = [tensor for tensor, _ in optimized.values()]
-    for tensor in [*others, *known.used_leaves()]:
+                yield run.learner(tensor, name, owner), tensor
+    for tensor in [*(tensor for tensor, _ in optimized.values()), *leaves.used()]:
         if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
             told.add(id(tensor))
-            named = name_of(listener, case, tensor)
-            yield _learner(listener, case, tensor, named, optimized, None), tensor
-    for read in listener.reads.vain.values():
-        living = read.tensor()
-        info = TensorInfo(read.shape, "float32") if living is None else metadata(living)
-        read_in_vain = TrackedParameter(
-            name=case.names.of(living) or read.name,
-            tensor=info,
-            requires_grad=True,
-            made=case.origins.of_place(read.made),
-            history=read.op,
-            wanted=read.wanted,
-            asked=case.origins.of_place(read.asked),
-            # What torch itself has made there, `jacobian` of what it is given, is no part that
-            # the program took.
-            result=case.origins.of_place(read.result) if read.made == read.asked else None,
-        )
-        yield read_in_vain, None
+            yield run.learner(tensor, name_of(listener, case, tensor), None), tensor
+    for reference, read in listener.reads.vain.values():
+        named = case.origins.told(read)
+        named.name = case.names.of(reference()) or named.name
+        yield named, None
 
 
-def _is_kept(listener: DoctorListener, leaf: torch.Tensor) -> bool:
+def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
+    """The ids of the parameters that modules in eval mode hold."""
+    for module in (module for root in roots for module in nn.Module.modules(root)):
+        # A class of the program may have made a property of it.
+        if not vars(module).get("training", True):
+            yield from map(id, vars(module).get("_parameters", {}).values())
+
+
+def _is_kept(known: KnownLeaf) -> bool:
     """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
     does nothing with its gradient."""
-    return listener.learners.is_reached_often(leaf) and not listener.reads.is_read(leaf)
+    return known.reached >= OFTEN and not known.read
 
 
-def _is_stray(listener: DoctorListener, leaf: torch.Tensor) -> bool:
+def _is_stray(known: KnownLeaf, leaf: torch.Tensor) -> bool:
     """Whether the program made this Parameter and gave it to no module."""
-    known = listener.learners
-    made = listener.parameters.made(leaf) >= 0 and known.born(leaf) < 0
-    return made and not listener.reads.is_read(leaf) and not leaf._version
+    return known.made >= 0 > known.born and not known.read and not leaf._version
 
 
 def _is_zero(tensor: torch.Tensor) -> bool:
@@ -104,54 +108,58 @@ def _is_zero(tensor: torch.Tensor) -> bool:
     return tensor.dim() > 1 and readable(tensor) and not bool(tensor.detach().any())
 
 
-def _learner(
-    listener: DoctorListener,
-    case: CapturedCall,
-    tensor: torch.Tensor,
-    name: str,
-    optimized: dict[int, tuple[torch.Tensor, bool]],
-    owner: Owner | None,
-) -> TrackedParameter:
-    known = listener.learners
-    held = optimized.get(id(tensor))
-    thawed = known.thawed(tensor)
-    made = known.born(tensor)
-    made = made if made >= 0 else listener.parameters.made(tensor)
-    if owner is not None and owner.module is not None:
-        # Not in the constructor of the layer, which is in order, but where that was called.
-        outside = known.made_outside(tensor, owner.module)
-        made = outside if outside >= 0 else made
-    event = listener.recorder.events.made(tensor) if made < 0 else None
-    numbers = tuple(case.held_by.get(id(tensor), ()))
-    once = -1 if numbers else known.optimizers.members.held_once(tensor)
-    return TrackedParameter(
-        name=name or name_of(listener, case, tensor) or known.class_name(tensor),
-        tensor=metadata(tensor),
-        requires_grad=tensor.requires_grad,
-        # A module that was made after the reported call is in no sight of that.
-        in_module=owner is not None or known.born(tensor) >= 0,
-        in_optimizer=(held is not None) if known.has_optimizer else None,
-        leaf=case.leaf_number(tensor),
-        used=case.origins.of_place(known.used(tensor)),
-        made=case.origins.of_site(event.site) if event else case.origins.of_place(made),
-        initialised=case.origins.of_place(known.initialised(tensor)),
-        recorded=known.is_recorded(tensor),
-        derived=known.is_derived(tensor),
-        reached=known.is_reached(tensor),
-        # Before any optimizer has stepped they all wait, which says nothing of this one.
-        waiting=held is not None and not held[1] and known.optimizers.any_stepped,
-        loose=owner.loose if owner is not None else _is_stray(listener, tensor),
-        wanted=listener.reads.is_wanted(tensor),
-        held_by=numbers,
-        held_once=case.origins.of_place(once),
-        gone=held is not None and owner is None and not case.names.of(tensor),
-        late=known.births.is_late(tensor) and not listener.reads.is_read(tensor),
-        thawed=thawed is not None,
-        lazy=is_lazy(tensor),
-        thawed_at=None if thawed is None else case.origins.of_place(thawed),
-        loaded=known.is_loaded(tensor),
-        evaluated=id(tensor) in case.evaluated,
-        handled=listener.reads.is_read(tensor) or known.births.is_edited(tensor),
-        zero=held is not None and not tensor.requires_grad and _is_zero(tensor),
-        root=next((at for at, one in enumerate(case.owners) if one is owner), None),
-    )
+class _Run(NamedTuple):
+    """What the parameters of a run are told of with: those in optimizers, by id; the numbers of the
+    places that made optimizers; the ids of those in eval mode."""
+
+    listener: DoctorListener
+    case: CapturedCall
+    optimized: Mapping[int, tuple[torch.Tensor, KnownOptimizer]]
+    numbers: Mapping[int, int]
+    evaluated: Collection[int]
+
+    def learner(self, tensor: torch.Tensor, name: str, owner: Owner | None) -> TrackedParameter:
+        """One of them."""
+        listener, case, leaves = self.listener, self.case, self.listener.leaves
+        known, of_place = leaves.get(tensor), case.origins.of_place
+        _, optimizer = self.optimized.get(id(tensor), (None, None))
+        has_stepped = listener.optimizers.any_stepped
+        made = known.place
+        if owner is not None and owner.module is not None:
+            # Not in the constructor of the layer, which is in order, but where that was called.
+            outside = leaves.made_outside(tensor, owner.module)
+            made = outside if outside >= 0 else made
+        event = listener.recorder.events.made(tensor) if made < 0 else None
+        held_by = sorted(self.numbers[at] for at in known.holders if at in self.numbers)
+        is_thawed = known.thawed is not None and tensor.requires_grad
+        return TrackedParameter(
+            name=name or name_of(listener, case, tensor) or known.name,
+            tensor=metadata(tensor),
+            requires_grad=tensor.requires_grad,
+            # A module that was made after the reported call is in no sight of that.
+            in_module=owner is not None or known.born >= 0,
+            in_optimizer=optimizer is not None if has_stepped or self.optimized else None,
+            leaf=case.leaf_number(tensor),
+            used=of_place(known.used),
+            made=case.origins.of_site(event.site) if event else of_place(made),
+            initialised=of_place(known.filled),
+            recorded=known.recorded,
+            derived=known.derived,
+            reached=known.reached > 0,
+            # Before any optimizer has stepped they all wait, which says nothing of this one.
+            waiting=optimizer is not None and not optimizer.stepped and has_stepped,
+            loose=_is_stray(known, tensor) if owner is None else owner.loose,
+            wanted=known.wanted,
+            held_by=tuple(held_by),
+            held_once=None if held_by else of_place(max(known.holders, default=-1)),
+            gone=optimizer is not None and owner is None and not case.names.of(tensor),
+            late=leaves.is_late(tensor) and not known.read,
+            thawed=is_thawed,
+            lazy=is_lazy(tensor),
+            thawed_at=None if known.thawed is None else of_place(known.thawed),
+            loaded=known.loaded,
+            evaluated=id(tensor) in self.evaluated,
+            handled=known.read or leaves.is_edited(tensor),
+            zero=optimizer is not None and not tensor.requires_grad and _is_zero(tensor),
+            root=next((at for at, one in enumerate(case.owners) if one is owner), None),
+        )

@@ -18,10 +18,10 @@ from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, hidden, meta
 from gradscope.graphing.raised import failed_call
+from gradscope.model.loop_observations import OddityKind
 from gradscope.model.observations import (
     Failure,
     Observations,
-    OddityKind,
     Raiser,
     Step,
     Stopped,
@@ -34,16 +34,6 @@ HALF = 500
 """So many of the first calls are kept, and so many of the last."""
 
 
-class _Logged(NamedTuple):
-    """A step with its place, and those of the step that used its gradient together with an older
-    one, and of the step that had used that."""
-
-    step: Step
-    site: Site | None
-    reused_by: Site | None = None
-    used_by: Site | None = None
-
-
 class StepLog:
     """The steps of a run; of very many the first and the last."""
 
@@ -54,14 +44,14 @@ class StepLog:
         self.batched = 0
         self.skipped = 0
         self.stopped: Stopped | None = None
-        self._first: list[_Logged] = []
-        self._last: deque[_Logged] = deque(maxlen=HALF)
+        self._first: list[Step] = []
+        self._last: deque[Step] = deque(maxlen=HALF)
 
-    def add(self, step: Step, site: Site | None) -> None:
+    def add(self, step: Step) -> None:
         """Another call is about to be made."""
         # The first steps show how it began, the last how it ended; those between fill no memory.
         kept = self._first if len(self._first) < HALF else self._last
-        kept.append(_Logged(step, site))
+        kept.append(step)
 
     @property
     def seen(self) -> int:
@@ -72,32 +62,17 @@ class StepLog:
     def latest(self) -> Step | None:
         """The call that was added last."""
         kept = self._last or self._first
-        return kept[-1].step if kept else None
-
-    @property
-    def last_site(self) -> Site | None:
-        """Where that was."""
-        kept = self._last or self._first
-        return kept[-1].site if kept else None
+        return kept[-1] if kept else None
 
     def amend(self, **known: Any) -> Step:
         """Fill in what has become known of the call that was added last."""
         kept = self._last or self._first
-        step = msgspec.structs.replace(kept[-1].step, **known)
-        kept[-1] = kept[-1]._replace(step=step)
-        return step
-
-    def note_reused(self, parameters: int, by: Site | None, before: Site | None) -> None:
-        """So many were changed with the gradient of that call and with one used before it."""
-        self.amend(reused=parameters)
-        kept = self._last or self._first
-        kept[-1] = kept[-1]._replace(reused_by=by, used_by=before)
+        kept[-1] = msgspec.structs.replace(kept[-1], **known)
+        return kept[-1]
 
     def steps(self, origins: Origins) -> Iterator[Step]:
-        """All that are kept, with their places."""
-        for step, *sites in [*self._first, *self._last]:
-            origin, reused_by, used_by = map(origins.of_site, sites)
-            yield msgspec.structs.replace(step, origin=origin, reused_by=reused_by, used_by=used_by)
+        """All that are kept."""
+        return map(origins.told, [*self._first, *self._last])
 
     def notes(self, error: BaseException | None) -> Iterator[str]:
         """How the run went, and what was not looked at, or not closely."""
@@ -209,15 +184,15 @@ class ReportBuilder:
     def _note_none(self, case: CapturedCall, error: Exception) -> None:
         """The program ended over None: was that a ``.grad`` that it had just read there?"""
         listener = self._listener
-        places, optimizers = listener.recorder.places, listener.learners.optimizers
+        places, order = listener.recorder.places, listener.optimizers.order
         place, tensor = listener.reads.none or (-1, None)
         read, site = places.site(place), places.site_of_error(error)
         leaf = None if tensor is None else tensor()
         if leaf is None or read is None or site is None or read.code is not site.code:
             return
         name = case.names.of(leaf) or used_name(listener, leaf) or "A leaf"
-        order, had = optimizers.order, id(leaf) in optimizers.order.ever
-        zeroed = optimizers.calls.zeroed_at if had else -1
+        had = id(leaf) in order.ever
+        zeroed = listener.loop_calls.zeroed_at if had else -1
         kind: OddityKind = "none brought" if self._log.backwards else "none yet"
         if had:
             kind = "none left" if id(leaf) in order.reached else "none since"
@@ -225,8 +200,10 @@ class ReportBuilder:
 
     def _with_guard(self, seen: Observations, origins: Origins) -> Observations:
         """With the ``if`` around the step beside the last backward call, where none was made."""
-        site, recorder = self._log.last_site, self._listener.recorder
-        if site is None or self._listener.learners.optimizers.any_stepped:
+        latest, recorder = self._log.latest, self._listener.recorder
+        place = -1 if latest is None or latest.origin is None else latest.origin
+        site = recorder.places.site(place)
+        if site is None or self._listener.optimizers.any_stepped:
             return seen
         found = recorder.sources.guard(site)
         if found is None:

@@ -14,7 +14,7 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import leaves_behind
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.training.oddities import Oddities
 from gradscope.autograd.tensors import TensorRef, TensorTable, requires_grad
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall

@@ -42,7 +42,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(eq=False)
-class _Growth:
+class GrownShapes:
     """A place where shapes grew; the nodes that take the result, and how many backward calls they
     have waited for theirs."""
 
@@ -60,10 +60,10 @@ class Broadcasts:
     """
 
     def __init__(self, is_derived: Callable[[torch.Tensor], bool]) -> None:
-        self.known: dict[int, _Growth] = {}
+        self.known: dict[int, GrownShapes] = {}
         self._is_derived = is_derived
-        self._results: TensorTable[_Growth] = TensorTable(MAX_FOLLOWED)
-        self._waiting: list[_Growth] = []
+        self._results: TensorTable[GrownShapes] = TensorTable(MAX_FOLLOWED)
+        self._waiting: list[GrownShapes] = []
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
@@ -94,14 +94,16 @@ class Broadcasts:
                 self._waiting.append(known)
         self._results.forget_dead()
 
-    def _known(self, call: TorchCall) -> _Growth | None:
+    def _known(self, call: TorchCall) -> GrownShapes | None:
         """What is known of this place, if the operands grow here."""
         grown = _grown(call.operands)
         if grown is None:
             return None
         known = self.known.get(call.place)
         if known is None and len(self.known) < MAX_PLACES:
-            known = self.known[call.place] = _Growth(Broadcast(call.place, call.function, *grown))
+            known = self.known[call.place] = GrownShapes(
+                Broadcast(call.place, call.function, *grown)
+            )
         return known
 
     def _follow(self, call: TorchCall) -> None:
@@ -112,7 +114,7 @@ class Broadcasts:
             if known is not None:
                 self._pass_on(call, known)
 
-    def _pass_on(self, call: TorchCall, known: _Growth) -> None:
+    def _pass_on(self, call: TorchCall, known: GrownShapes) -> None:
         if not call.in_graph:
             for tensor in call.results:
                 self._results[tensor] = known
@@ -123,7 +125,7 @@ class Broadcasts:
             known.nodes.add(call.sequence_range[1] - 1)
 
 
-def _is_added(known: _Growth) -> bool:
+def _is_added(known: GrownShapes) -> bool:
     return known.told.function in _ADDED
 
 

@@ -17,7 +17,6 @@ from gradscope.analyses.doctor.report_builder import StepLog
 from gradscope.analyses.doctor.stale_parts import StaleParts
 from gradscope.analyses.doctor.unreached_parts import parts_of_used
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
-from gradscope.analyses.training.loop_order import ids_of
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.model.observations import Step
@@ -69,13 +68,11 @@ class StepTracker:
     def __init__(self, listener: DoctorListener, log: StepLog) -> None:
         self._listener = listener
         self._log = log
-        self._accumulating = Accumulating(
-            listener.learners.optimizers.members, listener.reads.is_read
-        )
+        self._accumulating = Accumulating(listener.leaves)
         self._shards: TensorTable[TensorRef] = TensorTable(MAX_HELD)
-        listener.learners.optimizers.on_changed.append(self._accumulating.note_step)
+        listener.optimizers.on_changed.append(self._accumulating.note_step)
         self._collapse = Collapse()
-        self._stale_parts = StaleParts(listener.recorder, listener.learners.optimizers.order)
+        self._stale_parts = StaleParts(listener.recorder, listener.optimizers.order)
         self._last_sequence = 0
         self._reads = 0
 
@@ -86,8 +83,8 @@ class StepTracker:
         listener.lost_terms.begin(call.accumulates)
         listener.alterations.call = log.calls
         if isinstance(loss, str) or listener.values_seen.counts:
-            listener.learners.optimizers.spoiling.look(made.leaves)
-        listener.learners.optimizers.members.note_call()
+            listener.optimizers.spoiling.look(made.leaves)
+        listener.optimizers.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
         updates = self._accumulating.before(self._kept(made) if call.accumulates else [], edited)
@@ -96,14 +93,15 @@ class StepTracker:
             accumulates=call.accumulates,
             loss=loss,
             nodes=len(made.nodes),
+            origin=listener.recorder.places.number(call.frame),
             stepped=updates.changed > 0,
             kept=updates.kept,
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
             dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
-            in_closure=listener.learners.optimizers.in_closure,
+            in_closure=listener.optimizers.in_closure,
         )
-        log.add(step, listener.recorder.places.site_of(call.frame))
+        log.add(step)
         if updates.changed:
             self._note_kept(made)
         if call.accumulates:
@@ -118,7 +116,7 @@ class StepTracker:
         made_by = grad_fn_of(root) if isinstance(root, torch.Tensor) else root.node
         if made_by is not None and len(made.call.roots) == 1:
             place = self._listener.recorder.places.number(made.call.frame)
-            order = self._listener.learners.optimizers.order
+            order = self._listener.optimizers.order
             order.starts(made_by._sequence_nr(), place, made.leaves)
             if made.is_full:
                 self._stale_parts.look(made)
@@ -143,18 +141,17 @@ class StepTracker:
         size = math.hypot(*[norm for _, norm in norms]) / (scale or 1.0)
         whole = number(size) if norms else None
         step = self._log.amend(norm=whole, scale=None if scale is None else number(scale))
-        learners = self._listener.learners
-        learners.optimizers.drops.brought = 0 < size < math.inf
-        learners.optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
+        leaves, optimizers = self._listener.leaves, self._listener.optimizers
+        optimizers.order.brought = 0 < size < math.inf
+        optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = made.reached()
-        learners.note_reached(reached, counts=made.call.accumulates)
-        self._listener.copies.note_reached(reached)
+        leaves.note_reached(reached, counts=made.call.accumulates)
         if made.call.accumulates:
             place = self._listener.recorder.places.number(made.call.frame)
-            learners.optimizers.order.backward(ids_of(reached), place)
+            optimizers.note_backward(reached, place)
             if made.is_full:
                 # It goes through all leaves that were ever used, which is too much for every call.
-                learners.note_filled()
+                leaves.note_filled()
                 self._listener.score_weights.note_backward(made.sequences)
             self._accumulating.after(self._kept(made))
         else:
@@ -168,7 +165,7 @@ class StepTracker:
             place = listener.recorder.places.number(made.call.frame)
             listener.dropped.note_gradients(made.result)
             if made.call.create_graph:
-                listener.learners.note_derived(made.leaves)
+                listener.leaves.note_derived(made.leaves)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if made.is_full:
@@ -181,7 +178,7 @@ class StepTracker:
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.
-                listener.learners.note_reached(made.leaves)
+                listener.leaves.note_reached(made.leaves)
         elif _NOT_REACHED in message(made.failure):
             listener.reads.note_wanted(made.outside())
 
@@ -215,7 +212,7 @@ class StepTracker:
     def has_never_stepped(self) -> bool:
         """Whether, at the end, nothing has used a gradient or looked at one."""
         listener = self._listener
-        used = listener.learners.optimizers.order.steps or listener.reads.of_leaves
+        used = listener.optimizers.order.steps or listener.reads.of_leaves
         return not used and not self._accumulating.any_used(self._edited())
 
     def _edited(self) -> set[int]:
@@ -238,5 +235,4 @@ class StepTracker:
         """What the program did after the last call tells whether it used a mixed gradient."""
         if self._log.latest is not None:
             found = self._accumulating.mixed_and_used(edited)
-            site = self._listener.recorder.places.site
-            self._log.note_reused(found.leaves, site(found.at), site(found.before))
+            self._log.amend(reused=found.leaves, reused_by=found.at, used_by=found.before)

@@ -10,7 +10,7 @@ import torch
 
 from gradscope.analyses.doctor.glances import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.doctor.oddities import Oddities
+from gradscope.analyses.training.oddities import Oddities
 from gradscope.autograd.tensors import TensorRef, TensorTable, requires_grad
 from gradscope.recording.torch_call import TorchCall
 

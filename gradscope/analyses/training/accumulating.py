@@ -8,16 +8,14 @@ descent by hand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.training.members import Members
-from gradscope.autograd.elements import readable
+from gradscope.analyses.training.leaves import Leaves, is_there
 from gradscope.autograd.tensors import TensorTable, storage_of
-from gradscope.recording.wrappers import local
 
 MAX_HELD = 200_000
 """Leaves that are followed from call to call."""
@@ -66,13 +64,11 @@ class Accumulating:
     """Gradients that are used, kept, and added to.
 
     Args:
-        members: know what optimizers hold.
-        is_read: whether the program has read the gradient of a leaf.
+        leaves: know what optimizers hold, and which gradients the program has read.
     """
 
-    def __init__(self, members: Members, is_read: Callable[[torch.Tensor], bool]) -> None:
-        self._members = members
-        self._is_read = is_read
+    def __init__(self, leaves: Leaves) -> None:
+        self._leaves = leaves
         self._held: TensorTable[_Held] = TensorTable(MAX_HELD)
         self._any_mixed = False
 
@@ -96,12 +92,12 @@ class Accumulating:
             used = held.stepped or (is_changed and self._is_by_hand(leaf, held))
             # What is mixed stays so until it is zeroed or replaced, however many calls come first.
             stays = used or (held.mixed and id(gradient) == held.gradient)
-            held.mixed = gradient is not None and stays and _is_there(gradient)
+            held.mixed = gradient is not None and stays and is_there(gradient)
             changed += is_changed
             kept += held.mixed and used
         self._any_mixed |= kept > 0
         # One gradient that is still there means that they are being gathered.
-        if not changed and not any(_is_there(leaf.grad) for leaf in unchanged):
+        if not changed and not any(is_there(leaf.grad) for leaf in unchanged):
             dropped = len(unchanged)
         return Updates(changed, kept, dropped)
 
@@ -112,7 +108,7 @@ class Accumulating:
                 continue
             gradient = leaf.grad
             # Who puts another gradient in its place has not used the mixed one.
-            if held.mixed and id(gradient) == held.gradient and _is_there(gradient):
+            if held.mixed and id(gradient) == held.gradient and is_there(gradient):
                 held.used_by = (place, held.step)
             held.step, held.stepped = place, True
 
@@ -132,7 +128,8 @@ class Accumulating:
 
     def _is_by_hand(self, leaf: torch.Tensor, held: _Held) -> bool:
         """Whether no optimizer is there to step a leaf, and the program has read its gradient."""
-        return held.step < 0 and not self._members.hold(leaf) and self._is_read(leaf)
+        known = self._leaves.get(leaf)
+        return held.step < 0 and not known.holders and known.read
 
     def any_used(self, edited: set[int]) -> bool:
         """Whether any leaf was changed since the last call."""
@@ -150,11 +147,3 @@ class Accumulating:
 def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
     # A change through `.data` leaves the version of the leaf as it was.
     return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
-
-
-def _is_there(gradient: torch.Tensor | None) -> bool:
-    gradient = local(gradient)
-    if gradient is None:
-        return False
-    # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.
-    return not readable(gradient) or bool(gradient.detach().any())

@@ -6,13 +6,14 @@ a result is cut off by one (``h.detach()``).
 from __future__ import annotations
 
 import opcode
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import FrameType
 from typing import Any, Literal
 
 import torch
 from torch import nn
 
+from gradscope.analyses.training.oddities import Oddities
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf
 from gradscope.recording.torch_call import TorchCall
 
@@ -30,10 +31,10 @@ _PADDING = opcode.opmap.get("CACHE", 0)
 
 
 class DroppedResults:
-    """Such places.  Each place is asked once, and ``tell`` is told of it."""
+    """Such places.  Each place is asked once, and ``odd`` is told of it."""
 
-    def __init__(self, tell: Callable[..., None]) -> None:
-        self._tell = tell
+    def __init__(self, odd: Oddities) -> None:
+        self._odd = odd
         self._asked: set[int] = set()
         self._followed: TensorTable[Dropped] = TensorTable(MAX_FOLLOWED)
 
@@ -52,7 +53,7 @@ class DroppedResults:
         if of is None or not call.results:
             return
         if hasattr(torch.Tensor, f"{call.function}_") and _is_dropped(call.frame):
-            self._tell(of, call.place, name=call.function)
+            self._odd.tell(of, call.place, name=call.function)
         # What is computed outside of any graph may be on its way to be put back.
         elif not call.in_graph and _are_alike(call.results[0], call.operands[0]):
             self._followed[call.results[0]] = of

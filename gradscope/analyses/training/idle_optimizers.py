@@ -1,34 +1,34 @@
-"""Optimizers that never step, though backward calls bring gradients to what only they hold.
-
-Nothing is done where all have stepped.  Parameters are known by their ids, which are good while the
-optimizer that holds them lives.
-"""
+"""Optimizers that never step, though backward calls bring gradients to what only they hold."""
 
 from __future__ import annotations
 
-import itertools
 import weakref
-from collections.abc import Iterator, Set
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import torch
+
+from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
+from gradscope.autograd.optimizers import parameters_of
+from gradscope.model.loop_observations import Oddity
+
 MAX_KNOWN = 200
-"""Optimizers that are remembered, of those that have stepped and of those that have not."""
+"""Optimizers that are remembered."""
 
 
-@dataclass
-class IdleOptimizer:
-    """One that has not stepped, made at a place; the ids of what only it holds, and the sum of
-    their versions.
+@dataclass(eq=False)
+class _Idle:
+    """One that has not stepped: how many tensors only it holds, and the sum of their versions.
 
-    ``calls`` of backward have brought that a gradient, ``alone`` of them nothing to what others
-    step; so many others (``passed``) brought it none, and what others step one.  ``at`` is the
+    ``calls`` of backward have brought these a gradient, ``alone`` of them nothing to what others
+    step; so many others (``passed``) brought them none, and what others step one.  ``at`` is the
     place of the last such call, one alone if there is any.
     """
 
-    made: int
+    known: KnownOptimizer
     optimizer: weakref.ref[Any]
-    ids: set[int] = field(default_factory=set)
+    held: int = 0
     versions: int = -1
     calls: int = 0
     alone: int = 0
@@ -37,30 +37,26 @@ class IdleOptimizer:
 
 
 class IdleOptimizers:
-    """Those that wait for their first step."""
+    """Those that the program made, and that wait for their first step."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[int, IdleOptimizer] = {}
-        self._stepped: dict[int, Set[int]] = {}
-        self._gone: list[IdleOptimizer] = []
+    def __init__(self, leaves: Leaves) -> None:
+        self._leaves = leaves
+        self._waiting: list[_Idle] = []
 
-    @property
-    def waits(self) -> bool:
-        """Whether there is any."""
-        return bool(self._waiting)
-
-    def made(self, number: int, optimizer: Any, place: int) -> None:
+    def made(self, optimizer: Any, known: KnownOptimizer) -> None:
         """The program has made an optimizer."""
-        if place >= 0 and len(self._waiting) < MAX_KNOWN:
-            self._waiting[number] = IdleOptimizer(place, weakref.ref(optimizer))
+        if known.made >= 0 and len(self._waiting) < MAX_KNOWN:
+            self._waiting.append(_Idle(known, weakref.ref(optimizer)))
 
-    def backward(self, leaves: Set[int], place: int) -> None:
+    def backward(self, leaves: Sequence[torch.Tensor], place: int) -> None:
         """A call of ``backward`` has brought these a gradient."""
-        if not self._waiting or not self._stepped:
+        living = list(self._living())
+        if not living:
             return
-        is_shared = not all(leaves.isdisjoint(ids) for ids in self._stepped.values())
-        for one in self._living():
-            is_reached = not leaves.isdisjoint(one.ids)
+        reached = {self._leaves.get(leaf).optimizer for leaf in leaves} - {None}
+        is_shared = any(one is not None and one.stepped for one in reached)
+        for one in living:
+            is_reached = one.known in reached
             # What is alone counts, from the first such call on.
             if is_reached and not (is_shared and one.alone):
                 one.at = place
@@ -68,32 +64,28 @@ class IdleOptimizers:
             one.alone += is_reached and not is_shared
             one.passed += is_shared and not is_reached
 
-    def stepped(self, number: int, ids: Set[int]) -> None:
-        """An optimizer has stepped."""
-        self._waiting.pop(number, None)
-        if not self._waiting:
-            self._stepped.clear()
-        elif len(self._stepped) < MAX_KNOWN:
-            self._stepped.setdefault(number, ids)
+    def told(self) -> Iterator[Oddity]:
+        """All of them, if what they hold gets gradients."""
+        list(self._living())
+        for one in self._waiting:
+            # What others step only sends its gradient on to a network whose turn has not come yet.
+            calls = one.alone or min(one.calls, one.passed)
+            fine = 0 if one.alone else one.passed
+            if calls:
+                made, held = one.known.made, (one.held,)
+                yield Oddity("optimizer idle", one.at, calls, held, other=made, fine=fine)
 
-    def known(self) -> Iterator[IdleOptimizer]:
-        """All that have not stepped."""
-        return itertools.chain(self._living(), self._gone)
-
-    def _living(self) -> Iterator[IdleOptimizer]:
-        # What the program changes itself waits for no step.
-        for number, one in list(self._waiting.items()):
+    def _living(self) -> Iterator[_Idle]:
+        """Those that live; of what is gone by now, what is known stays."""
+        self._waiting = [one for one in self._waiting if not one.known.stepped]
+        for one in self._waiting:
             optimizer = one.optimizer()
-            if optimizer is None:
-                del self._waiting[number]
-                if one.calls and len(self._gone) < MAX_KNOWN:
-                    self._gone.append(one)
-                continue
-            tensors = [tensor for group in optimizer.param_groups for tensor in group["params"]]
-            ids = set(map(id, tensors)).difference(*self._stepped.values())
-            own = (tensor for tensor in tensors if id(tensor) in ids)
-            versions = sum(tensor._version for tensor in own if not tensor.is_inference())
-            if (ids, versions) != (one.ids, one.versions):
-                one.ids, one.versions = ids, versions
+            tensors = () if optimizer is None else parameters_of(optimizer)
+            own = [leaf for leaf in tensors if self._leaves.get(leaf).optimizer is one.known]
+            versions = sum(leaf._version for leaf in own if not leaf.is_inference())
+            # What the program changes itself waits for no step.
+            if own and (len(own), versions) != (one.held, one.versions):
+                one.held, one.versions = len(own), versions
                 one.calls = one.alone = one.passed = 0
-            yield one
+            if optimizer is not None:
+                yield one

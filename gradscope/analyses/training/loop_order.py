@@ -11,18 +11,20 @@ what a gradient holds, and judges nothing.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 
 from gradscope.analyses.training.bad_gradients import BadGradients
-from gradscope.analyses.training.idle_optimizers import IdleOptimizers
+from gradscope.analyses.training.leaves import is_gone
+from gradscope.analyses.training.oddities import Oddities
 from gradscope.analyses.training.wasted import WasteTracker
 from gradscope.autograd.elements import readable
-from gradscope.autograd.tensors import TensorTable
-from gradscope.model.loop_observations import OrderKind
+from gradscope.autograd.tensors import TensorTable, storage_of
+from gradscope.model.loop_observations import Oddity, OrderKind
+from gradscope.recording.torch_call import TorchCall
 
 _sequence = torch._C._autograd._get_sequence_nr
 
@@ -35,21 +37,14 @@ MAX_FRESH = 1_000_000
 MAX_USED = 200
 """Gradients of which it is known that a step has used them."""
 
+MAX_EDITS = 10_000
+"""Gradients between two steps that the program replaces or edits by hand, and that are
+remembered."""
+
 MAX_ASKED = 8
 """Gradients that are read to be sure that what should be gone is gone."""
 
 Ids = frozenset[int] | set[int]
-
-
-@dataclass
-class KnownDisorder:
-    """Two calls in the wrong order: the place of the other one, and how often.  ``amount`` are
-    parameters, ``fine`` the times that the first was in order."""
-
-    beside: int = -1
-    times: int = 0
-    fine: int = 0
-    amount: int = 0
 
 
 @dataclass
@@ -62,9 +57,10 @@ class MadeStep:
 
 
 class _EmptyStep(NamedTuple):
-    """A step has found none of the gradients that these should have: where, when, whose."""
+    """A step has found none of the gradients that these should have: what is told of it, when,
+    whose."""
 
-    place: int
+    known: Oddity
     sequence: int
     lost: Ids
 
@@ -82,28 +78,28 @@ class _PartZeroed(NamedTuple):
 class LoopOrder:
     """What was seen of the order so far.
 
-    ``steps`` counts the steps of optimizers, also those that a scaler leaves out, ``backwards`` the
-    calls of ``backward``; ``fresh`` are the
-    parameters whose gradient waits for one; ``latest`` is the place of the last.  ``reached``
-    are the leaves to which the last call has brought a gradient.  ``too_soon`` are the places of
-    steps without a gradient that were made between a forward pass and its backward.
+    ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
+    parameters whose gradient waits for one, ``ever`` those to which ``backward`` ever brought one;
+    ``latest`` is the place of the last.  ``reached`` are the leaves to which the last call has
+    brought a gradient, and ``brought``: it was something other than zeros.  ``last_steps`` are by
+    the number of the optimizer; ``odd`` is told of all deviations.
     """
 
     steps: int = 0
-    backwards: int = 0
     latest: int = -1
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
-    known: dict[tuple[OrderKind, int], KnownDisorder] = field(default_factory=dict)
+    odd: Oddities = field(default_factory=Oddities)
     wasted: WasteTracker = field(default_factory=WasteTracker)
     reached: Ids = frozenset()
-    too_soon: set[int] = field(default_factory=set)
+    last_steps: dict[int, MadeStep] = field(default_factory=dict)
+    brought: bool = False
     bad: BadGradients = field(default_factory=BadGradients)
-    idle: IdleOptimizers = field(default_factory=IdleOptimizers)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _put: dict[int, int] = field(default_factory=dict)
+    _edited: dict[int, int] = field(default_factory=dict)
     _in_part: dict[int, _PartZeroed] = field(default_factory=dict)
-    _steps: dict[int, MadeStep] = field(default_factory=dict)
     _used: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_USED))
     _last_clip: tuple[int, int] = (-1, -1)
     _empty: _EmptyStep | None = None
@@ -112,10 +108,9 @@ class LoopOrder:
 
     # ------------------------------------------------------------------ events
 
-    def backward(self, leaves: Ids, place: int) -> None:
+    def backward(self, leaves: Ids) -> None:
         """A call of ``backward`` has brought these a gradient."""
         self._events += 1
-        self.backwards += 1
         # Hooks may step while backward still runs.
         leaves, self._meanwhile = leaves - self._meanwhile, set()
         self.reached = leaves
@@ -123,7 +118,6 @@ class LoopOrder:
             self.fresh.clear()
             self.ever.clear()
         self.wasted.backward(leaves)
-        self.idle.backward(leaves, place)
         self.fresh |= leaves
         self.ever |= leaves
         for one in leaves & self._zeroed.keys():
@@ -144,19 +138,10 @@ class LoopOrder:
         self._meanwhile = set()
         empty, self._empty = self._empty, None
         if empty is not None and empty.sequence > root and ids_of(leaves) & empty.lost:
-            self.too_soon.add(empty.place)
-        for step in self._steps.values():
+            empty.known.too_soon = True
+        for step in self.last_steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
-                self.note("stale graph", step.place, place, len(changed))
-
-    def last_steps(self) -> Collection[MadeStep]:
-        """The last step of each optimizer."""
-        return self._steps.values()
-
-    def note_stale_part(self, carried: int, place: int, changed: int) -> None:
-        """``backward`` is about to go through a part that is older than such a step, and leads to
-        so many parameters that this has changed."""
-        self.note("stale part", carried, place, changed)
+                self.odd.tell("stale graph", step.place, len(changed), other=place)
 
     def clip(self, parameters: Sequence[torch.Tensor], place: int, used_up: bool = False) -> None:
         """Gradients are clipped; ``used_up``: of none, as a generator had been gone through."""
@@ -168,19 +153,15 @@ class LoopOrder:
         if waiting:
             self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
-            self.fine("clip unused", place)
+            self.odd.fine("clip unused", place)
         elif used_up:
-            self.note("clip empty", place, -1, 0)
+            self.odd.tell("clip empty", place)
         elif parameters and not again and all(map(self._is_used, parameters[:MAX_ASKED])):
-            self.note("clip unused", place, self.latest, len(ids))
+            self.odd.tell("clip unused", place, len(ids), other=self.latest)
 
     def clipped_of(self, ids: Ids) -> int:
         """The place that clipped the gradients of these, which wait for a step; -1 for none."""
         return next((self._clipped[one] for one in ids & self._clipped.keys()), -1)
-
-    def scaled(self, clipped: int, place: int) -> None:
-        """Gradients that were clipped at the one place are divided by their scale at the other."""
-        self.note("clip scaled", clipped, place, 0)
 
     def zero(self, ids: Ids, place: int, owner: int) -> None:
         """These gradients are zeroed by an optimizer, or (0) a module."""
@@ -194,13 +175,26 @@ class LoopOrder:
             self._in_part[owner] = _PartZeroed(place, waiting, set(self.fresh))
         self.wasted.zero(ids, place, owner)
 
-    def step(self, optimizer: int, parameters: Sequence[torch.Tensor], place: int) -> None:
-        """An optimizer is about to step."""
+    def put(self, call: TorchCall) -> None:
+        """The program gives a tensor another gradient, or none."""
+        if call.operands and self.fresh and len(self._put) < MAX_EDITS:
+            self._put[id(call.operands[0])] = call.place
+
+    def edit(self, call: TorchCall) -> None:
+        """The program has changed a tensor in place."""
+        if call.operands and self.fresh and not call.in_graph and len(self._edited) < MAX_EDITS:
+            self._edited[storage_of(call.operands[0])] = call.place
+
+    def step(
+        self, optimizer: int, parameters: Sequence[torch.Tensor], place: int, reads: bool
+    ) -> None:
+        """An optimizer is about to step; whether gradients may be read."""
+        self._note_dropped_by_hand(parameters, place, reads)
         ids = {id(one) for one in parameters}
         self._note_lost(parameters, ids, place)
         self._note_replaced(optimizer, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
-            self.note("step alone", place, -1, len(ids))
+            self.odd.tell("step alone", place, len(ids))
 
     def stepped(
         self, optimizer: int, parameters: Sequence[torch.Tensor], place: int, changed: Ids
@@ -217,8 +211,8 @@ class LoopOrder:
             self._used[gradient] = _version(gradient)
         for known in ids & self._zeroed.keys():
             del self._zeroed[known]
-        if changed or optimizer not in self._steps:
-            self._steps[optimizer] = MadeStep(place, _sequence(), changed)
+        if changed or optimizer not in self.last_steps:
+            self.last_steps[optimizer] = MadeStep(place, _sequence(), changed)
         self.latest = place
 
     # ------------------------------------------------------------------ deviations
@@ -236,8 +230,34 @@ class LoopOrder:
         if (is_part and not owner) or not all(map(is_gone, asked)):
             return
         kind: OrderKind = "part dropped" if is_part else "dropped"
-        self.note(kind, place, at, len(lost))
-        self._empty = _EmptyStep(place, _sequence(), lost)
+        known = self.odd.tell(kind, place, len(lost), other=at)
+        self._empty = _EmptyStep(known, _sequence(), lost)
+
+    def _note_dropped_by_hand(
+        self, parameters: Sequence[torch.Tensor], place: int, reads: bool
+    ) -> None:
+        """Has the program itself dropped all gradients that the step needs: ``p.grad = None``,
+        ``p.grad.zero_()``?  Who drops a part of them keeps that part as it is."""
+        put, edited = self._put, self._edited
+        self._put, self._edited = {}, {}
+        if not (put or edited) or not self.brought:
+            return
+        places = []
+        waiting = [one for one in parameters if id(one) in self.fresh]
+        for one in waiting:
+            at = put.get(id(one), -1)
+            if at < 0 and one.grad is not None and readable(one.grad):
+                at = edited.get(storage_of(one.grad), -1)
+            if at < 0:
+                return
+            places.append(at)
+        asked = waiting[:MAX_ASKED]
+        if not asked or not (reads or all(one.grad is None for one in asked)):
+            return
+        if all(map(is_gone, asked)):
+            self.odd.tell("dropped", place, len(waiting), other=places[0])
+        else:
+            self.odd.fine("dropped", place)
 
     def _note_replaced(self, optimizer: int, ids: Ids, place: int) -> None:
         """Did another optimizer drop a part of what this one needs, which a later backward call
@@ -245,7 +265,7 @@ class LoopOrder:
         for owner, zeroed in self._in_part.items():
             replaced = (ids & zeroed.dropped) - self._zeroed.keys()
             if owner != optimizer and replaced and not zeroed.left.isdisjoint(ids):
-                self.note("part dropped", place, zeroed.place, len(replaced))
+                self.odd.tell("part dropped", place, len(replaced), other=zeroed.place)
 
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""
@@ -259,29 +279,6 @@ class LoopOrder:
         self.fresh -= ids
         for one in ids & self._clipped.keys():
             del self._clipped[one]
-
-    def _of(self, kind: OrderKind, place: int) -> KnownDisorder:
-        if (kind, place) not in self.known and len(self.known) >= MAX_PLACES:
-            return KnownDisorder()
-        return self.known.setdefault((kind, place), KnownDisorder())
-
-    def fine(self, kind: OrderKind, place: int) -> None:
-        """The call at this place was in order."""
-        self._of(kind, place).fine += 1
-
-    def note(self, kind: OrderKind, place: int, beside: int, amount: int) -> None:
-        """The call at this place was not, with the one at the other."""
-        known = self._of(kind, place)
-        known.beside = beside if beside >= 0 else known.beside
-        known.times += 1
-        known.amount = max(known.amount, amount)
-
-
-def is_gone(parameter: torch.Tensor) -> bool:
-    """Whether a parameter holds no gradient that a step could use."""
-    gradient = parameter.grad
-    # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.
-    return gradient is None or (readable(gradient) and not bool(gradient.detach().any()))
 
 
 def _asked(parameters: Iterable[torch.Tensor]) -> Iterator[torch.Tensor]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType, FunctionType, MethodType
 from typing import Any
@@ -16,22 +16,19 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
+from torch.utils.weak import WeakIdKeyDictionary
 
-from gradscope.analyses.training.data_writers import DataWriters
-from gradscope.analyses.training.data_writers import Sample as DataSample
-from gradscope.analyses.training.hand_drops import HandDrops
-from gradscope.analyses.training.loop_calls import LoopCalls, parameters_of
+from gradscope.analyses.training.idle_optimizers import IdleOptimizers
+from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
-from gradscope.analyses.training.members import Members
-from gradscope.analyses.training.numbers import Numbers
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
 from gradscope.analyses.training.step_effect import Sample, StepEffects
 from gradscope.autograd.isolation import is_captured, put_back, take_out
-from gradscope.autograd.tensors import TensorTable
+from gradscope.autograd.optimizers import living_optimizers, parameters_of
 from gradscope.recording.recorder import Recorder
 
-MAX_MEMBERS = 1_000_000
-"""Tensors in optimizers that are remembered."""
+MAX_PLACES = 200
+"""Places that step, and of which it is counted how often."""
 
 
 # Known by identity: to compare two of them would compare tensors.
@@ -40,7 +37,7 @@ class _Step:
     """A step that is under way: whose, from where, its tensors with their versions, and the modes
     that were above the recorder, which is off meanwhile; or it runs a function of the program
     (``calls``), and the recorder is on.  ``changed`` are the ids of what it has changed so
-    far, ``samples`` and ``numbers`` some of its numbers as they were before."""
+    far, ``samples`` some of its numbers as they were before."""
 
     optimizer: Optimizer
     frame: FrameType
@@ -49,56 +46,47 @@ class _Step:
     calls: bool = False
     changed: set[int] = field(default_factory=set)
     samples: list[Sample] = field(default_factory=list)
-    numbers: list[DataSample] = field(default_factory=list)
 
 
 class Optimizers:
     """All optimizers that were met.
 
-    ``members`` is what they hold, ``order`` what was seen of the order of the loop, ``effects`` of
-    what steps change, and ``spoiling`` of NaN that they make; those are measured while it
-    ``compares``; ``on_step`` are told of the parameters of each that makes a step.
+    ``order`` is what was seen of the order of the loop, ``idle`` are those that never step,
+    ``effects`` what steps change, and ``spoiling`` NaN that they make; the last two are measured
+    while it ``compares``.  ``callers`` tells of each place that makes optimizers where the function
+    was called that it stands in.  ``epoch_starts``: a DataLoader has begun, and no step was made
+    since.
+
+    ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
+    that a step has changed, and of its place.
 
     Args:
         recorder: is off while a step is made.
-        on_made: called after each optimizer that the program makes.
-        on_given: told of leaves that hold a gradient no backward call has brought them, and of all
-            that their optimizer holds.
-        on_step: told of the tensors of each step.
-
-    ``on_changed`` are told of the tensors that a step has changed, and of its place; ``on_idle`` of
-    the place of a step that finds no gradient it has not used, while others wait.
+        leaves: are told what optimizers hold, and do with it.
     """
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        on_made: Callable[[], None],
-        on_given: Callable[[Sequence[torch.Tensor], Sequence[torch.Tensor]], None],
-        on_step: Callable[[Iterable[torch.Tensor]], None],
-    ) -> None:
+    def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)
-        self._data_writers = DataWriters()
         self.compares = True
         self.order = LoopOrder()
-        self.on_step = [on_step]
+        self.idle = IdleOptimizers(leaves)
+        self.any_stepped = False
+        self.callers: dict[int, int] = {}
+        self.epoch_starts = False
+        self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = [leaves.note_step]
         self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
-        self.on_idle: Callable[[int], None] | None = None
-        self.members, self._numbers = Members(), Numbers()
-        self.drops = HandDrops(self.order)
-        self.calls = LoopCalls(recorder, self.order, self._numbers, self._note_made)
-        self._on_made = on_made
-        self._on_given = on_given
+        self._leaves = leaves
         self._recorder = recorder
-        self._members: TensorTable[int] = TensorTable(MAX_MEMBERS)
-        self._sizes: dict[int, int] = {}
-        self._stepped: set[int] = set()
+        self._known: MutableMapping[Any, KnownOptimizer] = WeakIdKeyDictionary()
+        self._numbered = 0
+        self._has_searched = False
+        self._last: set[int] = set()
+        self._steps: dict[int, tuple[int, int]] = {}
         self._running: list[_Step] = []
         self._handles: list[Any] = []
 
     def start(self) -> None:
         """Install the global hooks."""
-        self.calls.start()
         self._handles = [
             optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
             optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
@@ -110,49 +98,73 @@ class Optimizers:
             handle.remove()
         self._handles.clear()
         self._running.clear()
-        self.calls.stop()
+
+    # ------------------------------------------------------------------ who they are
+
+    def of(self, optimizer: Any) -> KnownOptimizer:
+        """What is known of an optimizer."""
+        known = self._known.get(optimizer)
+        if known is None:
+            self._numbered += 1
+            known = self._known[optimizer] = KnownOptimizer(self._numbered)
+        return known
 
     def find(self) -> None:
-        """Meet those that have not stepped, too."""
-        for optimizer in self._numbers.every():
+        """Meet those that have not stepped, too.  All objects are searched once, for they may have
+        been made before anyone looked; those made later are met."""
+        for optimizer in () if self._has_searched else living_optimizers():
+            self.of(optimizer)
+        self._has_searched = True
+        for optimizer in list(self._known):
             self._meet(optimizer)
 
-    def _note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
-        self.order.idle.made(self._numbers.of(optimizer), optimizer, place)
-        tensors = parameters_of(optimizer)
-        self.members.note_made(optimizer, place, caller, tensors)
+    def note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
+        """The program has made an optimizer, in a function that was called at ``caller``."""
+        known, tensors = self.of(optimizer), parameters_of(optimizer)
+        known.made, self.callers[place] = place, caller
+        self.idle.made(optimizer, known)
+        if place >= 0 and (more := len(tensors) - len(set(map(id, tensors)))):
+            self.order.odd.tell("listed twice", place, more)
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer)
-        self._on_made()
+        self._leaves.note_optimizer()
+
+    def note_stepping(self, optimizer: Any) -> KnownOptimizer:
+        """An optimizer steps, or a GradScaler leaves its step out."""
+        known = self.of(optimizer)
+        if not known.stepped:
+            # It was met as one that had not stepped: its tensors are to be taken in once more.
+            known.stepped, known.size = True, -1
+            self.any_stepped = True
+        self._meet(optimizer)
+        return known
+
+    def note_backward(self, reached: Sequence[torch.Tensor], place: int) -> None:
+        """A call of ``backward`` has brought these a gradient."""
+        self.order.backward(ids_of(reached))
+        if self.any_stepped:
+            self.idle.backward(reached, place)
+
+    def note_call(self) -> None:
+        """Backward is about to be called."""
+        self._last = {known.made for known in self._known.values()}
+
+    def places(self) -> list[int]:
+        """The places that made those which lived when backward was called last, or live still, in
+        the order of their first: one that is made anew in every epoch is one."""
+        # They may be gone when the report is written, with the function that knew them.
+        living = self._last | {known.made for known in self._known.values()}
+        return [place for place in self.callers if place in living]
+
+    def is_once_an_epoch(self, place: int) -> bool:
+        """Whether a DataLoader began before each step of this place."""
+        made, first = self._steps.get(place, (0, 0))
+        return 0 < made == first
 
     @property
     def in_closure(self) -> bool:
         """Whether a function of the program runs that it has given to a step."""
         return bool(self._running) and self._running[-1].calls
-
-    @property
-    def any_stepped(self) -> bool:
-        """Whether any optimizer has made a step."""
-        return bool(self._stepped)
-
-    def of_the_program(self, is_met: Callable[[torch.Tensor], bool]) -> set[int]:
-        """Those that have stepped, or hold a leaf that was met: in one process with others, there
-        may be optimizers that are none of this program's."""
-        return self._stepped | {
-            optimizer for tensor, optimizer in self._members.living() if is_met(tensor)
-        }
-
-    def is_held(self, tensor: torch.Tensor) -> bool:
-        """Whether any optimizer that was met holds it."""
-        return tensor in self._members
-
-    def held(self, optimizers: set[int]) -> dict[int, tuple[torch.Tensor, bool]]:
-        """The tensors in these optimizers, and whether one of theirs has stepped."""
-        return {
-            id(tensor): (tensor, optimizer in self._stepped)
-            for tensor, optimizer in self._members.living()
-            if optimizer in optimizers
-        }
 
     # ------------------------------------------------------------------ hooks
 
@@ -173,38 +185,40 @@ class Optimizers:
 
     def _begin(self, optimizer: Any, frame: FrameType, given: bool) -> _Step:
         """A step is about to be made, with a function of the program if one is ``given``."""
-        number = self._numbers.of(optimizer)
-        if number not in self._stepped:
-            # It was met as one that had not stepped: its tensors are to be taken in once more.
-            self._sizes.pop(number, None)
-            self._stepped.add(number)
-        tensors = self._meet(optimizer)
+        known, place = self.note_stepping(optimizer), self._place(frame)
+        tensors = parameters_of(optimizer)
         self._note_given(tensors)
-        self.calls.schedules.stepped(self._place(frame))
+        self._count_step(place)
         for told in self.on_step:
             told(tensors)
         # A closure brings the gradients during the step.
         if not given:
-            if self.on_idle is not None and self.order.is_idle(tensors):
-                self.on_idle(self._place(frame))
-            self.drops.begin(tensors, self._place(frame), self.compares)
-            self.order.step(number, tensors, self._place(frame))
+            if self.order.is_idle(tensors):
+                replacement = self._leaves.replacement(self.order.fresh)
+                if replacement >= 0:
+                    self.order.odd.tell("model replaced", replacement, other=place)
+            self.order.step(known.number, tensors, place, self.compares)
         versions = _versions_of(tensors)
-        samples = self.effects.begin(optimizer) if self.compares and not given else []
+        samples = self.effects.begin(optimizer, tensors, self.compares and not given)
         if self.compares:
             self.spoiling.begin(optimizer, tensors)
-        numbers = self._data_writers.begin(optimizer, tensors)
-        above = take_out(self._recorder)
-        step = _Step(optimizer, frame, above, versions, samples=samples, numbers=numbers)
+        step = _Step(optimizer, frame, take_out(self._recorder), versions, samples=samples)
         self._running.append(step)
         return step
+
+    def _count_step(self, place: int) -> None:
+        """An epoch is a start of a DataLoader that a step comes after."""
+        if place in self._steps or len(self._steps) < MAX_PLACES:
+            made, first = self._steps.get(place, (0, 0))
+            self._steps[place] = made + 1, first + self.epoch_starts
+        self.epoch_starts = False
 
     def _note_given(self, tensors: Sequence[torch.Tensor]) -> None:
         """The optimizer steps: which of its gradients has the program put there by hand?"""
         new = ids_of(tensors) - self.order.ever
         if new:
             given = [one for one in tensors if id(one) in new and one.grad is not None]
-            self._on_given(given, tensors)
+            self._leaves.note_given(given, tensors)
             # They may be there for one step only, so that they are no part of the protocol.
             self.order.ever.difference_update(map(id, given))
 
@@ -245,19 +259,17 @@ class Optimizers:
         self._note_changed(step)
         with self._recorder.aside():
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
-            number = self._numbers.of(step.optimizer)
-            self.order.stepped(number, tensors, place, step.changed)
-            if self.order.idle.waits:
-                self.order.idle.stepped(number, ids_of(tensors))
-            self.effects.end(step.samples, place, self.members.place_of(step.optimizer))
+            known = self.of(step.optimizer)
+            self.order.stepped(known.number, tensors, place, step.changed)
+            self.effects.end(step.samples, place, known.made)
             changed = [one for one in tensors if id(one) in step.changed]
-            self.spoiling.end(step.optimizer, changed, self.members.place_of(step.optimizer), place)
+            self.spoiling.end(step.optimizer, changed, known.made, place)
         return step.optimizer
 
     def _note_changed(self, step: _Step) -> None:
         with self._recorder.aside():
             changed = [tensor for tensor, version in step.versions if tensor._version != version]
-            if self._data_writers.writes(step.optimizer, step.numbers, bool(changed)):
+            if self.effects.writes_data(step.optimizer, step.samples, bool(changed)):
                 changed = [tensor for tensor, _ in step.versions if tensor.grad is not None]
             step.changed |= ids_of(changed)
             site = self._recorder.places.site_of(step.frame)
@@ -273,18 +285,18 @@ class Optimizers:
         while self._running and not self._running[-1].calls:
             self._end(self._running.pop())
 
-    def _meet(self, optimizer: Optimizer) -> Sequence[torch.Tensor]:
-        tensors, number = parameters_of(optimizer), self._numbers.of(optimizer)
+    def _meet(self, optimizer: Optimizer) -> None:
+        tensors, known = parameters_of(optimizer), self.of(optimizer)
         # Asked at every step: only `add_param_group` brings new ones.
-        if self._sizes.get(number) == len(tensors):
-            return tensors
-        self._sizes[number] = len(tensors)
-        self.members.note_held(optimizer, tensors)
-        for tensor in tensors:
+        if known.size == len(tensors):
+            return
+        known.size = len(tensors)
+        for leaf in map(self._leaves.of, tensors):
+            if known.made >= 0 and known.made not in leaf.holders:
+                leaf.holders += (known.made,)
             # Of several optimizers the one that steps is the one that counts.
-            if self._members.get(tensor) not in self._stepped:
-                self._members[tensor] = number
-        return tensors
+            if leaf.optimizer is None or not leaf.optimizer.stepped:
+                leaf.optimizer = known
 
 
 def _versions_of(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, int]]:

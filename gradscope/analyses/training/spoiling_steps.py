@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch.optim import Optimizer
 
-from gradscope.analyses.training.loop_calls import parameters_of
 from gradscope.autograd.elements import readable
 from gradscope.autograd.nonfinite import Counts, count
+from gradscope.autograd.optimizers import parameters_of
 from gradscope.autograd.summary import read_numbers, reducible, total_of
 from gradscope.autograd.tensors import TensorRef, storage_of
+from gradscope.model.loop_observations import Setting, SpoilingStep, SpoiltParameter
+from gradscope.model.plain import number
 from gradscope.recording.recorder import Recorder
 
 MAX_STEPS = 4
@@ -29,57 +30,22 @@ MAX_STEPS = 4
 SETTINGS = ("lr", "eps", "weight_decay", "momentum")
 """What is told of the settings of such an optimizer."""
 
-Setting = tuple[str, float, bool]
-"""Name and value of a setting, and whether it is rounded to 0 in the dtype of the parameter."""
-
-
-@dataclass(eq=False)
-class KnownSpoiltParameter:
-    """A parameter that such a step has spoilt: what is not finite in it, and the norm of the
-    gradient, where that was still there."""
-
-    tensor: TensorRef
-    dtype: str
-    counts: Counts
-    size: int
-    gradient: float | None = None
-
-
-@dataclass(eq=False)
-class KnownSpoilingStep:
-    """A step that spoilt parameters: its optimizer, where that was made and where it stepped, and
-    how many backward calls had been made by then."""
-
-    optimizer: str
-    made: int
-    place: int
-    calls: int
-    settings: list[Setting]
-    spoilt: list[KnownSpoiltParameter] = field(default_factory=list)
-
-
-@dataclass(eq=False)
-class LastStep:
-    """The last step of an optimizer that nobody has looked at closely."""
-
-    optimizer: weakref.ref[Optimizer]
-    made: int
-    place: int
-    calls: int
-
 
 class SpoilingSteps:
     """Looks for such steps.
 
     Args:
         recorder: knows what was changed in place, and by what.
+
+    ``known`` are told by the place that steps.
     """
 
     def __init__(self, recorder: Recorder) -> None:
-        self.known: dict[int, KnownSpoilingStep] = {}
+        self.known: dict[int | None, SpoilingStep] = {}
         self._recorder = recorder
         self._before: dict[int, set[int]] = {}
-        self._unread: dict[int, LastStep] = {}
+        self._tensors: dict[int, TensorRef] = {}
+        self._unread: dict[int, tuple[weakref.ref[Optimizer], SpoilingStep]] = {}
         self._calls = 0
         self._is_finite = True
 
@@ -105,14 +71,14 @@ class SpoilingSteps:
         before = self._before.pop(id(optimizer), None)
         if not self._is_finite or len(self.known) >= MAX_STEPS:
             return
+        step = SpoilingStep(type(optimizer).__name__, place, made, self._calls)
         if before is None:
-            last = LastStep(weakref.ref(optimizer), made, place, self._calls)
-            self._unread[id(optimizer)] = last
+            self._unread[id(optimizer)] = (weakref.ref(optimizer), step)
             return
         fresh = [pair for pair in not_finite(changed) if id(pair[0]) not in before]
         gradients = [one.grad for one in parameters_of(optimizer) if one.grad is not None]
         if fresh and gradients and not any(not_finite(gradients)):
-            self._note(optimizer, fresh, LastStep(weakref.ref(optimizer), made, place, self._calls))
+            self._note(optimizer, step, fresh)
 
     def look(self, leaves: Iterable[torch.Tensor]) -> None:
         """Something of the forward pass was not finite: is it one of these leaves, and was it a
@@ -122,36 +88,37 @@ class SpoilingSteps:
         for leaf, counts in not_finite(list(leaves)):
             last = self._last_of(leaf)
             if last is not None and (leaf.grad is None or count(leaf.grad) is None):
-                self._note(last.optimizer(), [(leaf, counts)], last)
+                self._note(*last, [(leaf, counts)])
 
-    def _last_of(self, leaf: torch.Tensor) -> LastStep | None:
-        """The unread step that changed a leaf, if nothing has changed it since."""
+    def _last_of(self, leaf: torch.Tensor) -> tuple[Any, SpoilingStep] | None:
+        """The unread step that changed a leaf, if nothing has changed it since, and whose."""
         storage = storage_of(leaf)
         changes = (one for one in reversed(self._recorder.events.in_place) if storage)
         latest = next((one for one in changes if one.storage == storage), None)
-        for last in self._unread.values():
-            optimizer = last.optimizer()
+        for reference, step in self._unread.values():
+            optimizer = reference()
             if optimizer is None or latest is None or latest.function != step_name(optimizer):
                 continue
             if any(one is leaf for one in parameters_of(optimizer)):
-                return last
+                return optimizer, step
         return None
 
     def _note(
-        self, optimizer: Any, spoilt: list[tuple[torch.Tensor, Counts]], step: LastStep
+        self, optimizer: Any, step: SpoilingStep, spoilt: list[tuple[torch.Tensor, Counts]]
     ) -> None:
-        known = self.known.get(step.place)
-        if known is None:
-            known = self.known[step.place] = KnownSpoilingStep(
-                type(optimizer).__name__,
-                step.made,
-                step.place,
-                step.calls,
-                list(_settings(optimizer, spoilt[0][0])),
-            )
+        known = self.known.setdefault(step.origin, step)
+        if known is step:
+            known.settings = tuple(_settings(optimizer, spoilt[0][0]))
         # What later steps spoil may well be a consequence.
-        if known.calls == step.calls:
-            known.spoilt.extend(_told(tensor, counts) for tensor, counts in spoilt)
+        if known.call == step.call:
+            for tensor, counts in spoilt:
+                told = _told(tensor, counts)
+                known.parameters += (told,)
+                self._tensors[id(told)] = TensorRef(tensor)
+
+    def tensor_of(self, spoilt: SpoiltParameter) -> torch.Tensor | None:
+        """The parameter itself, if it still lives."""
+        return self._tensors[id(spoilt)]()
 
 
 def step_name(optimizer: Any) -> str:
@@ -176,12 +143,12 @@ def not_finite(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, Coun
     return [(tensor, counts) for tensor, counts in counted if counts is not None]
 
 
-def _told(tensor: torch.Tensor, counts: Counts) -> KnownSpoiltParameter:
+def _told(tensor: torch.Tensor, counts: Counts) -> SpoiltParameter:
     gradient = None
     if tensor.grad is not None and readable(tensor.grad):
-        gradient = float(reducible(tensor.grad.detach()).double().norm())
+        gradient = number(float(reducible(tensor.grad.detach()).double().norm()))
     dtype = str(tensor.dtype).removeprefix("torch.")
-    return KnownSpoiltParameter(TensorRef(tensor), dtype, counts, tensor.numel(), gradient)
+    return SpoiltParameter("", None, dtype, *counts, tensor.numel(), gradient)
 
 
 def _settings(optimizer: Any, tensor: torch.Tensor) -> Iterator[Setting]:
@@ -196,4 +163,4 @@ def _settings(optimizer: Any, tensor: torch.Tensor) -> Iterator[Setting]:
             value = value.item()
         if isinstance(value, (int, float)) and value:
             rounded = torch.tensor(float(value), dtype=torch.float64).to(tensor.dtype)
-            yield name, float(value), not rounded.item()
+            yield Setting(name, number(float(value)), not rounded.item())

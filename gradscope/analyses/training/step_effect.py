@@ -1,20 +1,23 @@
-"""What a step changes of numbers: nothing, where it is smaller than half the distance to the next
-number, as ordinary steps are in half precision, and those at a tiny rate in any.
+"""What a step changes, by a sample of the numbers of each parameter.
 
-A sample of each parameter is compared, and only in steps that are looked at in full.
+Nothing, where it is smaller than half the distance to the next number, as ordinary steps are in
+half precision, and those at a tiny rate in any.  And something that no version counts, where an
+optimizer writes through ``.data``, as many outside torch do, or in the one kernel of
+``fused=True``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 
 from gradscope.autograd.elements import readable
 from gradscope.autograd.summary import read_numbers
 from gradscope.autograd.tensors import TensorTable
+from gradscope.model.loop_observations import StepEffect
 
 MAX_ELEMENTS = 1_024
 """Elements of each parameter that are compared."""
@@ -33,78 +36,96 @@ HALF = (torch.bfloat16, torch.float16)
 
 class Sample(NamedTuple):
     """The first elements of a parameter, as they are and before the step; whether each had a
-    gradient; and the place that cast it to half precision, -1 for none."""
+    gradient, None where that was not asked; and the place that cast it to half precision, -1 for
+    none."""
 
-    cast: int
     live: torch.Tensor
     before: torch.Tensor
-    asked: torch.Tensor
-
-
-@dataclass
-class KnownEffect:
-    """Of the steps of one place: how many were compared, how many elements had a gradient, how many
-    of these stayed as they were; of what dtype, and the place that cast them to it, or that made
-    the optimizer where the rate is what is too small."""
-
-    dtype: str
+    asked: torch.Tensor | None = None
     cast: int = -1
-    looks: int = 0
-    asked: int = 0
-    still: int = 0
 
 
 class StepEffects:
-    """The effects of steps, by the place that makes them."""
+    """The effects of steps, ``known`` by the place that makes them."""
 
     def __init__(self) -> None:
-        self.known: dict[int, KnownEffect] = {}
+        self.known: dict[int, StepEffect] = {}
         self._casts: TensorTable[int] = TensorTable(MAX_CAST)
+        self._writes_data: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
     def note_cast(self, leaf: torch.Tensor, place: int) -> None:
         """The program gives a leaf other data, as ``module.to(dtype)`` does with each of its."""
         if leaf.dtype in HALF:
             self._casts[leaf] = place
 
-    def begin(self, optimizer: Any) -> list[Sample]:
-        """Take the samples of a step that is about to be made."""
-        # Other optimizers may round at random, or keep what is lost for the next step.
-        if not type(optimizer).__module__.startswith("torch.optim"):
+    def begin(
+        self, optimizer: Any, tensors: Sequence[torch.Tensor], compares: bool
+    ) -> list[Sample]:
+        """A step is about to be made: samples, where it is to be compared; of an optimizer that is
+        not torch's, unless it is known how its class writes."""
+        kind = type(optimizer)
+        if kind.__module__.startswith("torch.optim"):
+            return self._asked_for(optimizer) if compares else []
+        # Others may round at random, or keep what is lost for the next step.
+        if kind in self._writes_data or _is_fused(optimizer):
             return []
+        return [Sample(live, live.clone()) for live in map(_first, filter(_is_flat, tensors))]
+
+    def _asked_for(self, optimizer: Any) -> list[Sample]:
+        """Samples of the parameters that a step should change, and may be unable to."""
         groups = [group for group in optimizer.param_groups if group.get("lr") != 0]
         tensors = [tensor for group in groups for tensor in group["params"] if _is_fit(tensor)]
         halves = [tensor for tensor in tensors if tensor.dtype in HALF]
         if not halves and not all(_is_tiny(group, optimizer) for group in groups):
             return []
         return [
-            Sample(self._casts.get(tensor, -1), live, live.clone(), _first(tensor.grad) != 0)
+            Sample(live, live.clone(), _first(tensor.grad) != 0, self._casts.get(tensor, -1))
             for tensor in halves or tensors
             for live in (_first(tensor),)
         ]
 
-    def end(self, samples: Sequence[Sample], place: int, made: int) -> None:
+    def writes_data(self, optimizer: Any, samples: Sequence[Sample], has_counted: bool) -> bool:
+        """Whether what a step changes is not to be seen from versions.
+
+        Args:
+            optimizer: whose step it is.
+            samples: what `begin` gave.
+            has_counted: some version has changed during the step.
+        """
+        # Those leave a step out by themselves where a GradScaler tells them to.
+        if _is_fused(optimizer):
+            return not float(getattr(optimizer, "found_inf", None) or 0.0)
+        kind, known = type(optimizer), self._writes_data
+        if has_counted:
+            known.setdefault(kind, False)
+        elif samples and samples[0].asked is None and kind not in known:
+            # What a class does in one step it does in all.
+            differing = read_numbers([(live != before).sum() for live, before, _, _ in samples])
+            if any(differing):
+                known[kind] = True
+        return known.get(kind, False)
+
+    def end(self, samples: Iterable[Sample], place: int, made: int) -> None:
         """Compare them with what the step has made of them; ``made`` is the optimizer's place."""
         # A step may give memory back, or leave that to a hook of the program.
-        samples = [one for one in samples if readable(one.live)]
-        if not samples or (place not in self.known and len(self.known) >= MAX_PLACES):
+        kept = [(one, of) for one in samples if (of := one.asked) is not None]
+        kept = [(one, asked) for one, asked in kept if readable(one.live)]
+        if not kept or (place not in self.known and len(self.known) >= MAX_PLACES):
             return
-        dtype = str(samples[0].live.dtype).removeprefix("torch.")
-        known = self.known.setdefault(place, KnownEffect(dtype))
-        casts = [one.cast if one.live.dtype in HALF else made for one in samples]
-        known.cast = max(known.cast, *casts)
-        asked, still = _counted(samples)
-        if asked:
-            known.looks += 1
-            known.asked += asked
-            known.still += still
+        dtype = str(kept[0][0].live.dtype).removeprefix("torch.")
+        known = self.known.setdefault(place, StepEffect(place, dtype))
+        casts = [one.cast if one.live.dtype in HALF else made for one, _ in kept]
+        known.cast = max(-1 if known.cast is None else known.cast, *casts)
+        # Read at once.
+        asked = int(sum(read_numbers([of.sum() for _, of in kept])))
+        still = read_numbers([(of & (one.live == one.before)).sum() for one, of in kept])
+        known.looks += bool(asked)
+        known.asked += asked
+        known.still += int(sum(still))
 
 
-def _counted(samples: Iterable[Sample]) -> tuple[int, int]:
-    """How many elements had a gradient, and how many of them did not change; read at once."""
-    kept = list(samples)
-    asked = read_numbers([one.asked.sum() for one in kept])
-    still = read_numbers([(one.asked & (one.live == one.before)).sum() for one in kept])
-    return int(sum(asked)), int(sum(still))
+def _is_fused(optimizer: Any) -> bool:
+    return any(group.get("fused") for group in optimizer.param_groups)
 
 
 def _is_tiny(group: dict[str, Any], optimizer: Any) -> bool:
@@ -115,15 +136,12 @@ def _is_tiny(group: dict[str, Any], optimizer: Any) -> bool:
 
 def _is_fit(tensor: Any) -> bool:
     gradient = getattr(tensor, "grad", None)
-    return (
-        isinstance(tensor, torch.Tensor)
-        and tensor.dtype.is_floating_point
-        and gradient is not None
-        and all(
-            readable(one) and one.layout is torch.strided and one.is_contiguous()
-            for one in (tensor, gradient)
-        )
-    )
+    is_float = isinstance(tensor, torch.Tensor) and tensor.dtype.is_floating_point
+    return is_float and gradient is not None and _is_flat(tensor) and _is_flat(gradient)
+
+
+def _is_flat(tensor: torch.Tensor) -> bool:
+    return readable(tensor) and tensor.layout is torch.strided and tensor.is_contiguous()
 
 
 def _first(tensor: torch.Tensor) -> torch.Tensor:

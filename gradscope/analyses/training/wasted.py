@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Set
 from dataclasses import dataclass
 
+from gradscope.model.loop_observations import WastedCalls
+
 MAX_WAITING = 64
 """Backward calls that are followed at a time."""
 
@@ -27,23 +29,13 @@ class _WaitingCall:
     looked: bool = False
 
 
-@dataclass
-class WasteAtPlace:
-    """A place of ``zero_grad``: how many calls it has dropped, how many a step of its optimizer has
-    used in spite of it, and the place of that step, -1 for none.  ``window``: the calls that each
-    step uses, where what was dropped was always fewer; else 0."""
-
-    dropped: int = 0
-    used: int = 0
-    step: int = -1
-    window: int = -1
-
-
 class WasteTracker:
-    """Such calls, by the place that dropped them."""
+    """Such calls, by the place that dropped them.
+
+    A ``window`` of -1 is not known yet, of 0 there is none."""
 
     def __init__(self) -> None:
-        self.known: dict[int, WasteAtPlace] = {}
+        self.known: dict[int, WastedCalls] = {}
         self._waiting: deque[_WaitingCall] = deque(maxlen=MAX_WAITING)
         self._by: dict[int, int] = {}
         self._windows: dict[int, int] = {}
@@ -65,7 +57,7 @@ class WasteTracker:
         gone = sum(not call.leaves and not call.looked for call in self._waiting)
         self._keep([call for call in self._waiting if call.leaves])
         if gone and optimizer and (place in self.known or len(self.known) < MAX_PLACES):
-            known = self.known.setdefault(place, WasteAtPlace())
+            known = self.known.setdefault(place, WastedCalls(place, window=-1))
             known.dropped += gone
             window = self._windows.get(optimizer, 0)
             known.window = window if gone < window and known.window in (-1, window) else 0
@@ -82,8 +74,8 @@ class WasteTracker:
             call.looked = True
         self._keep(rest)
         if known is not None and used:
-            known.used += used
-            known.step = place
+            known.applied += used
+            known.stepped = place
 
     def _keep(self, calls: list[_WaitingCall]) -> None:
         self._waiting = deque(calls, MAX_WAITING)

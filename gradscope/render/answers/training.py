@@ -79,6 +79,7 @@ def sentence(row: Row) -> str:
     if row.norm is not None:
         applied = f" (applied {number(row.applied)})" if row.applied is not None else ""
         words.append(f"norm {number(row.norm)}{applied}")
+    words += [f"{row.calls:,} backward calls"] if row.calls > 1 else []
     bad = [name for name, part in row.modules.items() if part.nonfinite]
     norms = {name: part.norm for name, part in row.modules.items() if part.norm is not None}
     if bad:

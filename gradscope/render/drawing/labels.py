@@ -311,7 +311,8 @@ class Labels:
         ends = (10 ** min(end, 308) for end in (scale.low, scale.high))
         low, high = (numbers.number(float(f"{end:.1g}")) for end in ends)
         swatches = [block(8, 9, tint(step, 0.8)) for step in range(len(STEPS))]
-        return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}", FAINT, 10)]
+        below = f" · {scale.far_below:,} far below" if scale.far_below else ""
+        return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}{below}", FAINT, 10)]
 
 
 WEIGHT = attrgetter("weight")
@@ -334,7 +335,7 @@ class Arrows:
             link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
         )
         edges = len(link.edges) // (scene.times(source) if once else 1)
-        bundled = f" ·{edges:,}" if edges > 1 else ""
+        bundled = f" · {edges:,} edges" if edges > 1 else ""
         overlay = scene.options.overlay
         mark = heaviest(overlay.edges if overlay else {}, link.edges)
         if mark is not None:

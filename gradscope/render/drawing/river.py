@@ -5,6 +5,7 @@ Must not know what else is drawn."""
 
 from __future__ import annotations
 
+from gradscope.escaping import visible
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene
@@ -12,7 +13,7 @@ from gradscope.render.drawing.strip import strip
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Writer
 from gradscope.render.words.text import shorten
-from gradscope.simplify.profile import SMALL, ProfileRow, ends, profile_of
+from gradscope.simplify.profile import SMALL, ProfileRow, ends, profile_of, zeros
 from gradscope.words import count
 
 FEWEST_CELLS, MOST_CELLS = 12, 40
@@ -66,6 +67,19 @@ def _cell(scene: Scene, writer: Writer, rows: list[ProfileRow]) -> str:
     return writer.paint(chr(0x2800 + sum(dots)), INKS[max(steps)])
 
 
+FEW_ZEROS = 3
+"""Nodes that get exactly 0 and are named, as ``explain`` takes them; more are counted."""
+
+
+def _named(scene: Scene, zero: int) -> str:
+    if zero > FEW_ZEROS or scene.backward is None:
+        return count(zero, "node")
+    leaves = {leaf.node: leaf.names[0] for leaf in scene.graph.leaves if leaf.names}
+    nodes = zeros(scene.graph, scene.backward)
+    names = (leaves.get(node.id, f"#{node.id} {node.short_op}") for node in nodes)
+    return ", ".join(map(visible, names))
+
+
 def told(scene: Scene, rows: list[ProfileRow]) -> str:
     """``1 → 3e-9``: what enters the first and the last operation, and how many nodes have no
     size."""
@@ -73,5 +87,5 @@ def told(scene: Scene, rows: list[ProfileRow]) -> str:
     words = [" → ".join(numbers.number(float(f"{size:.3g}")) for size in known)]
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
     words += [f"✖ not finite at {count(bad, 'node')}"] if bad else []
-    words += [f"0 at {count(zero, 'node')}"] if zero else []
+    words += [f"0 at {_named(scene, zero)}"] if zero else []
     return " · ".join(filter(None, words))

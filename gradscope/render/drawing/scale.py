@@ -41,6 +41,10 @@ ground."""
 _NARROWEST = 4.0
 """Decades the scale spans at least: norms of 1 and 2 shall not look like opposites."""
 
+_GAP = 3.0
+"""Decades without any norm, below which lies what is zero but for rounding: the gradients of biases
+before a batch norm, say.  What vanishes on its way leaves no such gap."""
+
 
 class Scale:
     """Where a norm lies between the small and the large ones of this report."""
@@ -52,8 +56,11 @@ class Scale:
             for size in (float(info.norm) for info in gradients if info.norm is not None)
             if 0 < size < math.inf
         )
-        # A single outlier must not push everything else onto one step; nor must gradients that are
-        # zero but for rounding, such as those of a key's bias in every block of a transformer.
+        first = _first_of_bulk(logs)
+        self.far_below = first
+        """How many norms are too far below all others to have a place."""
+        logs = logs[first:]
+        # A single outlier must not push everything else onto one step.
         low = logs[len(logs) // 32] if logs else 0.0
         high = logs[-1 - len(logs) // 100] if logs else 0.0
         # Widened on both sides, so that equal norms lie in the middle, which means typical.
@@ -75,6 +82,12 @@ class Scale:
         """The index into :data:`STEPS`, or None for what has no place on the scale."""
         place = self.fraction(norm)
         return None if place is None else round(place * (len(STEPS) - 1))
+
+
+def _first_of_bulk(logs: list[float]) -> int:
+    """The first of these, in their order, above the last wide gap in their lower third."""
+    third = range(len(logs) // 3, 0, -1)
+    return next((place for place in third if logs[place] - logs[place - 1] >= _GAP), 0)
 
 
 def tint(step: int, strength: float = 0.38) -> str:

@@ -74,6 +74,8 @@ class Scene:
         """What an item is called, without its sign: ``Mul``, ``h.0``; ``attn`` inside ``h.*``."""
         title = self._torch_names(item).get(item.title, item.title)
         name = visible(title if item.template is None else title.rpartition("*.")[2])
+        if item.kind == "round" and not name.startswith("round "):
+            name = f"round {name}"
         if item.kind == "opaque":
             name = f"{name} · opaque"
         return name + self._scales.get(item.id, "")
@@ -165,7 +167,7 @@ class Scene:
         inside = self.gradients.parameters(item) if self.gradients and one else None
         if inside is None or inside.norm is None:
             return ""
-        return f"params {numbers.number(inside.norm)}"
+        return f"‖grads‖ {numbers.number(inside.norm)}"
 
     def is_named(self, item: Item) -> bool:
         """Whether its title or its variable says which of several alike items it is."""
@@ -269,7 +271,7 @@ class Scene:
         if parts:
             ways.append(option("all"))
         for frame in self.view.templates:
-            parts.append(f"{visible(frame.type)} drawn once for {frame.count:,}")
+            parts.append(f"{visible(frame.type) or 'a loop'} drawn once for {frame.count:,}")
             ways = [*dict.fromkeys([*ways, option("all")])]
         if self.view.left_out:
             parts.append(f"{count(len(self.view.left_out), 'node')} off the path left out")

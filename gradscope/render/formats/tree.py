@@ -46,6 +46,9 @@ LEAF_LINES = 10
 FEWEST_LEAF_LINES = 6
 """And those they leave a tree that then fits."""
 
+NEVER_CUT = 40
+"""Nodes of a graph that is shown to its end, whatever the terminal's height."""
+
 NUMBERED = "[0], [1] …: which entry of next_functions of the node above"
 """What stands before the names of torch."""
 
@@ -88,6 +91,7 @@ class _Tree:
             room = budget - LEAF_LINES if rows > budget - FEWEST_LEAF_LINES else rows
             room = min(rows, max(budget - wanted, room, budget // 2))
             wanted = budget - room
+            room = rows if len(self.scene.graph.nodes) <= NEVER_CUT else room
         yield from self._trees(room)
         if leaves:
             yield ""

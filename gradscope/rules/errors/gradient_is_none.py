@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.observations import OddityKind
+from gradscope.model.loop_observations import OddityKind
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.oddities import OddWords, told
 from gradscope.rules.rule import Rule

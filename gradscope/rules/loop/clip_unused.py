@@ -39,9 +39,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import OrderKind
+from gradscope.model.loop_observations import OddityKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.disorders import OrderWords, told
+from gradscope.rules.questions.oddities import FEWEST, OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -53,22 +53,24 @@ class ClipUnused(Rule):
         return told(facts, _WORDS)
 
 
-_WORDS: dict[OrderKind, OrderWords] = {
-    "clip unused": OrderWords(
+_WORDS: dict[OddityKind, OddWords] = {
+    "clip unused": OddWords(
         "{this} clips no gradient that a step will use.",
         "{times}, and each time the gradients were none, or had been used by {beside} before",
         "It changes what is in .grad at that moment. Before backward that is empty, and after the "
         "step it is of no use any more: the step itself is made with gradients of any size.",
         "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
+        FEWEST,
         fine=False,
     ),
-    "clip empty": OrderWords(
+    "clip empty": OddWords(
         "{this} clips nothing: it gets no parameters.",
         "{times} it was given a generator that had been gone through before, which is empty then",
         "Whoever goes through a generator, such as `model.parameters()`, uses it up: an optimizer "
         "made of it, or the clipping of the step before. All gradients stay as large as they are.",
         "Make a list of it, `parameters = list(model.parameters())`, or call `model.parameters()` "
         "at each place.",
+        fewest=FEWEST,
     ),
 }

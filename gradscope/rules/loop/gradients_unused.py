@@ -42,11 +42,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.model.loop_observations import WastedCalls
-from gradscope.model.observations import EmptyStep, Severity
+from gradscope.model.loop_observations import Oddity, WastedCalls
+from gradscope.model.observations import Severity
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.disorders import OrderWords, told
-from gradscope.rules.questions.steps import unstepped
+from gradscope.rules.questions.oddities import OddWords, told
+from gradscope.rules.questions.steps import dropped, unstepped
 from gradscope.rules.rule import Rule
 from gradscope.words import count
 
@@ -65,9 +65,9 @@ class GradientsUnused(Rule):
     name = "gradients-unused"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for empty in facts.seen.empty_steps:
-            if empty.times >= FEWEST_EMPTY:
-                yield _empty(facts, empty)
+        for entry in dropped(facts):
+            if entry.times >= FEWEST_EMPTY:
+                yield _empty(facts, entry)
         for wasted in facts.seen.wasted_calls:
             if wasted.stepped is not None and wasted.dropped >= FEWEST_WASTED:
                 yield from _wasted(facts, wasted)
@@ -133,7 +133,7 @@ _REMAINDER = _Words(
     "brings is in .grad when the next begins, and nothing learns from it.",
     "information",
 )
-_IDLE = OrderWords(
+_IDLE = OddWords(
     "{this} brings gradients to parameters whose optimizer never steps.",
     "{calls} for {parameters} that only {beside} holds; it has made no step, and others have",
     "A step changes what its own optimizer holds. These parameters stay as they are.",
@@ -162,28 +162,29 @@ def _unused(
     )
 
 
-def _empty(facts: Facts, entry: EmptyStep) -> FindingDraft:
+def _empty(facts: Facts, entry: Oddity) -> FindingDraft:
     """A step without what a backward call had brought, or will bring."""
-    words = _IN_PART if entry.in_part else _TOO_SOON if entry.too_soon else _BETWEEN
-    zeroed = facts.at(entry.zeroed)
+    whole = _TOO_SOON if entry.too_soon else _BETWEEN
+    words = _IN_PART if entry.kind == "part dropped" else whole
+    zeroed = facts.at(entry.other)
     return _unused(
         facts,
         words,
-        (None if words is _TOO_SOON else entry.zeroed, entry.origin),
+        (None if words is _TOO_SOON else entry.other, entry.origin),
         step=facts.expression(entry.origin) or "The step",
-        zero=facts.expression(entry.zeroed) or "Something",
+        zero=facts.expression(entry.other) or "Something",
         at=facts.at(entry.origin),
         dropped=f"; what was there had been dropped{zeroed}" if zeroed else "",
         steps=count(entry.times, "step"),
         times=count(entry.times, "time"),
-        parameters=count(entry.parameters, "parameter"),
+        parameters=count(next(iter(entry.figures), 0), "parameter"),
     )
 
 
 def _wasted(facts: Facts, entry: WastedCalls) -> Iterable[FindingDraft]:
     """Backward calls that leave nothing for a step: as many as it uses, or the last few."""
     is_rest = entry.dropped < entry.applied
-    if is_rest and not entry.window:
+    if is_rest and entry.window <= 0:
         return
     behind = entry.behind and not is_rest
     zeroed = facts.at(facts.seen.zeroed if entry.origin is None else entry.origin)

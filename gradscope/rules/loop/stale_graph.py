@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.disorders import OrderWords, told
+from gradscope.rules.questions.oddities import FEWEST, OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -54,7 +54,7 @@ class StaleGraph(Rule):
             yield from told(facts, {"stale graph": _OF_ALL})
 
 
-_OF_PART = OrderWords(
+_OF_PART = OddWords(
     "{this} is older than the steps whose backward goes through it.",
     "{beside} went through it again {times} after {parameters} that it was computed from had "
     "changed",
@@ -64,8 +64,9 @@ _OF_PART = OrderWords(
     "Compute it anew in every step, before the loss; or, where it is to stay as it is, under "
     "torch.no_grad().",
     "backward",
+    FEWEST,
 )
-_OF_ALL = OrderWords(
+_OF_ALL = OddWords(
     "The optimizer steps between a forward pass and its backward.",
     "{parameters} changed here, and then {beside} went through a graph made with the values "
     "from before; {times}",
@@ -74,4 +75,5 @@ _OF_ALL = OrderWords(
     "Call `loss.backward()` after the forward pass and before `optimizer.step()`; compute a "
     "new loss for every step.",
     "backward",
+    FEWEST,
 )

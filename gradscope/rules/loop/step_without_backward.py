@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.disorders import OrderWords, told
+from gradscope.rules.questions.oddities import FEWEST, OddWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -46,9 +46,10 @@ class StepWithoutBackward(Rule):
         return () if facts.seen.calls else told(facts, {"step alone": _WORDS})
 
 
-_WORDS = OrderWords(
+_WORDS = OddWords(
     "The optimizer steps, and nothing has computed a gradient: backward is never called.",
     "{steps}, and .grad of all {parameters} was None",
     "A step skips parameters without a gradient, so nothing is learned.",
     "Call `loss.backward()` before `optimizer.step()`.",
+    fewest=FEWEST,
 )

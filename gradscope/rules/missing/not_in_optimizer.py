@@ -65,7 +65,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import ReplacedModel
+from gradscope.model.loop_observations import Oddity
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.left_out import Evidence, evidence
@@ -87,8 +87,8 @@ class NotInOptimizer(Rule):
     name = "not-in-optimizer"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for entry in facts.seen.replaced_models:
-            if entry.times >= FEWEST_VAIN:
+        for entry in facts.seen.oddities:
+            if entry.kind == "model replaced" and entry.times >= FEWEST_VAIN:
                 yield _replaced(facts, entry)
         yield from _copied(facts)
         learners = facts.seen.learners
@@ -157,14 +157,14 @@ _COMPLETE = (
 )
 
 
-def _replaced(facts: Facts, entry: ReplacedModel) -> FindingDraft:
+def _replaced(facts: Facts, entry: Oddity) -> FindingDraft:
     """A model was replaced in the middle of a training."""
     return facts.warning(
         f"{facts.expression(entry.origin) or 'A new model'} gets gradients, but no optimizer holds "
         "it, so it never changes.",
         location=facts.location(entry.origin),
         subject=facts.variable(entry.origin),
-        evidence=f"{count(entry.times, 'step')}{facts.at(entry.stepped)} without effect: the "
+        evidence=f"{count(entry.times, 'step')}{facts.at(entry.other)} without effect: the "
         "optimizer still holds the parameters that were replaced, and these get no gradient any "
         "more",
         why="An optimizer keeps the parameters it was made with; a copy or a new model has its "

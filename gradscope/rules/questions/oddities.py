@@ -1,24 +1,33 @@
-"""Calls that torch takes as they are, and that mean something else than they were written for: how
-a finding is made of one, in words that the rule brings."""
+"""Calls that torch takes as they are, and that do not do what they were written for: how a finding
+is made of one, in words that the rule brings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from gradscope.model.observations import OddityKind
+from gradscope.model.loop_observations import OddityKind, OrderKind
 from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.places import placed
+from gradscope.words import count
+
+FEWEST = 2
+"""Times that calls of a training loop are seen out of order, before that is called a mistake."""
 
 
 class OddWords(NamedTuple):
-    """What is said of one, with its expression, figures and names filled in."""
+    """What is said of one, with its expression, other place, figures and names filled in."""
 
     message: str
     evidence: str
     why: str
     remedy: str
+    otherwise: str = ""
+    """What ``{beside}`` is where that place is not known."""
     fewest: int = 1
     """How often it is seen before it is told."""
+    fine: bool | None = None
+    """Whether the call has to have been as it should be at other times, or never may have been."""
     fails: bool = False
     """The program ended by it, over the tensor of its name."""
 
@@ -27,27 +36,37 @@ def told(facts: Facts, words: Mapping[OddityKind, OddWords]) -> Iterable[Finding
     """The findings on what was seen of these kinds: one a line."""
     lines: set[tuple[str, int] | None] = set()
     for entry in facts.seen.oddities:
-        said = next((said for kind, said in words.items() if kind == entry.kind), None)
+        said = words.get(entry.kind)
         at = facts.location(entry.origin)
         line = (at.file, at.line) if at else None
         if said is None or entry.times < said.fewest or line in lines:
             continue
+        if said.fine is not None and said.fine != bool(entry.fine):
+            continue
         lines.add(line)
+        # Of a call of a loop it is not the result that is odd.
+        of_result = entry.kind not in get_args(OrderKind)
         named = {
             "this": facts.expression(entry.origin) or "This",
             "name": entry.name,
-            "times": f"{entry.times:,}",
+            "times": count(entry.times, "time"),
+            "steps": count(entry.times, "step"),
+            "calls": count(entry.times, "backward call"),
+            "parameters": count(next(iter(entry.figures), 0), "parameter"),
             "other": facts.at(entry.other),
+            "beside": placed(facts, entry.other, said.otherwise),
         }
+        nodes = (n.id for n in facts.graph.nodes if of_result and n.origin == entry.origin)
+        subject = facts.variable(entry.origin) if of_result else ""
         yield facts.finding(
             "error" if said.fails else "warning",
             said.message.format(*entry.figures, **named),
-            next((n.id for n in facts.graph.nodes if n.origin == entry.origin), None),
+            next(nodes, None),
             location=at,
-            subject=entry.name if said.fails else facts.variable(entry.origin),
+            subject=entry.name if said.fails else subject,
             evidence=said.evidence.format(*entry.figures, **named),
             why=said.why,
             remedy=said.remedy.format(**named),
-            explains=facts.location(entry.other),
+            explains=facts.location(entry.other) if of_result else None,
             fails=said.fails,
         )

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from gradscope.model.loop_observations import Oddity
 from gradscope.rules.facts import Facts
 
 FEWEST_UNUSED = 2
@@ -13,6 +14,12 @@ FEWEST_UNUSED = 2
 
 FEWEST_DROPPED = 3
 """Backward calls in a row whose gradients are dropped, before that is called a mistake."""
+
+
+def dropped(facts: Facts) -> Iterable[Oddity]:
+    """Steps that find gradients gone, all or some of them: more often than not."""
+    kinds = ("dropped", "part dropped")
+    return (one for one in facts.seen.oddities if one.kind in kinds and one.times > one.fine)
 
 
 class Unstepped(NamedTuple):
@@ -34,7 +41,7 @@ def unstepped(facts: Facts) -> Unstepped | None:
     held = [item.in_optimizer for item in seen.learners if item.leaf is not None]
     if any(step.stepped for step in seen.steps) or not (ended or streak >= FEWEST_DROPPED):
         return None
-    if not held or not all(held) or seen.empty_steps:
+    if not held or not all(held) or any(dropped(facts)):
         return None
     words, remedy = _reason(facts)
     if streak:

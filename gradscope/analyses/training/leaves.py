@@ -1,0 +1,480 @@
+"""The tensors that a program holds for learning, and what becomes of them: one entry a leaf.
+
+Leaves are met when the program makes a Parameter, when a module registers one, when a call takes
+one, in optimizers, and when backward brings one a gradient.  All are remembered weakly, and places
+by their numbers, -1 where there is none.  Knows nothing of the Report.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import islice
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as module_hooks
+
+from gradscope.autograd.calls import is_deriving, unwrapped
+from gradscope.autograd.elements import readable
+from gradscope.autograd.tensors import (
+    TensorTable,
+    grad_fn_of,
+    is_leaf_tensor,
+    is_learned_leaf,
+    requires_grad,
+    storage_of,
+)
+from gradscope.model.loop_observations import RemadeParameters
+from gradscope.patched import Original, Patched
+from gradscope.recording.names import locals_of
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.wrappers import local
+
+MAX_LEAVES = 500_000
+"""Leaves that are remembered, and storages that the program has changed itself."""
+
+MAX_PLACES = 1_000
+"""Places that make or copy parameters, and that are remembered."""
+
+MAX_COPIED = 20_000
+"""Leaves that are remembered for each place that copies some."""
+
+MAX_CONSTRUCTORS = 8
+"""Functions around the making of a parameter that are remembered, the innermost."""
+
+OFTEN = 2
+"""Backward calls that have brought a leaf a gradient, from which on it is one that is learned."""
+
+DEEPCOPY = nn.Parameter.__deepcopy__.__code__
+"""Torch's own way to copy a Parameter."""
+
+_MOVES = frozenset(
+    ["add_", "sub_", "__iadd__", "__isub__", "addcmul_", "addcdiv_", "lerp_", "data"]
+)
+"""Edits by which a program descends by hand."""
+
+
+@dataclass(eq=False)
+class KnownOptimizer:
+    """An optimizer, by a number of its own: Python gives the id of one that is gone to the next
+    that is made.  Where it was ``made``; whether it has ``stepped``; how many tensors it held when
+    it was looked at last."""
+
+    number: int
+    made: int = -1
+    stepped: bool = False
+    size: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class KnownLeaf:
+    """What is known of one leaf.
+
+    Where it comes from: ``made`` where the program called ``nn.Parameter``, ``copied`` where it was
+    copied from another; ``born`` where a module registered it, under a ``name``
+    (``Linear.weight``), in these ``constructors``, each with its place; ``built`` where that model
+    was made, if there was an optimizer by then.  ``age`` is how many there had been.
+
+    What the program does with it: it was ``used`` first here; ``recorded`` with history,
+    ``derived`` to be differentiated itself; ``inner`` to a custom Function; ``filled`` here last
+    before its first use, ``loaded`` with other numbers.  ``thawed``: it was frozen when an
+    optimizer was made, and has been let learn here, -1 for not yet.  Its gradient was ``read``,
+    or ``wanted`` of a graph that it is not in.
+
+    ``reached`` counts backward calls that brought it a gradient, up to :data:`OFTEN`; ``holders``
+    are the places that made optimizers which took it, and ``optimizer`` is one of them, of several
+    one that steps.
+    """
+
+    made: int = -1
+    copied: int = -1
+    born: int = -1
+    name: str = ""
+    constructors: tuple[tuple[int, int], ...] = ()
+    built: int = -1
+    age: int = -1
+    used: int = -1
+    recorded: bool = False
+    derived: bool = False
+    inner: bool = False
+    filled: int = -1
+    loaded: bool = False
+    thawed: int | None = None
+    read: bool = False
+    wanted: bool = False
+    reached: int = 0
+    holders: tuple[int, ...] = ()
+    optimizer: KnownOptimizer | None = None
+
+    @property
+    def place(self) -> int:
+        """The line that made the module which holds it, or the Parameter itself."""
+        return self.born if self.born >= 0 else self.made
+
+
+@dataclass
+class Copies:
+    """Leaves that were copied at one place, and whether backward has reached a copy."""
+
+    originals: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_COPIED))
+    reached: bool = False
+
+
+class Leaves:
+    """All leaves that were met.
+
+    ``copies`` and ``remade`` are told by the place that makes copies of leaves, and that makes
+    leaves anew for each backward call.  ``optimizers_made`` counts optimizers.
+
+    Args:
+        recorder: is asked for places.
+        on_rewrapped: told of a Parameter that the program made of a tensor with history: the place,
+            the Parameter, that tensor.
+    """
+
+    def __init__(
+        self, recorder: Recorder, on_rewrapped: Callable[[int, torch.Tensor, torch.Tensor], None]
+    ) -> None:
+        self.copies: dict[int, Copies] = {}
+        self.remade: dict[int, RemadeParameters] = {}
+        self.optimizers_made = 0
+        self._recorder = recorder
+        self._on_rewrapped = on_rewrapped
+        self._known: TensorTable[KnownLeaf] = TensorTable(MAX_LEAVES)
+        self._edited: set[int] = set()
+        self._calls = self._fresh_calls = 0
+        self._any_reached = False
+        self._constructor = Patched(nn.Parameter, "__new__", self._making)
+        self._handle: Any = None
+
+    def start(self) -> None:
+        """Watch how parameters are made."""
+        self._handle = module_hooks.register_module_parameter_registration_hook(self._registered)
+        self._constructor.start()
+
+    def stop(self) -> None:
+        """Leave torch as it was."""
+        self._constructor.stop()
+        if self._handle is not None:
+            self._handle.remove()
+
+    # ------------------------------------------------------------------ what is known
+
+    def get(self, tensor: object) -> KnownLeaf:
+        """What is known of a leaf; not to be written to, for it may not be kept."""
+        return self._known.get(tensor) or KnownLeaf()
+
+    def of(self, leaf: torch.Tensor) -> KnownLeaf:
+        """What is known of a leaf, to be written to."""
+        known = self._known.get(leaf)
+        if known is None:
+            known = self._known[leaf] = KnownLeaf()
+        return known
+
+    def living(self) -> Iterator[tuple[torch.Tensor, KnownLeaf]]:
+        """All leaves that live."""
+        return self._known.living()
+
+    def used(self) -> Iterator[torch.Tensor]:
+        """All that a call has taken."""
+        return (leaf for leaf, known in self.living() if known.used >= 0)
+
+    def held(self) -> Iterator[torch.Tensor]:
+        """All that an optimizer of the program has taken."""
+        return (leaf for leaf, known in self.living() if known.holders)
+
+    def optimized(self) -> dict[int, tuple[torch.Tensor, KnownOptimizer]]:
+        """The tensors in optimizers, by id.  Only in those that have stepped, or hold a leaf that
+        was met: in one process with others there may be some that are none of this program's."""
+        held = [(leaf, known, one) for leaf, known in self.living() if (one := known.optimizer)]
+        own = {
+            one.number
+            for leaf, known, one in held
+            if one.stepped
+            or (known.born >= 0 or known.used >= 0)
+            or self._recorder.events.leaf_site(leaf) is not None
+        }
+        return {id(leaf): (leaf, one) for leaf, _, one in held if one.number in own}
+
+    def is_edited(self, leaf: torch.Tensor) -> bool:
+        """Whether the program itself has changed a leaf, or what shares its memory."""
+        return storage_of(leaf) in self._edited
+
+    def is_late(self, leaf: torch.Tensor) -> bool:
+        """Whether no optimizer has been made since a leaf was, and there was one before; and the
+        program does not change it itself."""
+        is_younger = 0 < self.get(leaf).age == self.optimizers_made
+        return is_younger and not self.is_edited(leaf)
+
+    def made_outside(self, leaf: torch.Tensor, module: nn.Module) -> int:
+        """The place beyond the constructor of a module in which a leaf was made; -1 where it was
+        made elsewhere, or that is not known."""
+        constructors = self.get(leaf).constructors
+        own = [at for at, (made, _) in enumerate(constructors) if made == id(module)]
+        beyond = constructors[own[-1] + 1 :] if own else ()
+        # Between the two may be functions that make such modules.
+        in_another = (place for made, place in beyond if made)
+        return next(in_another, beyond[0][1] if beyond else -1)
+
+    def made_anew(self) -> Iterator[RemadeParameters]:
+        """The places that have made parameters for several backward calls."""
+        for known in self.remade.values():
+            if known.times > 1 and not known.fit:
+                known.calls, known.alone = self._calls, self._fresh_calls == self._calls
+                yield known
+
+    # ------------------------------------------------------------------ how they are made
+
+    def _making(self, original: Original) -> Original:
+        """``nn.Parameter(...)`` is no torch call, so its constructor is watched."""
+
+        def __new__(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            parameter = original(cls, *args, **kwargs)
+            frame = sys._getframe(1)
+            if frame.f_code is DEEPCOPY or not self._recorder.places.is_foreign(frame.f_code):
+                with self._recorder.aside():
+                    if isinstance(parameter, torch.Tensor):
+                        self._note_made(parameter, frame, (*args, *kwargs.values(), None)[0])
+            return parameter
+
+        return __new__
+
+    def _note_made(self, parameter: torch.Tensor, frame: FrameType, data: Any) -> None:
+        self._note_age(parameter)
+        places = self._recorder.places
+        if frame.f_code is DEEPCOPY:
+            original, user = locals_of(frame).get("self"), places.user_frame(frame)
+            if user is not None and isinstance(original, torch.Tensor):
+                self.note_copy(places.number(user), parameter, original)
+            return
+        place = self.of(parameter).made = places.number(frame)
+        if isinstance(data, torch.Tensor) and grad_fn_of(data) is not None:
+            self._on_rewrapped(place, parameter, data)
+
+    def note_copy(self, place: int, copy: torch.Tensor, original: torch.Tensor) -> None:
+        """A leaf has been copied."""
+        if not is_learned_leaf(original) or place < 0 or copy is original:
+            return
+        if place in self.copies or len(self.copies) < MAX_PLACES:
+            self.copies.setdefault(place, Copies()).originals[original] = True
+            self.of(copy).copied = place
+
+    def _note_age(self, leaf: torch.Tensor) -> None:
+        known = self.of(leaf)
+        if known.age < 0:
+            known.age = self.optimizers_made
+
+    def _registered(self, module: nn.Module, name: str, parameter: Any) -> None:
+        with self._recorder.aside():
+            if not isinstance(parameter, torch.Tensor):
+                return
+            self._note_age(parameter)
+            known = self.of(parameter)
+            if known.born >= 0:
+                return
+            places = self._recorder.places
+            # Beyond this function.
+            user = places.user_frame(sys._getframe(1))
+            known.born = -1 if user is None else places.number(user)
+            known.name = f"{type(module).__name__}.{name}"
+            known.constructors = tuple(islice(self._constructing(user), MAX_CONSTRUCTORS))
+            if self.optimizers_made:
+                # Beyond the constructors of the model and of its layers.
+                beyond = (at for made, at in self._constructing(user) if not made)
+                known.built = next(beyond, -1)
+
+    def _constructing(self, frame: FrameType | None) -> Iterator[tuple[int, int]]:
+        """The functions of the program that are running: of a module's constructor the id of what
+        it makes, of others 0, and the place in each."""
+        places = self._recorder.places
+        while (frame := places.user_frame(frame)) is not None:
+            yield _constructed(frame), places.number(frame)
+            frame = frame.f_back
+
+    # ------------------------------------------------------------------ what calls do with them
+
+    def note_use(self, call: TorchCall) -> None:
+        """Remember the first use of each leaf among the operands, and whether any had history."""
+        deriving = is_deriving()
+        for tensor in map(unwrapped, call.operands) if deriving else call.operands:
+            # A Parameter that was frozen is told of, too.
+            is_learned = requires_grad(tensor) or type(tensor) is nn.Parameter
+            if not is_learned or not is_leaf_tensor(tensor):
+                continue
+            known = self.of(tensor)
+            if known.inner:
+                continue
+            if known.used < 0:
+                known.used = call.place
+            known.recorded |= call.in_graph
+            known.derived |= deriving
+
+    def note_derived(self, leaves: Iterable[torch.Tensor]) -> None:
+        """A derivative, with a graph of its own, was taken of what these leaves went into."""
+        for leaf in leaves:
+            self.of(leaf).derived = True
+
+    def note_written(self, call: TorchCall, sources: Iterable[torch.Tensor]) -> None:
+        """A call has changed a tensor in place, which may have been a leaf's own memory
+        (``sources``): before its first use that initialises the leaf."""
+        # Some initialisers of torch copy, too.
+        loads = call.function == "copy_" and call.frame.f_code.co_filename != nn.init.__file__
+        for leaf in (*call.operands[:1], *sources):
+            known = self._known.get(leaf) if is_leaf_tensor(leaf) else None
+            if known is not None and known.name:
+                known.loaded |= loads
+                if known.used < 0:
+                    known.filled = call.place
+
+    def note_made_inside(self, call: TorchCall) -> None:
+        """A custom Function has made a call: a leaf that this made is a detail of the Function,
+        which sends a gradient to it in its own backward, or to nobody."""
+        # A setter returns nothing: what it has made a leaf is its operand.
+        for tensor in call.results or call.operands[:1]:
+            if type(tensor) is torch.Tensor and is_learned_leaf(tensor):
+                made = self._recorder.events.leaf_site(tensor)
+                if made is not None and made == call.places.site(call.place):
+                    self.of(tensor).inner = True
+
+    def note_switch(self, call: TorchCall) -> None:
+        """The program has said whether a tensor requires grad."""
+        leaf = call.operands[0] if call.operands else None
+        if leaf is None:
+            return
+        if is_learned_leaf(leaf):
+            self._note_age(leaf)
+        if requires_grad(leaf) and self.get(leaf).thawed == -1:
+            self.of(leaf).thawed = call.place
+
+    def note_edit(self, call: TorchCall) -> None:
+        """The program itself changes a leaf, or reads its gradient."""
+        if call.frame is call.user and call.operands:
+            self._note_fit(self.get(call.operands[0]).place)
+            storage = storage_of(call.operands[0])
+            # Before any gradient it may be an initialisation.
+            is_edit = call.function in _MOVES or (call.results and self._any_reached)
+            if is_edit and storage and len(self._edited) < MAX_LEAVES:
+                self._edited.add(storage)
+
+    # ------------------------------------------------------------------ what backward brings
+
+    def note_reached(self, leaves: Sequence[torch.Tensor], counts: bool = False) -> None:
+        """A backward call has brought these a gradient; it ``counts`` as one of its own."""
+        self._calls += counts
+        self._any_reached |= bool(leaves)
+        old = 0
+        for leaf, known in zip(leaves, self._known.get_all(leaves), strict=True):
+            if known is None:
+                known = self._known[leaf] = KnownLeaf()
+            old += bool(known.reached)
+            if known.reached >= OFTEN:
+                continue
+            known.reached += 1
+            if known.copied >= 0:
+                self.copies[known.copied].reached = True
+            if known.reached > 1:
+                self._note_fit(known.place)
+            elif counts:
+                self._note_first(known.place)
+        self._fresh_calls += counts and not old
+
+    def note_filled(self) -> None:
+        """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
+        makes a backward call of its own."""
+        self.note_reached(
+            [
+                leaf
+                for leaf, known in self.living()
+                if known.used >= 0
+                and not known.reached
+                and is_leaf_tensor(leaf)
+                and leaf.grad is not None
+            ]
+        )
+
+    def _remade_at(self, place: int) -> RemadeParameters | None:
+        if place < 0 or (place not in self.remade and len(self.remade) >= MAX_PLACES):
+            return None
+        return self.remade.setdefault(place, RemadeParameters(place))
+
+    def _note_first(self, place: int) -> None:
+        """A parameter that was made here has got its first gradient."""
+        known = self._remade_at(place)
+        if known is not None and known.last != self._calls:
+            known.times, known.last = known.times + 1, self._calls
+
+    def _note_fit(self, place: int) -> None:
+        """A parameter that was made here is used for more than one gradient."""
+        known = self._remade_at(place)
+        if known is not None:
+            known.fit = True
+
+    # ------------------------------------------------------------------ what optimizers do
+
+    def note_optimizer(self) -> None:
+        """One was made: which parameters are frozen by then?"""
+        self.optimizers_made += 1
+        for leaf, known in self.living():
+            if known.name and not leaf.requires_grad and known.thawed is None:
+                known.thawed = -1
+
+    def note_step(self, leaves: Iterable[torch.Tensor]) -> None:
+        """An optimizer steps these."""
+        if not any(known.times > 1 and not known.fit for known in self.remade.values()):
+            return
+        for known in map(self.get, leaves):
+            if known.born in self.remade:
+                self.remade[known.born].stepped = True
+            elif known.born < 0:
+                # An input that is learned by a few steps is made anew each time, and no layer.
+                self._note_fit(known.made)
+
+    def note_given(self, leaves: Sequence[torch.Tensor], others: Iterable[torch.Tensor]) -> None:
+        """An optimizer that holds these and others steps; the program itself has given these their
+        gradients."""
+        # Beside what backward has brought, the zeros of a leaf that the program uses stand for a
+        # gradient that there is not; where all are computed by hand they are as good as any number.
+        # What was reached is not asked again: to read it may mean to wait for a device.
+        if any(self.get(one).reached for one in others):
+            known = zip(leaves, map(self.get, leaves), strict=True)
+            leaves = [one for one, of in known if of.reached or of.used < 0 or not is_gone(one)]
+        self.note_reached(leaves)
+
+    def replacement(self, fresh: Set[int]) -> int:
+        """A step finds no gradient, and these wait that no step knows: the place that made a model
+        in the place of what the optimizer holds; -1 where none did."""
+        waiting = [
+            (leaf, known)
+            for leaf, known in self.living()
+            if known.reached and id(leaf) in fresh and type(leaf) is nn.Parameter
+        ]
+        places = (max(known.copied, known.built) for _, known in waiting)
+        place = next((at for at in places if at >= 0), -1)
+        # What was made before an optimizer, or is edited by hand, was not forgotten.
+        is_out = all(known.optimizer is None and self.is_late(leaf) for leaf, known in waiting)
+        return place if is_out else -1
+
+
+def is_gone(leaf: torch.Tensor) -> bool:
+    """Whether a leaf holds no gradient that a step could use."""
+    return not is_there(leaf.grad)
+
+
+def is_there(gradient: torch.Tensor | None) -> bool:
+    """Whether there is a gradient, and it is more than zeros, as far as can be read."""
+    gradient = local(gradient)
+    if gradient is None:
+        return False
+    # `zero_grad(set_to_none=False)` leaves zeros, which are as good as none.
+    return not readable(gradient) or bool(gradient.detach().any())
+
+
+def _constructed(frame: FrameType) -> int:
+    """The id of the module whose constructor a frame is in; 0 where it is in none."""
+    made = locals_of(frame).get("self") if frame.f_code.co_name == "__init__" else None
+    return id(made) if issubclass(type(made), nn.Module) else 0
