@@ -16,11 +16,11 @@ def walk(starts: Iterable[Node], onwards: Callable[[Node], Iterable[Node]]) -> I
 
     All that were met are held meanwhile, so that none of torch's is made, and met, a second time.
     """
-    pending = list(dict.fromkeys(starts))
-    seen = set(pending)
+    pending = list(starts)
+    seen = set[Node]()
     while pending:
         node = pending.pop()
-        yield node
-        fresh = [one for one in dict.fromkeys(onwards(node)) if one not in seen]
-        seen.update(fresh)
-        pending.extend(fresh)
+        if node not in seen:
+            seen.add(node)
+            yield node
+            pending.extend(onwards(node))

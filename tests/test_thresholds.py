@@ -317,10 +317,9 @@ def behind_a_cut(count: int) -> Report:
 def losing(count: int) -> Report:
     """A loss of so many terms, of which one is lost to the step."""
     terms = tuple(LossTerm(A, ("v",)) for _ in range(count))
-    cuts = (Cut(B, "detach", "function", ("w",)),)
-    return observed(
-        plain(), learners=(REACHED,), cuts=cuts, lost_terms=(LostTerm(0, A, ("w",), terms),)
-    )
+    cut = Cut(B, "detach", "function", ("w",))
+    lost = LostTerm(cut, A, ("w",), terms)
+    return observed(plain(), learners=(REACHED,), cuts=(cut,), lost_terms=(lost,))
 
 
 def failed(length: int) -> Report:

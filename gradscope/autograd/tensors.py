@@ -168,6 +168,11 @@ class TensorRef(weakref.ref[torch.Tensor]):
     __slots__ = ()
 
 
+def living(references: Iterable[TensorRef]) -> list[torch.Tensor]:
+    """The tensors that are still there."""
+    return [tensor for tensor in (one() for one in references) if tensor is not None]
+
+
 class TensorTable(Generic[Known]):
     """What is known of some tensors, by identity; holds none of them.
 

@@ -148,7 +148,7 @@ class TrackedParameter(Record):
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
 
 
-class Cut(Struct, frozen=True):
+class Cut(Record, eq=False):
     """A call whose inputs carried gradient history and whose result does not.
 
     ``leaves`` are the names of the leaves behind its inputs, and ``itself`` tells that these were
@@ -172,11 +172,11 @@ class Cut(Struct, frozen=True):
 
     With ``reason`` "constant" it is a loss function that was given nothing with history: ``made``
     made its prediction, where that came of what had none; ``equal``: prediction and target held the
-    same numbers; ``shared``: another time it was given history; ``sources`` are the numbers of the
-    cuts that both come from.
+    same numbers; ``shared``: another time it was given history; ``sources`` are the cuts
+    that both come from.
     """
 
-    origin: int | None
+    origin: Place
     function: str
     reason: CutReason
     leaves: tuple[str, ...] = ()
@@ -184,7 +184,7 @@ class Cut(Struct, frozen=True):
     refused: bool = False
     root: bool = False
     itself: bool = False
-    switched: int | None = None
+    switched: Place = None
     then: str = ""
     summand: bool = False
     scalar: bool = False
@@ -192,33 +192,33 @@ class Cut(Struct, frozen=True):
     twin: str = ""
     inside: bool = False
     terms: tuple[int, ...] = ()
-    made: int | None = None
+    made: Place = None
     equal: bool = False
     shared: bool = False
-    sources: tuple[int, ...] = ()
+    sources: tuple[Cut, ...] = ()
     ways: tuple[str, ...] = ()
-    astray: bool = False
+    astray: bool | None = None
     ungiven: bool = False
 
 
-class LossTerm(Struct, frozen=True):
+class LossTerm(Record):
     """One term of a loss, by what made it, and the names of the leaves to which it gives a
     gradient."""
 
-    origin: int | None
+    origin: Place
     leaves: tuple[str, ...] = ()
 
 
-class LostTerm(Struct, frozen=True):
+class LostTerm(Record):
     """A term of a loss that gave no gradient to anything that the next step changed, though it was
-    computed from such parameters (``leaves``), behind the cut with the number ``cut``.
+    computed from such parameters (``leaves``), behind ``cut``.
 
     ``origin`` made the term, None where it is a plain number; ``call`` is the backward call where
     that was first seen, and ``times`` in how many it was.  ``terms`` are all terms of that loss.
     """
 
-    cut: int
-    origin: int | None = None
+    cut: Cut
+    origin: Place = None
     leaves: tuple[str, ...] = ()
     terms: tuple[LossTerm, ...] = ()
     call: int = 0

@@ -157,6 +157,17 @@ class Facts:
         place = self.location(origin)
         return f" at {place}" if place else ""
 
+    def same_line(self, one: int | None, other: int | None) -> bool:
+        """Whether two places are in the same line."""
+        places = self.location(one), self.location(other)
+        lines = [(at.file, at.line) for at in places if at is not None]
+        return len(lines) == 2 and lines[0] == lines[1]
+
+    def placed(self, origin: int | None, otherwise: str) -> str:
+        """``optimizer.step()`` at train.py:7."""
+        place = self.location(origin)
+        return f"{self.expression(origin)} at {place}".strip() if place else otherwise
+
     def reference(self, node: int) -> NodeReference:
         """A node as findings name it."""
         return NodeReference(node, self.graph.nodes[node].op)

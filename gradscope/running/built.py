@@ -61,7 +61,6 @@ def examine(
         root = usable_root(root, names[0] if names else "the root", "root", recorder)
         watch = _made(listener, frame, root)
         listener.cuts.mark(watch.sequences, watch.call.roots)
-        listener.inner_uses.mark(watch.sequences)
         look_before(listener, watch)
         watch.run()
         watch.measured()

@@ -1,20 +1,23 @@
 """What lies behind a tensor: the leaves it was computed from, the terms that it adds up, the parts
 of larger results that it was made of.
 
-Bounded walks over live nodes, by no recursion.  Knows nothing of what is looked for, and why.
+Bounded walks over live nodes.  Knows nothing of what is looked for, and why.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd.nodes import leaf_of, torch_name
+from gradscope.autograd.nodes import is_leaf, leaf_of, torch_name
 from gradscope.autograd.tensors import grad_fn_of
+from gradscope.autograd.walk import Walked
+from gradscope.walks import walk
 
 
 def kinds(ops: str) -> tuple[str, ...]:
@@ -34,13 +37,11 @@ MAX_NEAR = 64
 _ADDING = kinds("Add Sub Stack Cat")
 _SCALING = kinds("Mul Div Neg Mean Sum ToCopy Squeeze Unsqueeze View")
 _FACTORS = kinds("Mul Div")
-_SPLITTING = kinds("Split SplitWithSizes UnsafeSplit Unbind")
-_TAKING = kinds("Select Slice")
-_MOVING = kinds("View UnsafeView Transpose Permute T Clone Alias Unsqueeze Squeeze ToCopy")
-_MULTIPLYING = kinds("Addmm Mm")
-_ROUNDING = kinds("Round Floor Ceil Trunc")
-
-
+_PARTS = kinds("Slice Select Split SplitWithSizes UnsafeSplit Unbind Index IndexSelect Gather")
+_MOVING = (
+    *_PARTS,
+    *kinds("View UnsafeView Transpose Permute T Unsqueeze Squeeze Expand Cat Stack"),
+)
 _ELEMENTWISE = kinds(
     "Add Sub Rsub Mul Div Neg Abs Pow Square Sqrt Rsqrt Reciprocal Exp Expm1 Log Sigmoid Tanh Relu "
     "LeakyRelu Softplus Clamp Minimum Maximum Fmin Fmax Where MaskedFill MaskedSelect NanToNum "
@@ -49,46 +50,43 @@ _ELEMENTWISE = kinds(
     "SoftMarginLoss BinaryCrossEntropy"
 )
 _REDUCING = kinds("Mean Sum Var Std LinalgVectorNorm Norm")
+_SUMS = kinds("Add Sub Rsub")
+_AVERAGING = kinds("Neg Mean ToCopy Squeeze Unsqueeze View")
+
+
+def below(node: LiveNode) -> list[LiveNode]:
+    """The nodes to which a node sends gradients."""
+    return [target for target, _ in node.next_functions if target is not None]
+
+
+def nodes_of(tensors: Iterable[Any]) -> list[LiveNode]:
+    """The nodes that made those of these that are tensors with history."""
+    made = (grad_fn_of(one) for one in tensors if isinstance(one, torch.Tensor))
+    return [node for node in made if node is not None]
 
 
 def summed_elements(roots: Iterable[Any]) -> set[int]:
     """Sequence numbers of the nodes between which and these roots lie nothing but operations on
     single elements and sums over them."""
-    found: set[int] = set()
-    stack = [grad_fn_of(root) for root in roots if isinstance(root, torch.Tensor)]
-    while stack and len(found) < MAX_BEHIND:
-        node = stack.pop()
-        if node is None or leaf_of(node) is not None or node._sequence_nr() in found:
-            continue
-        found.add(node._sequence_nr())
-        if torch_name(node).startswith((*_ELEMENTWISE, *_REDUCING)):
-            stack.extend(target for target, _ in node.next_functions)
-    return found
 
+    def onwards(node: LiveNode) -> list[LiveNode]:
+        return below(node) if torch_name(node).startswith((*_ELEMENTWISE, *_REDUCING)) else []
 
-_SUMS = kinds("Add Sub Rsub")
-_AVERAGING = kinds("Neg Mean ToCopy Squeeze Unsqueeze View")
+    met = (node for node in walk(nodes_of(roots), onwards) if not is_leaf(node))
+    return {node._sequence_nr() for node in islice(met, MAX_BEHIND)}
 
 
 def averaged_sums(roots: Iterable[Any]) -> set[int]:
     """Sequence numbers of the nodes that add or subtract what comes into these roots by nothing but
     more such sums, constant factors and means."""
-    found: set[int] = set()
-    seen: set[LiveNode] = set()
-    stack = [grad_fn_of(root) for root in roots if isinstance(root, torch.Tensor)]
-    while stack and len(seen) < MAX_TERMS:
-        node = stack.pop()
-        if node is None or leaf_of(node) is not None or node in seen:
-            continue
-        seen.add(node)
-        below = [target for target, _ in node.next_functions if target is not None]
-        is_scaled = len(below) == 1 and torch_name(node).startswith(_FACTORS)
-        is_sum = torch_name(node).startswith(_SUMS)
-        if is_sum:
-            found.add(node._sequence_nr())
-        if is_sum or is_scaled or torch_name(node).startswith(_AVERAGING):
-            stack.extend(below)
-    return found
+
+    def onwards(node: LiveNode) -> list[LiveNode]:
+        under, name = below(node), torch_name(node)
+        is_scaled = len(under) == 1 and name.startswith(_FACTORS)
+        return under if is_scaled or name.startswith((*_SUMS, *_AVERAGING)) else []
+
+    met = islice(walk(nodes_of(roots), onwards), MAX_TERMS)
+    return {node._sequence_nr() for node in met if torch_name(node).startswith(_SUMS)}
 
 
 class Terms(NamedTuple):
@@ -104,23 +102,22 @@ def terms_of(roots: Iterable[Any]) -> Terms:
     tops: dict[LiveNode, None] = {}
     # By number, as all that is remembered of nodes: they themselves would keep the graph.
     adding: set[int] = set()
-    starts = [grad_fn_of(root) for root in roots if isinstance(root, torch.Tensor)]
-    stack = [(node, node) for node in reversed(starts) if node is not None]
+    stack = [(node, node) for node in reversed(nodes_of(roots))]
     seen: set[LiveNode] = set()
     while stack:
         node, top = stack.pop()
-        below = [target for target, _ in node.next_functions if target is not None]
+        under = below(node)
         is_sum = torch_name(node).startswith(_ADDING)
         # A product passes its terms on only where the other factor is a constant.
-        is_linear = is_sum or (len(below) == 1 and torch_name(node).startswith(_SCALING))
+        is_linear = is_sum or (len(under) == 1 and torch_name(node).startswith(_SCALING))
         if not is_linear or len(seen) >= MAX_TERMS:
             tops[top] = None
         elif node not in seen:
             seen.add(node)
             adding.add(node._sequence_nr())
             # What a sum adds to a constant is still all of that term.
-            is_split = len(below) > 1
-            stack.extend((one, one if is_split else top) for one in reversed(below))
+            is_split = len(under) > 1
+            stack.extend((one, one if is_split else top) for one in reversed(under))
     return Terms(list(tops), adding)
 
 
@@ -144,14 +141,14 @@ def near_behind(tensors: Iterable[torch.Tensor]) -> Near:
     """The nodes nearest to some tensors, the tensors' own first."""
     tensors = list(tensors)
     found: Near = {number_of(tensor): () for tensor in tensors if grad_fn_of(tensor) is None}
-    waiting = deque(node for tensor in tensors if (node := grad_fn_of(tensor)) is not None)
+    waiting = deque(nodes_of(tensors))
     while waiting and len(found) < MAX_NEAR:
         node = waiting.popleft()
         number = _number(node)
         if number not in found:
-            below = [target for target, _ in node.next_functions if target is not None]
-            found[number] = tuple(map(_number, below))
-            waiting.extend(below)
+            under = below(node)
+            found[number] = tuple(map(_number, under))
+            waiting.extend(under)
     return found
 
 
@@ -175,24 +172,17 @@ def are_related(one: Near, other: Near) -> bool:
 def _ends(near: Near, start: int, stop: int | None = None) -> set[int]:
     """What a node is made of: leaves, the one at which the search stops, and the nodes where what
     is known of those near it ends."""
-    stack, seen, ends = [start], set[int](), set[int]()
-    while stack:
-        number = stack.pop()
-        if number in seen:
-            continue
-        seen.add(number)
-        if number == stop or not near.get(number):
-            ends.add(number)
-        else:
-            stack.extend(near[number])
-    return ends
+
+    def onwards(number: int) -> tuple[int, ...]:
+        return () if number == stop else near.get(number, ())
+
+    return {number for number in walk([start], onwards) if not onwards(number)}
 
 
 def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """The leaves from which some tensors were computed, as far as a bounded walk sees."""
     found: dict[int, torch.Tensor] = {}
-    seen: dict[Any, None] = {}
-    stack: list[Any] = []
+    starts: list[LiveNode] = []
     for tensor in tensors:
         made = grad_fn_of(tensor)
         if made is None and tensor._is_view() and tensor._base is not None:
@@ -202,14 +192,41 @@ def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
         if made is None:
             found[id(tensor)] = tensor
         else:
-            stack.append(made)
-    while stack and len(seen) < MAX_BEHIND:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen[node] = None
-        variable = leaf_of(node)
-        if variable is not None:
-            found[id(variable)] = variable
-        stack.extend(target for target, _ in node.next_functions if target is not None)
+            starts.append(made)
+    leaves = map(leaf_of, islice(walk(starts, below), MAX_BEHIND))
+    found.update((id(leaf), leaf) for leaf in leaves if leaf is not None)
     return list(found.values())
+
+
+def parts_of_used(walked: Walked, outside: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+    """Of tensors that are not in a graph, those that only take, move or join elements of tensors
+    which the graph leads to, and which go into it as a whole: ``xt[:, 0:1]``, made anew after
+    ``u = net(xt)``.  Of a tensor that only parts are used of, another part may be one that is not.
+    """
+    outside = list(outside)
+    sources = [_sources(walked, grad_fn_of(tensor)) for tensor in outside]
+    if not any(sources):
+        return []
+    partial = {n for n, node in enumerate(walked.nodes) if _is(node, _PARTS)}
+    whole = {target for source, _, target, _ in walked.edges if source not in partial}
+    return [one for one, of in zip(outside, sources, strict=True) if of and of <= whole]
+
+
+def _sources(walked: Walked, made: Any) -> set[int]:
+    """The positions of all that a tensor was taken or put together from; none where it was computed
+    from anything else."""
+
+    def onwards(node: LiveNode) -> list[LiveNode]:
+        return [] if node in walked.index else below(node)
+
+    met = [] if made is None else list(islice(walk([made], onwards), MAX_NEAR + 1))
+    between = [node for node in met if node not in walked.index]
+    if len(met) > MAX_NEAR or not all(_is(node, _MOVING) for node in between):
+        return set()
+    return {walked.index[node] for node in met if node in walked.index}
+
+
+def _is(node: Any, names: tuple[str, ...]) -> bool:
+    # The derivative of such a backward is none of them.
+    name = torch_name(node)
+    return name.startswith(names) and "BackwardBackward" not in name

@@ -269,7 +269,6 @@ def result_case(
     sequences = walked.positions()
     # No backward call has told yet which cuts lead into this graph.
     listener.cuts.mark(sequences, [root])
-    listener.inner_uses.mark(sequences)
     listener.broadcasts.mark([root])
     leaves = [leaf for leaf in map(leaf_of, walked.nodes) if leaf is not None]
     modules = ModuleNames(scopes, listener.recorder.modules)

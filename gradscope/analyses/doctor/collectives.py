@@ -11,7 +11,7 @@ import torch
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.autograd.tensors import requires_grad
-from gradscope.patched import Patched
+from gradscope.patched import Original, Patched
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import flat_tensors
 
@@ -21,43 +21,30 @@ _FILLING = (
 )
 
 
-class Collectives:
-    """Tells of them as of the cuts that they are.
+def collectives(recorder: Recorder, cuts: Cuts) -> list[Patched]:
+    """What tells of them as of the cuts that they are, where torch has them.
 
     Args:
         recorder: is asked for places.
         cuts: is told.
     """
 
-    def __init__(self, recorder: Recorder, cuts: Cuts) -> None:
-        self._recorder = recorder
-        self._cuts = cuts
-        self._patches = [Patched(torch.distributed, name, self._noting) for name in _FILLING]
-
-    def start(self) -> None:
-        """Wrap them, where torch has them."""
-        for one in self._patches:
-            one.start()
-
-    def stop(self) -> None:
-        """Leave all of them as they were."""
-        for one in self._patches:
-            one.stop()
-
-    def _noting(self, original: Any) -> Any:
+    def noting(original: Original) -> Original:
         @functools.wraps(original)
         def collective(*args: Any, **kwargs: Any) -> Any:
             if torch.compiler.is_compiling():
                 return original(*args, **kwargs)
             result, reason = original(*args, **kwargs), reason_now()
-            with self._recorder.aside():
-                place = self._recorder.places.number_around(sys._getframe(1))
+            with recorder.aside():
+                place = recorder.places.number_around(sys._getframe(1))
                 # A Function that calls it has a backward for it.
-                if place >= 0 and not self._recorder.functions:
+                if place >= 0 and not recorder.functions:
                     tensors = flat_tensors(*args, *kwargs.values())
                     sent = [one for one in tensors if requires_grad(one)]
                     filled = [one for one in tensors if not requires_grad(one)]
-                    self._cuts.note_sent((place, original.__name__, reason), filled, sent)
+                    cuts.note_sent((place, original.__name__, reason), filled, sent)
             return result
 
         return collective
+
+    return [Patched(torch.distributed, name, noting) for name in _FILLING]

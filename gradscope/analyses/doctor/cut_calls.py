@@ -4,10 +4,12 @@ without history that it takes.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from gradscope.analyses.doctor.known_cuts import KnownCut
-from gradscope.autograd.elements import is_small
+from gradscope.autograd.elements import is_small, readable
 from gradscope.autograd.tensors import is_leaf_tensor, requires_grad
 from gradscope.model.observations import CutReason
 from gradscope.recording.torch_call import TorchCall
@@ -15,56 +17,33 @@ from gradscope.recording.torch_call import TorchCall
 LARGEST = 4_096
 """Elements of a term that are looked at."""
 
-NUMBERS = frozenset(
-    ["item", "tolist", "numpy", "float", "int", "bool", "complex", "index", "array"]
-)
-JOINING = frozenset(
-    ["cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"]
-)
+
+def family(names: str) -> frozenset[str]:
+    """Functions of torch, by their names."""
+    return frozenset(names.split())
+
+
+NUMBERS = family("item tolist numpy float int bool complex index array")
+JOINING = family("cat concat concatenate stack hstack vstack dstack column_stack")
 SHARING = ("data", "detach")
-ENTERING = JOINING | {
-    *("linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "einsum", "bilinear", "rmatmul"),
-    *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
-    *("layer_norm", "group_norm", "batch_norm", "instance_norm", "rms_norm", "prelu"),
-    *("lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell"),
-    *("scaled_dot_product_attention", "multi_head_attention_forward"),
-}
+ENTERING = JOINING | family(
+    "linear matmul mm bmm addmm baddbmm einsum bilinear rmatmul prelu "
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d "
+    "layer_norm group_norm batch_norm instance_norm rms_norm "
+    "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell "
+    "scaled_dot_product_attention multi_head_attention_forward"
+)
 """What a layer does, and what puts things side by side."""
 
-ADDING = frozenset(["add", "radd", "iadd", "add_", "sub", "rsub", "isub", "sub_", "stack"])
-# What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
-# to come back through them.
-HARMLESS = frozenset(
-    [
-        "grad",
-        "requires_grad_",
-        "retain_grad",
-        "register_hook",
-        "register_post_accumulate_grad_hook",
-        "zeros_like",
-        "ones_like",
-        "empty_like",
-        "full_like",
-        "rand_like",
-        "randn_like",
-        "randint_like",
-        "new_zeros",
-        "new_ones",
-        "new_empty",
-        "new_full",
-        "new_empty_strided",
-        "shape",
-        "size",
-        "repr",
-        "format",
-        "str",
-        "len",
-        "hash",
-        "set_",
-        "__reduce_ex__",
-        "deepcopy",
-    ]
+ADDING = family("add radd iadd add_ sub rsub isub sub_ stack")
+HARMLESS = family(
+    "grad requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook "
+    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like "
+    "new_zeros new_ones new_empty new_full new_empty_strided "
+    "shape size repr format str len hash set_ __reduce_ex__ deepcopy"
 )
+"""What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
+to come back through them."""
 
 
 def is_taken_off(call: TorchCall, cut: KnownCut) -> bool:
@@ -96,6 +75,24 @@ def reason_now() -> CutReason:
     if torch.is_inference_mode_enabled():
         return "inference_mode"
     return "function" if torch.is_grad_enabled() else "no_grad"
+
+
+def reason_of(function: str) -> CutReason:
+    """Why what a custom Function of this name uses inside is cut off."""
+    return "checkpoint" if "Checkpoint" in function else "function"
+
+
+def compared(call: TorchCall) -> list[torch.Tensor]:
+    """The prediction and the target, as torch's loss functions name them."""
+    given: list[Any] = [*call.args[:2]]
+    given += [call.kwargs[name] for name in ("input", "target") if name in call.kwargs]
+    return [one for one in given if isinstance(one, torch.Tensor)]
+
+
+def is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors hold the same numbers."""
+    is_alike = one.shape == other.shape and one.dtype == other.dtype
+    return is_alike and readable(one) and readable(other) and torch.equal(one, other)
 
 
 def gives_values(call: TorchCall) -> bool:

@@ -1,5 +1,10 @@
 """Where gradient history ends: calls that take tensors with history and give some without.
 
+A custom Function whose forward uses leaves that it was not given is one for these, also where its
+result has a history: they get a gradient only where its backward sees to that, as a reentrant
+checkpoint does by making its calls again.  So is a loss function that is given nothing with
+history, where its result is added to a loss that backward goes through.
+
 Which leaves lie behind such a call is walked once a place, so that no graph is kept.  Knows nothing
 of the Report's graph, only of sequence numbers.
 """
@@ -11,24 +16,23 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.ancestry import (
-    are_related,
-    leaves_behind,
-    near_behind,
-    terms_of,
-)
+from gradscope.analyses.doctor.ancestry import are_related, leaves_behind, near_behind, terms_of
 from gradscope.analyses.doctor.cut_calls import (
     ADDING,
     ENTERING,
     HARMLESS,
     SHARING,
+    compared,
     gives_values,
     if_same_line,
     is_continuous,
     is_nothing,
+    is_same,
     is_taken_off,
     reason_now,
+    reason_of,
 )
+from gradscope.analyses.doctor.glances import LOSSES
 from gradscope.analyses.doctor.known_cuts import (
     MAX_FOLLOWED,
     MOST_GRAPHS,
@@ -44,9 +48,11 @@ from gradscope.autograd.tensors import (
     TensorTable,
     grad_fn_of,
     is_leaf_tensor,
+    is_learned_leaf,
     requires_grad,
 )
 from gradscope.model.observations import CutReason
+from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
 MOST_SOURCES = 8
@@ -54,6 +60,12 @@ MOST_SOURCES = 8
 
 MAX_CUTS = 2_000
 """Places that are remembered."""
+
+MAX_PLACES = 10_000
+"""Places with a loss function that are remembered."""
+
+_INSIDE = -2
+"""In the place of a switch: what a Function uses inside, whose result has a history."""
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
@@ -66,12 +78,13 @@ class Cuts:
     """All places that cut history.
 
     Args:
-        switches: tells where it is switched off.
-        numbers: knows what became of single numbers.
+        recorder: knows how tensors came to be.
+        switches: tells where history is switched off.
     """
 
-    def __init__(self, switches: Switches, numbers: PlainNumbers) -> None:
-        self._numbers = numbers
+    def __init__(self, recorder: Recorder, switches: Switches) -> None:
+        self._recorder = recorder
+        self._numbers = PlainNumbers(recorder.sources)
         self._marked_at = 0
         self._switches = switches
         self.known: dict[_Key, KnownCut] = {}
@@ -79,45 +92,10 @@ class Cuts:
         """Those whose results are in the graph that backward goes through now."""
         self._results: TensorTable[list[CutCall]] = TensorTable(MAX_FOLLOWED)
         self._waiting: dict[int, CutCall] = {}
-        self._entered: dict[int, list[CutCall]] = {}
+        self._inside: dict[int, torch.Tensor] = {}
+        self._with_history: set[int] = set()
 
-    def note_gradients(
-        self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any], create_graph: bool
-    ) -> None:
-        """``torch.autograd.grad`` has returned: without ``create_graph`` its results are a cut, and
-        with it where they have no history all the same."""
-        tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
-        if tensors and not any(map(requires_grad, tensors)):
-            cut = self._know((place, "grad", "function", -1), tensors, leaves)
-            if cut is not None:
-                cut.itself = False  # a gradient is computed by all that lies between
-                cut.then = "create_graph" if create_graph else ""
-
-    def note_data_set(self, call: TorchCall) -> None:
-        """The program has given a tensor new numbers through ``.data``."""
-        target, *values = call.operands
-        computed = [tensor for tensor in values if grad_fn_of(tensor) is not None]
-        if computed:
-            key: _Key = (call.place, "data", "function", -1)
-            self._know(key, [target], computed)
-
-    def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
-        """The program has made a Parameter of a tensor with history."""
-        key: _Key = (place, "Parameter", "function", -1)
-        self._know(key, [parameter], [source])
-
-    def note_sent(
-        self,
-        what: tuple[int, str, CutReason],
-        filled: list[torch.Tensor],
-        sent: list[torch.Tensor],
-    ) -> None:
-        """A collective, by place, name and reason, has filled tensors with the numbers of some,
-        without their history."""
-        switch = Switch() if what[2] == "function" else self._switches.current
-        cut = self._know((*what, switch.place), filled, sent) if sent else None
-        if cut is not None:
-            cut.within, cut.gathers = switch.within, True
+    # ------------------------------------------------------------------ what cuts
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
@@ -127,36 +105,91 @@ class Cuts:
             self._remember(call.results, self._numbers.added(call))
         if call.in_graph:
             self._take_number(call)
-            self._take_array(call)
+            for known in self._numbers.entering(call):
+                self._wait(call, known)
         elif call.function not in HARMLESS and any(map(requires_grad, call.operands)):
             behind = [tensor for tensor in call.operands if requires_grad(tensor)]
             if gives_values(call) and not _is_sent(call):
                 self.add(call, reason_now(), behind)
 
     def add(
-        self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor], ungiven: bool = False
-    ) -> None:
+        self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]
+    ) -> KnownCut | None:
         """A call has cut what these tensors, or leaves, had behind them, operands or not."""
-        is_off = reason in ("no_grad", "inference_mode")
-        switch = self._switches.current if is_off else Switch()
-        key: _Key = (call.place, call.function, reason, switch.place)
-        cut = self._know(key, call.results, behind, call.out)
-        if cut is not None:
-            cut.within, cut.twin, cut.ungiven = switch.within, switch.twin, ungiven
+        return self._know(call.place, call.function, call.results, behind, reason, call.out)
 
-    def add_constant(self, call: TorchCall) -> KnownCut | None:
-        """A loss function was given nothing that has history."""
-        cut = self._know((call.place, call.function, "constant", -1), call.results, [])
-        if cut is not None:
-            sources = (known.cut for one in call.operands for known in self._calls_of(one))
-            cut.sources = list(dict.fromkeys([*cut.sources, *sources]))[:MOST_SOURCES]
-        return cut
+    def note_gradients(
+        self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any], create_graph: bool
+    ) -> None:
+        """``torch.autograd.grad`` has returned: without ``create_graph`` its results are a cut, and
+        with it where they have no history all the same."""
+        tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
+        if tensors and not any(map(requires_grad, tensors)):
+            cut = self._know(place, "grad", tensors, leaves)
+            if cut is not None:
+                cut.itself = False  # a gradient is computed by all that lies between
+                cut.then = "create_graph" if create_graph else ""
 
-    def note_history(self, call: TorchCall) -> None:
-        """A loss function was given something that has."""
-        cut = self.known.get((call.place, call.function, "constant", -1))
+    def note_data_set(self, call: TorchCall) -> None:
+        """The program has given a tensor new numbers through ``.data``."""
+        target, *values = call.operands
+        computed = [tensor for tensor in values if grad_fn_of(tensor) is not None]
+        if computed:
+            self._know(call.place, "data", [target], computed)
+
+    def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
+        """The program has made a Parameter of a tensor with history."""
+        self._know(place, "Parameter", [parameter], [source])
+
+    def note_sent(
+        self,
+        what: tuple[int, str, CutReason],
+        filled: list[torch.Tensor],
+        sent: list[torch.Tensor],
+    ) -> None:
+        """A collective, by place, name and reason, has filled tensors with the numbers of some,
+        without their history."""
+        cut = self._know(*what[:2], filled, sent, what[2]) if sent else None
         if cut is not None:
-            cut.shared = True
+            cut.gathers = True
+
+    def note_inside(self, operands: Iterable[torch.Tensor]) -> None:
+        """A call inside of a Function, whose forward runs without history: no cut of its own."""
+        for tensor in operands:
+            if is_learned_leaf(tensor) and len(self._inside) < MAX_FOLLOWED:
+                # Held, for the few moments that the Function runs, so that no id is given away.
+                self._inside[id(tensor)] = tensor
+
+    def note_function(self, call: TorchCall) -> None:
+        """A Function has returned: what was used inside it is behind its result."""
+        inside, self._inside = self._inside, {}
+        for given in call.operands:
+            inside.pop(id(given), None)
+        if inside and call.in_graph:
+            self._use_inside(call, list(inside.values()))
+        elif inside and not all(map(requires_grad, call.results)):
+            cut = self.add(call, reason_of(call.function), list(inside.values()))
+            if cut is not None:
+                cut.ungiven = True
+
+    def note_loss(self, call: TorchCall) -> None:
+        """One of torch's loss functions has been called."""
+        key: _Key = (call.place, call.function, "constant", -1)
+        if any(map(requires_grad, call.operands)):
+            if call.in_graph and len(self._with_history) < MAX_PLACES:
+                self._with_history.add(call.place)
+                if key in self.known:
+                    self.known[key].shared = True
+        elif torch.is_grad_enabled() and call.place not in self._with_history:
+            given = compared(call)
+            cut = self.add(call, "constant", []) if len(given) == 2 else None
+            if cut is not None:
+                sources = (known.cut for one in call.operands for known in self._calls_of(one))
+                cut.of = list(dict.fromkeys([*cut.of, *sources]))[:MOST_SOURCES]
+                if cut.made is None:
+                    cut.made, cut.equal = self._made(given[0]), is_same(*given)
+
+    # ------------------------------------------------------------------ what is known of a tensor
 
     def is_followed(self, tensor: torch.Tensor) -> bool:
         """Whether a tensor without history was computed from what has one."""
@@ -167,29 +200,35 @@ class Cuts:
         calls = (one for one in self._calls_of(tensor) if one.cut.function in SHARING)
         return [leaf for call in calls if call.leaves is not None for leaf in call.behind()]
 
+    def _made(self, tensor: torch.Tensor) -> int | None:
+        """The place that made a tensor of what had lost its history before."""
+        made = self._recorder.events.made(tensor) if self.is_followed(tensor) else None
+        if made is None or made.site is None or made.had_history or made.function in LOSSES:
+            return None
+        return self._recorder.places.number_of_site(made.site)
+
+    # ------------------------------------------------------------------ backward
+
     def note_refused(self, roots: Iterable[torch.Tensor]) -> None:
         """Torch has refused to start a backward call from these."""
         for root in roots:
             for call in self._calls_of(root):
-                call.cut.fed = call.cut.refused = True
+                call.cut.feeds_graph = call.cut.refused = True
 
     def mark(self, sequences: Iterable[int], roots: Iterable[Any]) -> None:
         """Nodes with these sequence numbers are in a graph that backward walks from its roots."""
         # A root that is a leaf was cut off from all there is, and made to require a gradient.
         for root in roots:
             for call in self._calls_of(root) if isinstance(root, torch.Tensor) else ():
-                call.cut.fed = call.cut.root = True
+                call.cut.feeds_graph = call.cut.root = True
         waiting, self.taken = list(self._waiting.values()), []
         self._marked_at = _sequence()
         # This runs at every backward call, and only some programs have a cut that waits.
-        walked = set(sequences) if waiting or self._entered else set()
-        for node in self._entered.keys() & walked:
-            for call in self._entered[node]:
-                call.cut.fed = True
+        walked = set(sequences) if waiting else set()
         adding = terms_of(roots).adding if any(call.added for call in waiting) else set()
         for call in waiting:
             taken = Taken(call, call.takers & walked, call.added & adding, call.entered & walked)
-            call.cut.fed |= bool(taken.takers)
+            call.cut.feeds_graph |= bool(taken.takers)
             call.cut.summand |= bool(taken.added)
             if taken.takers or taken.added:
                 self.taken.append(taken)
@@ -203,28 +242,42 @@ class Cuts:
     def start_step(self) -> None:
         """Forget results that have died, and arrays of the step before."""
         self._numbers.forget_arrays()
-        self._entered.clear()
         self._results.forget_dead()
+
+    # ------------------------------------------------------------------ one call
 
     def _know(
         self,
-        key: _Key,
+        place: int,
+        function: str,
         results: list[torch.Tensor],
         behind: list[torch.Tensor],
+        reason: CutReason = "function",
         number: object = None,
     ) -> KnownCut | None:
         """A call at this place has cut what these tensors, or leaves, had behind them; what it gave
         may be a plain number."""
+        is_off = reason in ("no_grad", "inference_mode")
+        switch = self._switches.current if is_off else Switch()
+        key: _Key = (place, function, reason, switch.place)
         cut = self.known.get(key)
         found: list[torch.Tensor] | None = None
         if cut is None:
             if len(self.known) >= MAX_CUTS:
                 return None
             found = leaves_behind(behind)
-            cut = self.known[key] = KnownCut(*key, found)
-            cut.itself = bool(behind)
-            cut.discrete = not any(map(is_continuous, results))
-            cut.scalar = all(is_small(tensor, 1) for tensor in behind)
+            cut = self.known[key] = KnownCut(
+                place,
+                function,
+                reason,
+                itself=bool(behind),
+                switched=switch.place,
+                scalar=all(is_small(tensor, 1) for tensor in behind),
+                within=switch.within,
+                twin=switch.twin,
+                first=found,
+                discrete=not any(map(is_continuous, results)),
+            )
         elif not cut.is_settled:
             found = leaves_behind(behind)
             cut.add(found)
@@ -237,6 +290,19 @@ class Cuts:
             self._remember(results, [known])
             self._numbers.note(number, [known])
         return cut
+
+    def _use_inside(self, call: TorchCall, leaves: list[torch.Tensor]) -> None:
+        """A Function has used these inside, and made a node."""
+        reason = reason_of(call.function)
+        key: _Key = (call.place, call.function, reason, _INSIDE)
+        cut = self.known.get(key)
+        if cut is None:
+            if len(self.known) >= MAX_CUTS:
+                return
+            cut = self.known[key] = KnownCut(call.place, call.function, reason, inside=True)
+        cut.add(leaves)
+        if not cut.feeds_graph:
+            self._wait(call, CutCall(cut, []))
 
     def _follow(self, call: TorchCall) -> None:
         calls = [known for tensor in call.operands for known in self._calls_of(tensor)]
@@ -291,12 +357,6 @@ class Cuts:
                 node = None if _is_related(known, call) else self._wait(call, known)
                 if node is not None:
                     known.added.add(node)
-
-    def _take_array(self, call: TorchCall) -> None:
-        """A call that made a node may have taken what comes back as an array."""
-        calls = self._numbers.entering(call)
-        if calls and len(self._entered) < MAX_FOLLOWED:
-            self._entered[call.sequence_range[1] - 1] = calls
 
     def _wait(self, call: TorchCall, known: CutCall) -> int | None:
         """The node that has taken a result, if there is room to wait for its graph."""

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
 import torch
 
 from gradscope.analyses.doctor.ancestry import Near
-from gradscope.autograd.tensors import TensorRef, TensorTable
-from gradscope.model.observations import CutReason
+from gradscope.autograd.tensors import TensorRef, TensorTable, living
+from gradscope.model.observations import Cut
 
 MAX_FOLLOWED = 20_000
 """Results without history that are followed on their way."""
@@ -23,60 +24,30 @@ MOST_VAIN = 3
 searched any more."""
 
 
-@dataclass(eq=False)
-class KnownCut:
-    """A place that cut: which function there, why, which leaves lay behind its operands (those of
-    the first call, and ``more``), and whether its result went into a watched graph (``fed``) or
-    to a backward call that torch ``refused``, or was itself what a call started from (``root``).
+class KnownCut(Cut, eq=False, gc=True):
+    """A place that cuts, with what the report tells by names and numbers: the leaves behind its
+    first call, which are held, and behind ``later`` ones; by their id those that learn by other
+    ways; the cuts that a loss of constants comes ``of``.
 
-    ``within`` and ``twin``: the function of torch that had switched history off by itself, and its
-    method that does not.  ``itself``: it was given leaves, and nothing computed of them.
-    ``discrete``: the result is no floating-point number; ``scalar``: what was cut is a single
-    number.
-    ``summand``: what was made from the result is added to a loss as it is; ``terms`` are the
-    places of those that its result went into, where the loss has several. ``ways``, by their
-    id, are leaves that the next step changes, and that learn by other ways only; ``astray``:
-    its results went only into layers that the next step does not change. ``then`` is what the
-    same line turned the result into: ``numpy`` in ``x.detach().numpy()``; ``create_graph`` of
-    ``torch.autograd.grad`` that was called with it. ``ungiven``: what lay behind it is no
-    operand; ``gathers``: a collective.
-
-    A loss of constants is kept as a cut with nothing behind it: ``made`` is the place that made its
-    prediction of what had no history already, ``equal`` that prediction and target were the same,
-    ``sources`` are the cuts that both come from, and ``shared`` says that it had history, at some
-    time.
+    ``gathers``: it is a collective; ``discrete``: its result is no floating-point number.
     """
 
-    place: int
-    function: str
-    reason: CutReason
-    switched_at: int
-    leaves: list[torch.Tensor]
-    itself: bool = False
-    discrete: bool = False
-    scalar: bool = False
-    fed: bool = False
-    refused: bool = False
-    root: bool = False
-    summand: bool = False
-    within: str = ""
-    twin: str = ""
-    then: str = ""
-    shared: bool = False
-    terms: dict[int, None] = field(default_factory=dict)
-    made: int = -1
-    equal: bool = False
-    sources: list[KnownCut] = field(default_factory=list)
-    ways: dict[int, TensorRef] = field(default_factory=dict)
-    astray: bool | None = None
-    ungiven: bool = False
+    first: list[torch.Tensor] = msgspec.field(default_factory=list)
+    later: TensorTable[bool] = msgspec.field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
+    learning: dict[int, TensorRef] = msgspec.field(default_factory=dict)
+    of: list[KnownCut] = msgspec.field(default_factory=list)
     gathers: bool = False
-    more: TensorTable[bool] = field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
-    _vain: int = 0
+    discrete: bool = False
+    vain: int = 0
+
+    @property
+    def place(self) -> int:
+        """The number of the place."""
+        return -1 if self.origin is None else self.origin
 
     def behind(self) -> list[torch.Tensor]:
         """The leaves that lay behind any of its calls."""
-        return [*self.leaves, *(leaf for leaf, _ in self.more.living())]
+        return [*self.first, *(leaf for leaf, _ in self.later.living())]
 
     @property
     def sets(self) -> bool:
@@ -86,15 +57,15 @@ class KnownCut:
     @property
     def is_settled(self) -> bool:
         """Whether its last calls had nothing new behind them."""
-        return self._vain >= MOST_VAIN
+        return self.vain >= MOST_VAIN
 
     def add(self, leaves: Iterable[torch.Tensor]) -> None:
         """These lay behind one more call, as in a loop over the blocks of a network."""
         known = set(map(id, self.behind()))
         fresh = [leaf for leaf in leaves if id(leaf) not in known]
-        self._vain = 0 if fresh else self._vain + 1
+        self.vain = 0 if fresh else self.vain + 1
         for leaf in fresh:
-            self.more[leaf] = True
+            self.later[leaf] = True
 
 
 @dataclass(eq=False)
@@ -115,9 +86,7 @@ class CutCall:
 
     def behind(self) -> list[torch.Tensor]:
         """The leaves that lay behind it, as far as that is known."""
-        if self.leaves is None:
-            return self.cut.behind()
-        return [leaf for leaf in (one() for one in self.leaves) if leaf is not None]
+        return self.cut.behind() if self.leaves is None else living(self.leaves)
 
     def is_made_since(self, count: int) -> bool:
         """Whether it is known that what it cut was made after so many nodes, and not carried over

@@ -14,13 +14,13 @@ import torch
 
 from gradscope.analyses.doctor.births import Births, RoundedNumbers
 from gradscope.analyses.doctor.changes import Changes
-from gradscope.analyses.doctor.collectives import Collectives
-from gradscope.analyses.doctor.constant_losses import ConstantLosses
+from gradscope.analyses.doctor.collectives import collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.glances import (
     CLIPPING,
+    LOSSES,
     OFTEN,
     Kind,
     ModuleGlances,
@@ -30,14 +30,10 @@ from gradscope.analyses.doctor.glances import (
     kind_of,
 )
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
-from gradscope.analyses.doctor.inner_uses import InnerUses
-from gradscope.analyses.doctor.logarithms import Logarithms
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.plain_numbers import PlainNumbers
-from gradscope.analyses.doctor.score_weights import ScoreWeights
+from gradscope.analyses.doctor.odd_values import Logarithms, ScoreWeights, StraightThrough
 from gradscope.analyses.doctor.shapes import Broadcasts
-from gradscope.analyses.doctor.straight_through import StraightThrough
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.analyses.training.dropped_results import DroppedResults
@@ -86,10 +82,11 @@ class DoctorListener(Listener):
         self.births = Births()
         self.rounded = RoundedNumbers()
         self.switches = Switches(recorder.sources, recorder.aside)
-        self.cuts = Cuts(self.switches, PlainNumbers(recorder.sources))
-        self.constant_losses = ConstantLosses(self.cuts)
-        self.inner_uses = InnerUses(self.cuts)
-        self.collectives = Collectives(recorder, self.cuts)
+        self.cuts = Cuts(recorder, self.switches)
+        self._patches = [
+            *collectives(recorder, self.cuts),
+            *self.switches.patches(recorder.places),
+        ]
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carries = Carries(recorder)
@@ -122,15 +119,15 @@ class DoctorListener(Listener):
         self.loop_calls.start()
         self.optimizers.start()
         self.leaves.start()
-        self.collectives.start()
-        self.switches.start(self.recorder.places)
+        for one in self._patches:
+            one.start()
         self.recorder.modules.run = self._modules.run
 
     def stop(self) -> None:
         """Leave nothing behind."""
         self.recorder.modules.run = None
-        self.switches.stop()
-        self.collectives.stop()
+        for one in self._patches:
+            one.stop()
         self.leaves.stop()
         self.optimizers.stop()
         self.loop_calls.stop()
@@ -269,7 +266,7 @@ class DoctorListener(Listener):
         if is_inside:
             self._note_values(call, is_inside)
             self.leaves.note_use(call)
-            self.inner_uses.note_inside(call.operands)
+            self.cuts.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)
             self.optimizers.effects.note_cast(call.operands[0], call.place)
@@ -320,9 +317,9 @@ class DoctorListener(Listener):
         self.broadcasts.note(call)
         self.logarithms.note(call)
         self.cuts.note(call)
-        if not is_function:
-            self.constant_losses.note(call)
-            return
-        self.inner_uses.note_function(call)
-        if call.in_graph:
-            self.derivatives.note(call)
+        if call.function in LOSSES:
+            self.cuts.note_loss(call)
+        if is_function:
+            self.cuts.note_function(call)
+            if call.in_graph:
+                self.derivatives.note(call)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
@@ -20,8 +20,9 @@ from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.known_cuts import KnownCut, Taken
 from gradscope.autograd.nodes import leaf_of
-from gradscope.autograd.tensors import TensorRef
+from gradscope.autograd.tensors import TensorRef, living
 from gradscope.autograd.walk import Walked
+from gradscope.model.observations import LossTerm, LostTerm
 from gradscope.recording.recorder import Recorder
 
 MOST_CALLS = 64
@@ -34,51 +35,40 @@ MAX_LOST = 200
 """Lost terms that are remembered."""
 
 
-@dataclass(eq=False)
-class KnownTerm:
-    """A term of a loss: the place that made it, and the leaves that it gives a gradient."""
+class KnownTerm(LossTerm, eq=False, gc=True):
+    """A term of a loss, with the leaves that it gives a gradient."""
 
-    place: int
-    leaves: list[TensorRef] = field(default_factory=list)
+    given: list[TensorRef] = msgspec.field(default_factory=list)
 
     def reached(self) -> set[int]:
         """Those that still live, by their ids."""
-        return {id(leaf) for leaf in living(self.leaves)}
+        return {id(leaf) for leaf in living(self.given)}
 
 
-@dataclass(eq=False)
-class _TermSuspect:
-    """What a cut took out of a term, or all of a term that is a plain number; ``enters``: its
-    result went into a layer, with these parameters."""
+class KnownLoss(LostTerm, eq=False, gc=True):
+    """A term that was lost to the step after it, ``times`` of them; the parameters that it was
+    computed from, and the terms of that loss.  ``fine``: another time it was not."""
+
+    fine: bool = False
+    starved: list[TensorRef] = msgspec.field(default_factory=list)
+    beside: list[KnownTerm] = msgspec.field(default_factory=list)
+
+
+class _TermSuspect(NamedTuple):
+    """What a cut took out of a term, or all of a term that is a plain number (None): the leaves
+    behind it, whether its result went into a layer, and the parameters of that."""
 
     cut: KnownCut
     behind: list[TensorRef]
     term: KnownTerm | None
-    enters: bool = False
-    layers: list[TensorRef] = field(default_factory=list)
+    enters: bool
+    layers: list[TensorRef]
 
 
-@dataclass(eq=False)
-class _Call:
+class _Call(NamedTuple):
     number: int
     terms: list[KnownTerm]
     suspects: list[_TermSuspect]
-
-
-@dataclass
-class KnownLoss:
-    """A term that gave no gradient to what the next step changed: how often, first in which
-    backward call; the parameters that it was computed from, and all terms of that loss.
-
-    ``fine``: another time it did."""
-
-    cut: KnownCut
-    place: int
-    number: int = 0
-    times: int = 0
-    fine: bool = False
-    leaves: list[TensorRef] = field(default_factory=list)
-    terms: list[KnownTerm] = field(default_factory=list)
 
 
 class LostTerms:
@@ -87,7 +77,7 @@ class LostTerms:
     def __init__(self, cuts: Cuts, recorder: Recorder) -> None:
         self._cuts = cuts
         self._recorder = recorder
-        self._known: dict[tuple[int, int], KnownLoss] = {}
+        self._known: dict[tuple[int, int | None], KnownLoss] = {}
         self._waiting: deque[_Call] = deque(maxlen=MOST_CALLS)
         self._stepped: set[int] = set()
         self._made = 0
@@ -108,7 +98,7 @@ class LostTerms:
             return
         taken = [one for one in self._cuts.taken if one.call.behind()]
         if not taken:
-            whole = KnownTerm(-1, list(map(TensorRef, watch.leaves)))
+            whole = KnownTerm(None, given=list(map(TensorRef, watch.leaves)))
             self._waiting.append(_Call(watch.number, [whole], []))
             return
         tops = terms_of(watch.call.roots).tops
@@ -120,11 +110,12 @@ class LostTerms:
             leaf = leaf_of(watch.walked.nodes[position])
             if leaf is not None:
                 for term in above[position]:
-                    term.leaves.append(TensorRef(leaf))
-        for each in taken:
-            _note_terms(each, terms, above, watch)
+                    term.given.append(TensorRef(leaf))
         suspects = [one for each in taken for one in _suspects(each, above, watch)]
-        self._waiting.append(_Call(watch.number, list(dict.fromkeys(terms)), suspects))
+        if len(places) > 1:
+            for suspect in suspects:
+                _note_term(suspect)
+        self._waiting.append(_Call(watch.number, list(places.values()), suspects))
 
     def note_step(self, parameters: Iterable[torch.Tensor]) -> None:
         """An optimizer with these parameters makes a step."""
@@ -151,28 +142,28 @@ class LostTerms:
         self._made = 0
 
     def _judge(self, call: _Call, suspect: _TermSuspect) -> None:
-        term = suspect.term
+        cut, term = suspect.cut, suspect.term
         starved = [leaf for leaf in living(suspect.behind) if id(leaf) in self._stepped]
         if not starved:
             return
-        place = -1 if term is None else term.place
-        key = id(suspect.cut), place
-        known = self._known.get(key)
+        # What no place is known of is told as a plain number.
+        place = None if term is None else term.origin
+        known = self._known.get((id(cut), place))
         if known is None:
             if len(self._known) >= MAX_LOST:
                 return
-            known = self._known[key] = KnownLoss(suspect.cut, place)
+            known = self._known[id(cut), place] = KnownLoss(cut, place, times=0)
         # What `rsample` would have brought a gradient is to get it from this very term.
-        wanted = set(map(id, starved)) if suspect.cut.twin else self._stepped
+        wanted = set(map(id, starved)) if cut.twin else self._stepped
         if term is not None and not wanted.isdisjoint(term.reached()):
             known.fine = True
-            if suspect.enters and not suspect.cut.discrete:
-                suspect.cut.ways.update((id(leaf), TensorRef(leaf)) for leaf in starved)
+            if suspect.enters and not cut.discrete:
+                cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in starved)
                 self._note_astray(suspect, term, starved)
             return
         if not known.times:
-            known.number, known.terms = call.number, call.terms
-            known.leaves = list(map(TensorRef, starved))
+            known.call, known.beside = call.number, call.terms
+            known.starved = list(map(TensorRef, starved))
         known.times += 1
 
     def _note_astray(
@@ -185,14 +176,9 @@ class LostTerms:
             is_astray &= not term.reached().issuperset(map(id, starved))
             suspect.cut.astray = is_astray and suspect.cut.astray is not False
 
-    def _place(self, node: Any) -> int:
+    def _place(self, node: Any) -> int | None:
         span = self._recorder.span_of(node._sequence_nr())
-        return -1 if span is None else span.place
-
-
-def living(references: Iterable[TensorRef]) -> Iterator[torch.Tensor]:
-    """The tensors that are still there."""
-    return (tensor for tensor in (one() for one in references) if tensor is not None)
+        return None if span is None or span.place < 0 else span.place
 
 
 def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> list[list[KnownTerm]]:
@@ -210,28 +196,22 @@ def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> lis
     return [lists[mask] for mask in masks]
 
 
-def _note_terms(
-    taken: Taken, terms: list[KnownTerm], above: list[list[KnownTerm]], watch: Capture
-) -> None:
-    """Remember through which terms of a loss of several the result of a cut came into it."""
-    if len(set(terms)) < 2:
-        return
-    found = taken.call.cut.terms
-    for number in taken.takers:
-        for term in above[watch.sequences[number]]:
-            if term.place >= 0 and len(found) < MOST_TERMS:
-                found[term.place] = None
-
-
 def _suspects(taken: Taken, above: list[list[KnownTerm]], watch: Capture) -> Iterator[_TermSuspect]:
     """The terms that a call which cut had a part in."""
     behind = list(map(TensorRef, taken.call.behind()))
     if taken.added:
-        yield _TermSuspect(taken.call.cut, behind, None)
+        yield _TermSuspect(taken.call.cut, behind, None, False, [])
     layers = list(_parameters_of(taken.entered, watch)) if taken.entered else []
     positions = (watch.sequences[number] for number in taken.takers - taken.added)
     for term in dict.fromkeys(term for position in positions for term in above[position]):
         yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered), layers)
+
+
+def _note_term(suspect: _TermSuspect) -> None:
+    """Remember through which terms of a loss of several the result of a cut came into it."""
+    if suspect.term is not None and suspect.term.origin is not None:
+        terms = dict.fromkeys([*suspect.cut.terms, suspect.term.origin])
+        suspect.cut.terms = tuple(terms)[:MOST_TERMS]
 
 
 def _parameters_of(entered: Iterable[int], watch: Capture) -> Iterator[TensorRef]:

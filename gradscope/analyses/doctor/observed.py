@@ -10,11 +10,7 @@ import msgspec
 from gradscope.analyses.doctor import observed_loop
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import (
-    cuts,
-    inner_uses,
-    lost_terms,
-)
+from gradscope.analyses.doctor.observed_cuts import cuts_and_terms
 from gradscope.analyses.doctor.observed_parameters import learners
 from gradscope.model.observations import (
     Carried,
@@ -30,6 +26,7 @@ def observations(
     """Everything there is to say, as of now."""
     origins, optimizers = case.origins, listener.optimizers
     places = optimizers.places()
+    cuts, lost_terms = cuts_and_terms(listener, case)
 
     return msgspec.structs.replace(
         case.seen,
@@ -38,12 +35,8 @@ def observations(
         learners=tuple(
             one for one in learners(listener, case, places) if one.history or not case.unfinished
         ),
-        cuts=(
-            *cuts(listener, case),
-            *observed_loop.copies(listener, case),
-            *inner_uses(listener, case),
-        ),
-        lost_terms=tuple(lost_terms(listener, case)),
+        cuts=(*cuts, *observed_loop.copies(listener, case)),
+        lost_terms=lost_terms,
         wasted_graphs=tuple(map(origins.told, listener.gradient_graphs.wasted.values())),
         broadcasts=tuple(origins.told(one.told) for one in listener.broadcasts.known.values()),
         carried=tuple(_carried(listener, case.origins)),

@@ -1,90 +1,52 @@
-"""From what is remembered of cuts, and of terms of losses, to plain data; and a leaf's name."""
+"""The cuts, and the terms of losses, as rules read them; and a leaf's name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from typing import TypeVar
 
 import torch
 
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.lost_terms import living
+from gradscope.autograd.tensors import living
 from gradscope.model.observations import Cut, LossTerm, LostTerm
 
-
-def cuts(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
-    """All places that cut, in the order in which the program came to them."""
-    numbers = {id(cut): number for number, cut in enumerate(listener.cuts.known.values())}
-    for cut in listener.cuts.known.values():
-        yield Cut(
-            origin=case.origins.of_place(cut.place),
-            function=cut.function,
-            reason=cut.reason,
-            leaves=_names(listener, case, cut.behind()),
-            feeds_graph=cut.fed,
-            refused=cut.refused,
-            root=cut.root,
-            itself=cut.itself,
-            switched=case.origins.of_place(cut.switched_at),
-            then=cut.then,
-            summand=cut.summand,
-            scalar=cut.scalar,
-            within=cut.within,
-            twin=cut.twin,
-            ways=_names(listener, case, living(cut.ways.values())),
-            astray=bool(cut.astray),
-            ungiven=cut.ungiven,
-            terms=tuple(
-                origin
-                for place in cut.terms
-                if (origin := case.origins.of_place(place)) is not None
-            ),
-            made=case.origins.of_place(cut.made),
-            equal=cut.equal,
-            shared=cut.shared,
-            sources=tuple(numbers[id(source)] for source in cut.sources),
-        )
+R = TypeVar("R", Cut, LostTerm, LossTerm)
 
 
-def inner_uses(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
-    """The custom Functions that used leaves inside, and whose results went into a graph."""
-    for known in listener.inner_uses.known.values():
-        if known.fed:
-            leaves = [leaf for leaf, _ in known.leaves.living()]
-            yield Cut(
-                origin=case.origins.of_place(known.place),
-                function=known.function,
-                reason=known.reason,
-                leaves=_names(listener, case, leaves),
-                feeds_graph=True,
-                inside=True,
-            )
+def cuts_and_terms(
+    listener: DoctorListener, case: CapturedCall
+) -> tuple[tuple[Cut, ...], tuple[LostTerm, ...]]:
+    """All places that cut, in the order in which the program came to them, and those inside of
+    Functions; and the terms that were lost to the step after them."""
+    known = [one for one in listener.cuts.known.values() if one.feeds_graph or not one.inside]
+    known.sort(key=lambda one: one.inside)
 
+    def told(kind: type[R], records: Iterable[R]) -> tuple[R, ...]:
+        """These without what only the run needs."""
+        names = kind.__struct_fields__
+        plain = (kind(*(getattr(one, name) for name in names)) for one in records)
+        return tuple(map(case.origins.told, plain))
 
-def lost_terms(listener: DoctorListener, case: CapturedCall) -> Iterator[LostTerm]:
-    """The terms that were lost to the step after them."""
-    numbers = {id(cut): number for number, cut in enumerate(listener.cuts.known.values())}
-    for known in listener.lost_terms.known:
-        terms = (
-            LossTerm(case.origins.of_place(term.place), _names(listener, case, living(term.leaves)))
-            for term in known.terms
-        )
-        yield LostTerm(
-            cut=numbers[id(known.cut)],
-            origin=case.origins.of_place(known.place),
-            leaves=_names(listener, case, living(known.leaves)),
-            terms=tuple(terms),
-            call=known.number,
-            times=known.times,
-        )
+    def names(leaves: Iterable[torch.Tensor]) -> tuple[str, ...]:
+        """What the program calls these leaves, each name once; those without one are left out."""
+        return tuple(dict.fromkeys(filter(None, (name_of(listener, case, one) for one in leaves))))
 
-
-def _names(
-    listener: DoctorListener, case: CapturedCall, leaves: Iterable[torch.Tensor]
-) -> tuple[str, ...]:
-    """What the program calls these leaves, each name once; those without one are left out."""
-    names = (name_of(listener, case, leaf) for leaf in leaves)
-    return tuple(dict.fromkeys(name for name in names if name))
+    cuts: dict[Cut, Cut] = dict(zip(known, told(Cut, known), strict=True))
+    for of, cut in zip(known, cuts.values(), strict=True):
+        cut.leaves, cut.ways = names(of.behind()), names(living(of.learning.values()))
+        terms = map(case.origins.of_place, of.terms)
+        cut.terms = tuple(at for at in terms if at is not None)
+        cut.sources = tuple(cuts[one] for one in of.of)
+    losses = listener.lost_terms.known
+    lost = told(LostTerm, losses)
+    for term, loss in zip(lost, losses, strict=True):
+        term.cut, term.leaves = cuts[loss.cut], names(living(loss.starved))
+        term.terms = told(LossTerm, loss.beside)
+        for one, beside in zip(term.terms, loss.beside, strict=True):
+            one.leaves = names(living(beside.given))
+    return tuple(cuts.values()), lost
 
 
 def name_of(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numbers
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from types import FrameType
 from typing import Any
@@ -24,6 +24,7 @@ from gradscope.recording.names import value_in_frame
 from gradscope.recording.places import frames_from
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
+from gradscope.walks import walk
 
 MAX_NUMBERS = 1_000
 """Numbers that are remembered, the latest."""
@@ -103,35 +104,33 @@ class PlainNumbers:
     def _behind_text(self, text: str, frame: FrameType) -> Iterator[CutCall]:
         """Those behind the arrays that an expression was computed from, over several
         assignments."""
-        waiting, names, read = [text], set[str](), 0
-        while waiting and read < MAX_READ:
-            text, read = waiting.pop(), read + 1
-            for calls in self._in_text(text, frame):
-                yield from calls
-            for name in set(names_in(text)) - names:
-                names.add(name)
+
+        def assigned(text: str) -> Iterator[str]:
+            for name in names_in(text):
                 value = value_in_frame(name, frame)
                 # What has a history was not computed from arrays alone.
                 if not isinstance(value, torch.Tensor) or not requires_grad(value):
-                    waiting += self._sources.assigned(frame.f_code, name)
+                    yield from self._sources.assigned(frame.f_code, name)
+
+        for one in islice(walk([text], assigned), MAX_READ):
+            for calls in self._in_text(one, frame):
+                yield from calls
 
     def added(self, call: TorchCall) -> list[CutCall]:
         """Those behind a number that a call adds to a tensor, or makes one of, also in a list."""
         if not (self._known or self._arrays):
             return []
         given = [number for argument in call.args for number in _numbers_in(argument)]
-        if not given:
-            return []
         found = [self._calls_of(one) for one in given]
         site = None if call.user is None else call.places.site(call.place)
-        if not any(found) and site is not None and call.user is not None:
+        if given and not any(found) and site is not None and call.user is not None:
             names = self._sources.operands(site)
             found = [self._calls_of(value_in_frame(name, call.user)) for name in names]
             if not any(found):
                 terms = summands(self._sources.origin(site).expression)
                 found = list(self._made_within(terms, call.user, call))
             if not any(found) and self._arrays:
-                found = list(self._behind_arrays(map(names_in, terms), call.user))
+                found = [list(self._behind_text(one, call.user)) for one in _read(terms, call.user)]
         return [one for calls in found for one in calls]
 
     def _calls_of(self, value: object) -> list[CutCall]:
@@ -150,23 +149,6 @@ class PlainNumbers:
                 if beside != term and not any(isinstance(one, torch.Tensor) for one in values):
                     yield calls
 
-    def _behind_arrays(
-        self, terms: Iterable[tuple[str, ...]], frame: FrameType
-    ) -> Iterator[list[CutCall]]:
-        """Those behind the arrays that terms were computed from which are numbers."""
-        for names in terms:
-            values = [value_in_frame(name, frame) for name in names]
-            # What multiplies a tensor is a weight, and needs no gradient.
-            if not any(isinstance(value, torch.Tensor) for value in values):
-                for name, value in zip(names, values, strict=True):
-                    if _is_number(value):
-                        yield from self._assigned(name, frame)
-
-    def _assigned(self, name: str, frame: FrameType) -> Iterator[list[CutCall]]:
-        """Those behind the arrays that stand in what is assigned to a name."""
-        for text in self._sources.assigned(frame.f_code, name):
-            yield from self._in_text(text, frame)
-
     def _in_text(self, text: str, frame: FrameType) -> Iterator[list[CutCall]]:
         """Those behind the arrays that stand in an expression, or in which their making stands."""
         read = [value_in_frame(one, frame) for one in names_in(text)]
@@ -179,6 +161,15 @@ class PlainNumbers:
             if is_read or (made and made in text and made not in latest):
                 yield calls
             latest.add(made)
+
+
+def _read(terms: list[str], frame: FrameType) -> Iterator[str]:
+    """The names of numbers in those terms that are numbers themselves: what multiplies a tensor is
+    a weight, and needs no gradient."""
+    for names in map(names_in, terms):
+        values = [value_in_frame(name, frame) for name in names]
+        if not any(isinstance(value, torch.Tensor) for value in values):
+            yield from (name for name, one in zip(names, values, strict=True) if _is_number(one))
 
 
 def _numbers_in(value: object) -> list[object]:

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import torch
 
+from gradscope.analyses.doctor.ancestry import parts_of_used
 from gradscope.analyses.doctor.capture import Capture
+from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
-from gradscope.analyses.doctor.stale_parts import StaleParts
-from gradscope.analyses.doctor.unreached_parts import parts_of_used
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
@@ -107,7 +107,6 @@ class StepTracker:
         if call.accumulates:
             self._note_start(made)
         listener.gradient_graphs.mark(node._sequence_nr() for node in made.nodes)
-        listener.inner_uses.mark(node._sequence_nr() for node in made.nodes)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
 
     def _note_start(self, made: Capture) -> None:

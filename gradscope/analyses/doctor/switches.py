@@ -62,45 +62,36 @@ class Switches:
         self._sources = sources
         self._aside = aside
         self._made: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._patches: list[Patched] = []
 
-    # ------------------------------------------------------------------ on and off
+    def patches(self, places: Places) -> list[Patched]:
+        """What watches who enters inference mode, and leaves it."""
 
-    def start(self, places: Places) -> None:
-        """Watch who enters inference mode, and leaves it."""
+        def make(mode: Any, frame: FrameType) -> None:
+            # What a decorator makes anew for each call was made by the program before.
+            if not places.is_foreign(frame.f_code):
+                self._made[mode] = places.number(frame)
 
-        def make(mode: Any) -> None:
-            with self._aside():
-                frame = sys._getframe(2)
-                # What a decorator makes anew for each call was made by the program before.
-                if not places.is_foreign(frame.f_code):
-                    self._made[mode] = places.number(frame)
+        def enter(mode: Any, frame: FrameType) -> None:
+            switch = _switched_by(frame, places, self._sources)
+            made = self._made.get(mode, -1)
+            is_elsewhere = made >= 0 and places.line(made) != places.line(switch.place)
+            self._enter(switch._replace(place=made) if is_elsewhere else switch, mode.mode)
 
-        def enter(mode: Any) -> None:
-            with self._aside():
-                switch = _switched_by(sys._getframe(2), places, self._sources)
-                made = self._made.get(mode, -1)
-                is_elsewhere = made >= 0 and places.line(made) != places.line(switch.place)
-                self._enter(switch._replace(place=made) if is_elsewhere else switch, mode.mode)
-
-        def leave(_: Any) -> None:
-            with self._aside():
-                self._leave()
+        def leave(_: Any, __: FrameType) -> None:
+            self._leave()
 
         heard = (("__init__", make), ("__enter__", enter), ("__exit__", leave))
-        self._patches = [
-            Patched(torch.inference_mode, name, functools.partial(_telling, told))
-            for name, told in heard
-        ]
-        for one in self._patches:
-            one.start()
+        telling = ((name, functools.partial(self._telling, told)) for name, told in heard)
+        return [Patched(torch.inference_mode, *one) for one in telling]
 
-    def stop(self) -> None:
-        """Leave the class as it was."""
-        for one in self._patches:
-            one.stop()
+    def _telling(self, told: Callable[[Any, FrameType], None], original: Original) -> Original:
+        @functools.wraps(original)
+        def method(mode: Any, *args: Any, **kwargs: Any) -> Any:
+            with self._aside():
+                told(mode, sys._getframe(1))
+            return original(mode, *args, **kwargs)
 
-    # ------------------------------------------------------------------ while it runs
+        return method
 
     def note(self, call: TorchCall) -> None:
         """The program, or torch for it, has switched the recording of history on or off."""
@@ -125,15 +116,6 @@ class Switches:
     def _leave(self) -> None:
         # What is off again after the block was switched off before it.
         self.current = self._outer.pop() if self._outer else Switch()
-
-
-def _telling(told: Callable[[Any], None], original: Original) -> Original:
-    @functools.wraps(original)
-    def method(mode: Any, *args: Any, **kwargs: Any) -> Any:
-        told(mode)
-        return original(mode, *args, **kwargs)
-
-    return method
 
 
 @functools.cache

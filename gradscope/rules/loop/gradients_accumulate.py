@@ -41,7 +41,6 @@ from collections.abc import Iterable, Sequence
 
 from gradscope.model.observations import Step
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.places import same_line
 from gradscope.rules.rule import Rule
 from gradscope.words import count
 
@@ -59,7 +58,7 @@ class GradientsAccumulate(Rule):
             return
         step = piled[0]
         # One step more, beside those that do zero, is the odd one.
-        is_odd = not any(same_line(facts, one.reused_by, one.used_by) for one in piled)
+        is_odd = not any(facts.same_line(one.reused_by, one.used_by) for one in piled)
         better = facts.seen.zeroed if step.in_closure else step.reused_by if is_odd else None
         yield facts.warning(
             "Gradients pile up: the function that the step calls again and again does not zero "

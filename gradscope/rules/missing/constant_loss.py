@@ -63,7 +63,7 @@ class ConstantLoss(Rule):
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for cut in constant_losses(facts):
             name = facts.variable(cut.made) or facts.expression(cut.made)
-            places = dict.fromkeys(place_of(facts.seen.cuts[number]) for number in cut.sources)
+            places = dict.fromkeys(place_of(one) for one in cut.sources)
             ends = [
                 f"{facts.expression(at)} ({one})" for at in places if (one := facts.location(at))
             ]

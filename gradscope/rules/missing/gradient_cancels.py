@@ -51,6 +51,7 @@ from collections.abc import Iterable
 from gradscope.model.plain import Number
 from gradscope.rules.facts import Facts, FindingDraft, elements
 from gradscope.rules.rule import Rule
+from gradscope.walks import walk
 
 _SUMS = ("Add", "Sub", "Rsub", "Neg")
 _TERMS = ("Add", "Sub", "Stack", "Cat")
@@ -130,19 +131,17 @@ def _norm(norm: Number | None) -> float:
 
 def _is_term(facts: Facts, start: int) -> bool:
     """Whether a term of the loss was computed of this, and of nothing else that has history."""
-    pending, seen = [start], {start}
-    while pending:
-        node = pending.pop()
-        above = list(facts.above(node))
+
+    def alone(node: int) -> list[int]:
+        return [one for one in facts.above(node) if len(facts.outgoing[one]) == 1]
+
+    for node in walk([start], alone):
+        above = set(facts.above(node))
         if not above:
             return True
-        for one in above:
-            if len(facts.outgoing[one]) > 1:
-                if facts.op(one) in _TERMS and _is_number(facts, node):
-                    return True
-            elif one not in seen:
-                seen.add(one)
-                pending.append(one)
+        is_added = any(facts.op(one) in _TERMS for one in above.difference(alone(node)))
+        if is_added and _is_number(facts, node):
+            return True
     return False
 
 

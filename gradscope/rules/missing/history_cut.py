@@ -65,29 +65,18 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cut_off import cut_off, of_cut
 from gradscope.rules.questions.cuts import at_place, constant_losses, name_of, place_of
-from gradscope.rules.questions.missing import find_missing
-from gradscope.rules.questions.places import same_line
-from gradscope.rules.rule import Rule
+from gradscope.rules.questions.missing import CutOffRule, find_missing, of_cut
 from gradscope.words import listed
 
 
-class HistoryCut(Rule):
+class HistoryCut(CutOffRule):
     code = "GS303"
     name = "history-cut"
-    before = {
-        "GS306": "failure",
-        "GS310": "place",
-        "GS409": "failure",
-        "GS317": "place",
-        "GS410": "failure",
-        "GS413": "failure",
-    }
+    reasons = ("function",)
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for cuts, learners in cut_off(facts, "function"):
-            yield of_cut(facts, cuts[0], learners)
+        yield from super().look(facts)
         yield from _constant_terms(facts)
         yield from _wasted_graphs(facts)
 
@@ -98,19 +87,19 @@ _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 
 def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are constants, though they were computed from parameters."""
-    told = {place_of(facts.seen.cuts[index]) for index in facts.once(find_missing).by_cut}
+    told = set(map(place_of, facts.once(find_missing).by_cut))
     # Of what a loss of constants was made of, that loss tells.
     constants = constant_losses(facts)
-    told |= {place_of(facts.seen.cuts[one]) for cut in constants for one in cut.sources}
+    told |= {place_of(one) for cut in constants for one in cut.sources}
     starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
-    for index, cut in enumerate(facts.seen.cuts):
+    for cut in facts.seen.cuts:
         if not cut.summand or not cut.leaves or place_of(cut) in told:
             continue
         told.add(place_of(cut))
         often = cut.reason != "function" or cut.function in _OFTEN_MEANT
         # A single number is detached on purpose, for its value; a loss made of what was detached
         # moves nothing, also where the step after it changes what it was computed from.
-        meant = often and (index not in starved or (cut.scalar and cut.function != "grad"))
+        meant = often and (cut not in starved or (cut.scalar and cut.function != "grad"))
         yield msgspec.structs.replace(
             of_cut(facts, cut, []),
             severity="information" if meant else "warning",
@@ -123,9 +112,9 @@ def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
 
 def _wasted_graphs(facts: Facts) -> Iterable[FindingDraft]:
     """Inner steps (MAML) through ``.data`` or under ``no_grad``."""
-    told = [facts.seen.cuts[index].origin for index in facts.once(find_missing).by_cut]
+    told = [cut.origin for cut in facts.once(find_missing).by_cut]
     for entry in facts.seen.wasted_graphs:
-        if any(same_line(facts, entry.origin, one) for one in told):
+        if any(facts.same_line(entry.origin, one) for one in told):
             continue
         told.append(entry.origin)
         where = facts.at(entry.asked)

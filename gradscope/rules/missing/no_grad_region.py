@@ -58,27 +58,18 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cut_off import cut_off, of_cut
 from gradscope.rules.questions.cuts import place_of
-from gradscope.rules.questions.missing import find_missing
-from gradscope.rules.rule import Rule
+from gradscope.rules.questions.missing import CutOffRule, find_missing, of_cut
 from gradscope.words import first_line, listed
 
 
-class NoGradRegion(Rule):
+class NoGradRegion(CutOffRule):
     code = "GS304"
     name = "no-grad-region"
-    before = {
-        "GS306": "failure",
-        "GS310": "place",
-        "GS409": "failure",
-        "GS317": "place",
-        "GS410": "failure",
-        "GS413": "failure",
-    }
+    reasons = ("no_grad", "inference_mode")
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for cuts, learners in cut_off(facts, "no_grad", "inference_mode"):
+        for cuts, learners in self.cut_off(facts):
             found = of_cut(facts, cuts[0], learners)
             # What ran there is told where another line has switched gradients off.
             calls = dict.fromkeys(cut.origin for cut in cuts if place_of(cut) != cut.origin)
@@ -92,10 +83,10 @@ def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
     failure = facts.seen.failure
     if failure is None or "nference tensor" not in failure.message:
         return
-    index = next((i for i, c in enumerate(facts.seen.cuts) if c.reason == "inference_mode"), None)
-    if index is not None and index in facts.once(find_missing).by_cut:
+    cut = next((one for one in facts.seen.cuts if one.reason == "inference_mode"), None)
+    if cut in facts.once(find_missing).by_cut:
         return
-    origin = place_of(facts.seen.cuts[index]) if index is not None else failure.origin
+    origin = failure.origin if cut is None else place_of(cut)
     yield facts.finding(
         "error",
         "A tensor that was made under inference_mode goes into a graph.",

@@ -71,7 +71,6 @@ from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.left_out import Evidence, evidence
 from gradscope.rules.questions.optimizers import copies
 from gradscope.rules.questions.parameters import named, one_cause
-from gradscope.rules.questions.places import same_line
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -102,7 +101,7 @@ class NotInOptimizer(Rule):
             for item in learners
             if (item.in_module or item.loose)
             and (item.requires_grad and item.reached and item.in_optimizer is False)
-            and not any(same_line(facts, item.made, one) for one in remade)
+            and not any(facts.same_line(item.made, one) for one in remade)
         ]
         among = one_cause(facts, left, lambda item: item.requires_grad, lambda item: item.made)
         told: dict[object, tuple[list[str], list[TrackedParameter], Evidence | None]] = {}

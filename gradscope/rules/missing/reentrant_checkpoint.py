@@ -48,25 +48,10 @@ Never.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cut_off import cut_off, of_cut
-from gradscope.rules.rule import Rule
+from gradscope.rules.questions.missing import CutOffRule
 
 
-class ReentrantCheckpoint(Rule):
+class ReentrantCheckpoint(CutOffRule):
     code = "GS309"
     name = "reentrant-checkpoint"
-    before = {
-        "GS306": "failure",
-        "GS310": "place",
-        "GS409": "failure",
-        "GS317": "place",
-        "GS410": "failure",
-        "GS413": "failure",
-    }
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for cuts, learners in cut_off(facts, "checkpoint"):
-            yield of_cut(facts, cuts[0], learners)
+    reasons = ("checkpoint",)

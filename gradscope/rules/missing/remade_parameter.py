@@ -53,7 +53,6 @@ from collections.abc import Iterable
 
 from gradscope.model.loop_observations import RemadeParameters
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.places import same_line
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -74,7 +73,7 @@ class RemadeParameter(Rule):
         groups: dict[tuple[str, str, bool], list[tuple[int, RemadeParameters]]] = {}
         for entry in facts.seen.remade:
             fewest = FEWEST_MODELS if entry.stepped else FEWEST_REMADE
-            if entry.times < fewest or any(same_line(facts, entry.origin, cut) for cut in cuts):
+            if entry.times < fewest or any(facts.same_line(entry.origin, cut) for cut in cuts):
                 continue
             place = None if entry.origin is None else facts.graph.origins[entry.origin]
             if place is not None and (entry.alone or not entry.stepped):

@@ -70,9 +70,9 @@ class TermWithoutGradient(Rule):
         for lost in facts.seen.lost_terms:
             # What adds a plain number to the loss is GS303.
             if lost.origin is not None:
-                places.setdefault(place_of(facts.seen.cuts[lost.cut]), lost)
+                places.setdefault(place_of(lost.cut), lost)
         for place, lost in places.items():
-            cut = facts.seen.cuts[lost.cut]
+            cut = lost.cut
             why, remedy = why_and_remedy(cut)
             yield facts.warning(
                 f"{at_place(facts, cut)}{name_of(cut)} takes {facts.expression(lost.origin)} out "

@@ -8,102 +8,84 @@ from __future__ import annotations
 from gradscope.model.observations import Cut
 from gradscope.rules.facts import Facts
 
-_BY_FUNCTION: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(
-        ("item", "float", "complex", "index", "tolist"),
-        (
-            "It turns the tensor into a plain number, and numbers have no history.",
-            "Go on with the tensor itself; use `.item()` only for what is printed.",
-        ),
+_WORDS = (
+    (
+        "item float complex index tolist",
+        "It turns the tensor into a plain number, and numbers have no history.",
+        "Go on with the tensor itself; use `.item()` only for what is printed.",
     ),
-    **dict.fromkeys(
-        ("numpy", "array"),
-        (
-            "NumPy knows nothing of gradients.",
-            "Write that part with torch operations, or as a torch.autograd.Function.",
-        ),
+    (
+        "numpy array",
+        "NumPy knows nothing of gradients.",
+        "Write that part with torch operations, or as a torch.autograd.Function.",
     ),
-    **dict.fromkeys(
-        ("tensor", "as_tensor", "new_tensor"),
-        (
-            "It copies the numbers into a new tensor, which has no history.",
-            "Use `torch.stack` or `torch.cat` on the tensors; torch.tensor is for plain data.",
-        ),
+    (
+        "tensor as_tensor new_tensor",
+        "It copies the numbers into a new tensor, which has no history.",
+        "Use `torch.stack` or `torch.cat` on the tensors; torch.tensor is for plain data.",
     ),
-    "deepcopy": (
+    (
+        "deepcopy",
         "A copy is a new leaf: the gradient stays in the copy, and the original gets none.",
         "Make the inner steps out of place and call the model with the new tensors "
         "(torch.func.functional_call); or hand the copy's gradients back, `p.grad = q.grad`.",
     ),
-    "Parameter": (
+    (
+        "Parameter",
         "A Parameter is a new leaf: it has the numbers of what it is made of, not the history.",
         "Make Parameters in __init__ only; use what is computed in forward as it is "
         "(torch.func.functional_call puts it in the place of a parameter).",
     ),
-    "grad": (
+    (
+        "grad",
         "Without create_graph=True the gradients that torch.autograd.grad returns have no history.",
         "Pass `create_graph=True` where a loss is computed from the gradients.",
     ),
-    "create_graph": (
-        "create_graph=True records no history where the derivative is a constant, nor for a custom "
-        "Function whose backward is marked once_differentiable.",
+    (
+        "create_graph",
+        "create_graph=True records no history where the derivative is a constant, nor for a "
+        "custom Function whose backward is marked once_differentiable.",
         "Take once_differentiable off and write that backward with torch operations; a constant "
         "has no gradient to go on with.",
     ),
-    **dict.fromkeys(
-        ("detach", "detach_", "data"),
-        (
-            "Its result shares the numbers but not the history.",
-            "Leave it out where a gradient is wanted; keep it for targets, logging and state that "
-            "is carried over.",
-        ),
+    (
+        "detach detach_ data",
+        "Its result shares the numbers but not the history.",
+        "Leave it out where a gradient is wanted; keep it for targets, logging and state that is "
+        "carried over.",
     ),
-    **dict.fromkeys(
-        (
-            *("argmax", "argmin", "argsort", "multinomial", "bincount", "topk", "sort", "max"),
-            *("nonzero", "searchsorted", "bucketize"),
-        ),
-        (
-            "An index has no derivative.",
-            "Compute the loss from the scores (cross_entropy takes logits), or use "
-            "`gumbel_softmax` for a choice that can be learned.",
-        ),
+    (
+        "argmax argmin argsort multinomial bincount topk sort max nonzero searchsorted bucketize",
+        "An index has no derivative.",
+        "Compute the loss from the scores (cross_entropy takes logits), or use `gumbel_softmax` "
+        "for a choice that can be learned.",
     ),
-    **dict.fromkeys(
-        (
-            *("all_gather", "all_gather_into_tensor", "gather", "scatter", "all_to_all"),
-            *("all_to_all_single", "reduce_scatter", "reduce_scatter_tensor"),
-        ),
-        (
-            "It copies numbers from rank to rank, and what it fills has no history.",
-            "Put the own part back, `parts[rank] = own`; or call what torch.distributed.nn has for "
-            "this, whose backward sends the gradients back.",
-        ),
+    (
+        "all_gather all_gather_into_tensor gather scatter all_to_all all_to_all_single "
+        "reduce_scatter reduce_scatter_tensor",
+        "It copies numbers from rank to rank, and what it fills has no history.",
+        "Put the own part back, `parts[rank] = own`; or call what torch.distributed.nn has for "
+        "this, whose backward sends the gradients back.",
     ),
-    # `int` and `bool` are python's, of one number, as well as torch's.
-    **dict.fromkeys(
-        ("to", "type", "type_as", "long", "int", "short", "char", "byte", "bool"),
-        (
-            "It gives whole numbers or truth values, and rounds away the small changes that a "
-            "gradient measures.",
-            "Go on with the floating-point tensor, and convert only what serves as an index, a "
-            "mask or a label; to train through a rounding: `x + (x.round() - x).detach()`.",
-        ),
+    (
+        "to type type_as long int short char byte bool",
+        "It gives whole numbers or truth values, and rounds away the small changes that a "
+        "gradient measures.",
+        "Go on with the floating-point tensor, and convert only what serves as an index, a mask "
+        "or a label; to train through a rounding: `x + (x.round() - x).detach()`.",
     ),
-    **dict.fromkeys(
-        (
-            *("gt", "greater", "ge", "greater_equal", "lt", "less", "le", "less_equal"),
-            *("eq", "equal", "ne", "not_equal", "isclose", "allclose"),
-            *("logical_not", "logical_and", "logical_or", "logical_xor", "any", "all"),
-            *("isnan", "isinf", "isfinite", "signbit", "count_nonzero"),
-        ),
-        (
-            "The result of a comparison is a step: it has no derivative.",
-            "Use a smooth gate (sigmoid), or let the gradient pass it: "
-            "`hard + soft - soft.detach()`.",
-        ),
+    (
+        "gt greater ge greater_equal lt less le less_equal eq equal ne not_equal isclose allclose "
+        "logical_not logical_and logical_or logical_xor any all isnan isinf isfinite signbit "
+        "count_nonzero",
+        "The result of a comparison is a step: it has no derivative.",
+        "Use a smooth gate (sigmoid), or let the gradient pass it: `hard + soft - soft.detach()`.",
     ),
-}
+)
+"""By the names of functions: why the history ends there, and what to do instead.  `int` and `bool`
+are python's, of one number, as well as torch's."""
+
+_BY_FUNCTION = {name: (why, fix) for names, why, fix in _WORDS for name in names.split()}
 _ANY_OTHER = (
     "Torch recorded no history for its result.",
     "Write that part with operations that have a derivative; a custom torch.autograd.Function has "

@@ -14,6 +14,7 @@ from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, elements
 from gradscope.rules.questions.ops import MOVING, REDUCING, VIEWS, WEIGHING
 from gradscope.rules.questions.optimizers import order_of, replacements, twin_optimizers
+from gradscope.walks import walk
 from gradscope.words import count
 
 _NUMBER = re.compile(r"(?:^|\.|\[)(\d+)\]?(?=\.)")
@@ -220,19 +221,18 @@ def _is_own(facts: Facts, item: TrackedParameter, path: str) -> bool:
 
 def _losses(facts: Facts) -> set[str]:
     """The modules in whose calls the terms of the loss were made."""
-    pending = [root.node for root in facts.graph.roots]
-    seen, found = set(pending), set()
-    while pending:
-        node = pending.pop()
+
+    def onwards(node: int) -> Iterable[int]:
+        is_outside = not facts.module(facts.graph.nodes[node])
+        return facts.below(node) if is_outside and facts.op(node) in REDUCING else ()
+
+    found = set[str]()
+    for node in walk((root.node for root in facts.graph.roots), onwards):
         record = facts.graph.nodes[node]
-        path, first = facts.module(record), record.outputs[0] if record.outputs else None
-        if path and first is not None and not first.shape:
-            found.add(path)
-        elif not path and facts.op(node) in REDUCING:
-            fresh = [below for below in facts.below(node) if below not in seen]
-            seen.update(fresh)
-            pending.extend(fresh)
-    return found
+        first = record.outputs[0] if record.outputs else None
+        if first is not None and not first.shape:
+            found.add(facts.module(record))
+    return found - {""}
 
 
 def _of_a_list(facts: Facts, left: _Items) -> Evidence | None:

@@ -1,17 +1,20 @@
-"""Which parameters got no gradient although the program expects them to learn, and what cut them
-off."""
+"""Which parameters got no gradient although the program expects them to learn, what cut them off,
+and the findings about it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
 from gradscope.filesystem import is_installed
-from gradscope.model.observations import Cut, TrackedParameter
+from gradscope.model.observations import Cut, CutReason, TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cuts import place_of
-from gradscope.rules.questions.places import same_line
+from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
+from gradscope.rules.questions.parameters import grouped
+from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
 NO_HISTORY = "does not require grad and does not have a grad_fn"
@@ -25,12 +28,12 @@ _METRICS = ("argmax", "gt", "lt", "ge", "le", "eq", "ne", "max")
 class Missing:
     """The learners that no watched backward call reached.
 
-    ``by_cut`` are those behind a cut, by the index of that cut; ``unused`` took no part in forward,
+    ``by_cut`` are those behind a cut; ``unused`` took no part in forward,
     ``idle`` did, but nothing of it reached a root; ``inside`` are the nodes that hide the way of
     those among them that went into compiled code.
     """
 
-    by_cut: dict[int, list[TrackedParameter]] = field(default_factory=dict)
+    by_cut: dict[Cut, list[TrackedParameter]] = field(default_factory=dict)
     unused: list[TrackedParameter] = field(default_factory=list)
     idle: list[TrackedParameter] = field(default_factory=list)
     inside: dict[str, int] = field(default_factory=dict)
@@ -109,12 +112,12 @@ def _lost_inside(facts: Facts, learner: TrackedParameter) -> int | None:
     return users[0] if users and is_lost and all(map(facts.is_compiled, users)) else None
 
 
-def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
+def _cut_of(facts: Facts, learner: TrackedParameter) -> Cut | None:
     """The cut that explains best why this leaf is not reached."""
     reached = {other.name for other in facts.seen.learners if other.reached}
     candidates = [
-        index
-        for index, cut in enumerate(facts.seen.cuts)
+        cut
+        for cut in facts.seen.cuts
         if (learner.name in cut.leaves or _is_of_same_loop(facts, cut, learner, reached))
         and not (learner.recorded and _is_evaluation(cut))
         and not (cut.inside and _is_spare_part(facts, learner))
@@ -124,23 +127,26 @@ def _cut_of(facts: Facts, learner: TrackedParameter) -> int | None:
     ]
     if not candidates:
         return None
-    cuts = facts.seen.cuts
     if failed_without_history(facts):
-        return max(candidates, key=lambda index: (cuts[index].feeds_graph, index))
+        return _latest(candidates)
     # Where a term of the loss was lost to the step of this very parameter, its cut is the one.
     lost = {one.cut for one in facts.seen.lost_terms if learner.name in one.leaves}
     return min(
         candidates,
-        key=lambda index: (
-            index not in lost,
-            not cuts[index].root,
-            not cuts[index].feeds_graph,
+        key=lambda cut: (
+            cut not in lost,
+            not cut.root,
+            not cut.feeds_graph,
             # What is also used with history loses it on that way: the other may be of a target.
-            learner.recorded and cuts[index].reason in _SWITCHED_OFF,
-            cuts[index].function in _METRICS,
-            index,
+            learner.recorded and cut.reason in _SWITCHED_OFF,
+            cut.function in _METRICS,
         ),
     )
+
+
+def _latest(cuts: list[Cut]) -> Cut:
+    """The last one, of those that feed the graph if there are any."""
+    return max(reversed(cuts), key=lambda cut: cut.feeds_graph)
 
 
 def _is_evaluation(cut: Cut) -> bool:
@@ -160,25 +166,25 @@ def _is_only_read(cut: Cut, learner: TrackedParameter, reached: set[str]) -> boo
 
 def _is_of_same_loop(facts: Facts, cut: Cut, learner: TrackedParameter, reached: set[str]) -> bool:
     """One line in a loop cuts off many, of which not all need to have been followed."""
-    return same_line(facts, cut.origin, learner.used) and not reached.issuperset(cut.leaves)
+    return facts.same_line(cut.origin, learner.used) and not reached.issuperset(cut.leaves)
 
 
 def _blame_latest(facts: Facts, missing: Missing) -> None:
     """After a failure, what cut its root off is to blame even for leaves reached before; where that
     was not followed, a region without gradients."""
     cuts = facts.seen.cuts
-    regions = [i for i, cut in enumerate(cuts) if cut.refused and cut.leaves]
+    regions = [cut for cut in cuts if cut.refused and cut.leaves]
     if not missing.by_cut and not regions:
-        regions = [i for i, cut in enumerate(cuts) if cut.reason in _SWITCHED_OFF]
+        regions = [cut for cut in cuts if cut.reason in _SWITCHED_OFF]
     if not regions or not missing.by_cut.keys().isdisjoint(regions):
         return
-    latest = max(regions, key=lambda index: (cuts[index].feeds_graph, index))
+    latest = _latest(regions)
     left = {learner.name: learner for learner in facts.seen.learners}
-    for index in regions:
+    for cut in regions:
         # All that ran in one region is one cause.
-        if place_of(cuts[index]) == place_of(cuts[latest]):
-            behind = (left.pop(name, None) for name in cuts[index].leaves)
-            missing.by_cut[index] = [learner for learner in behind if learner is not None]
+        if place_of(cut) == place_of(latest):
+            behind = (left.pop(name, None) for name in cut.leaves)
+            missing.by_cut[cut] = [learner for learner in behind if learner is not None]
     missing.idle = [learner for learner in missing.idle if learner.name in left]
 
 
@@ -227,3 +233,84 @@ def without_gradient(
         remedy=remedy,
         fails=first.wanted,
     )
+
+
+class CutOffRule(Rule):
+    """A rule about the cuts for some ``reasons``."""
+
+    reasons: ClassVar[tuple[CutReason, ...]]
+    before = {
+        "GS306": "failure",
+        "GS310": "place",
+        "GS409": "failure",
+        "GS317": "place",
+        "GS410": "failure",
+        "GS413": "failure",
+    }
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        return (of_cut(facts, cuts[0], learners) for cuts, learners in self.cut_off(facts))
+
+    def cut_off(self, facts: Facts) -> Iterable[tuple[list[Cut], list[TrackedParameter]]]:
+        """The cuts with the learners behind them; one place is one cause."""
+        places: dict[int | None, tuple[list[Cut], list[TrackedParameter]]] = {}
+        by_cut = facts.once(find_missing).by_cut
+        for cut in facts.seen.cuts:
+            if cut in by_cut and cut.reason in self.reasons:
+                cuts, behind = places.setdefault(place_of(cut), ([], []))
+                cuts.append(cut)
+                behind.extend(by_cut[cut])
+        return places.values()
+
+
+def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingDraft:
+    """The finding about a cut that these parameters, or its own leaves, are behind."""
+    names = [learner.name for learner in learners] or list(cut.leaves)
+    names = [name or "a tensor without a name" for name in names]
+    failed = failed_without_history(facts)
+    why, remedy = why_and_remedy(cut)
+    return facts.finding(
+        "error" if failed else "warning" if _starves(facts, cut, learners) else "information",
+        f"{at_place(facts, cut)}{_loss_at(cut, len(names))}",
+        location=facts.location(place_of(cut)),
+        subject=listed([path for path, _ in grouped(facts, learners)] or names, 3),
+        evidence=(
+            f"used inside of it, and no argument: {listed(names)}"
+            if cut.inside or cut.ungiven
+            else f"its inputs depend on {listed(names)}; its result depends on nothing",
+            *(["no watched backward call reached them"] if not failed else []),
+            *_terms(facts, cut),
+        ),
+        why=why,
+        remedy=remedy,
+        fails=True,
+    )
+
+
+def _starves(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> bool:
+    """Whether somebody misses the gradient: what was cut off is used all the same, or an optimizer
+    is to change what lies behind it.  Else the values may only be compared, printed or saved."""
+    # Whoever optimizes a part of the parameters expects no gradient for the rest.
+    used = [one for one in facts.seen.cuts if place_of(one) == place_of(cut)]
+    expected = any(one.in_optimizer or one.wanted or one.waiting for one in learners)
+    return expected or cut.inside or any(one.feeds_graph for one in used)
+
+
+def _terms(facts: Facts, cut: Cut) -> Iterable[str]:
+    """Where what was cut off comes into a loss of several terms."""
+    told = [f"{facts.expression(one)}{facts.at(one)}" for one in cut.terms if facts.at(one)]
+    if told:
+        yield f"its result is in these terms of the loss: {listed(told)}"
+
+
+def _loss_at(cut: Cut, number: int) -> str:
+    """What happens there to so many parameters."""
+    many = count(number, "parameter")
+    get = f"get{'s' * (number == 1)} no gradient"
+    if cut.inside and cut.reason == "checkpoint":
+        return f"{many} used in a reentrant checkpoint {get} when backward runs it again."
+    if (cut.inside or cut.ungiven) and cut.reason == "function":
+        return f"{many} used inside of {name_of(cut)}, and no argument of it, {get}."
+    if cut.reason in ("no_grad", "inference_mode") and not cut.within:
+        return f"gradients are switched off ({cut.reason}): {many} {get}."
+    return f"{name_of(cut)} cuts the gradient off: {many} {get}."

@@ -8,7 +8,6 @@ from typing import NamedTuple, get_args
 
 from gradscope.model.loop_observations import OddityKind, OrderKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.places import placed
 from gradscope.words import count
 
 FEWEST = 2
@@ -54,7 +53,7 @@ def told(facts: Facts, words: Mapping[OddityKind, OddWords]) -> Iterable[Finding
             "calls": count(entry.times, "backward call"),
             "parameters": count(next(iter(entry.figures), 0), "parameter"),
             "other": facts.at(entry.other),
-            "beside": placed(facts, entry.other, said.otherwise),
+            "beside": facts.placed(entry.other, said.otherwise),
         }
         nodes = (n.id for n in facts.graph.nodes if of_result and n.origin == entry.origin)
         subject = facts.variable(entry.origin) if of_result else ""

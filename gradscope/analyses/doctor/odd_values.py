@@ -1,0 +1,231 @@
+"""Calls whose operands are not what they were taken for: a probability for its logarithm, a weight
+with a gradient of its own, a value for what it stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from gradscope.analyses.doctor.ancestry import leaves_behind
+from gradscope.analyses.doctor.cut_calls import family
+from gradscope.analyses.doctor.glances import LOSSES
+from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
+from gradscope.analyses.training.oddities import Oddities
+from gradscope.autograd.elements import is_small
+from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad
+from gradscope.model.loop_observations import OddityKind
+from gradscope.recording.names import locals_of
+from gradscope.recording.torch_call import TorchCall
+
+# ---------------------------------------------------------------- probabilities and logarithms
+
+MAX_PLACES = 1_000
+"""Places that call `kl_div` and are remembered."""
+
+LOOKS = 3
+"""Calls of `kl_div` at each place that are looked at: a GPU is waited for a few times only."""
+
+MAX_ELEMENTS = 4_000_000
+"""Elements of an operand that is looked at."""
+
+NEAR = 1e-3
+"""How far from 1 probabilities may add up, for they may be half precision; relative."""
+
+
+class Logarithms:
+    """The calls of `kl_div` that take a probability for its logarithm, or the other way about, as
+    the numbers themselves tell; ``found`` is told of each place once."""
+
+    def __init__(self, found: Oddities) -> None:
+        self._found = found
+        self._looks: dict[int, int] = {}
+
+    def note(self, call: TorchCall) -> None:
+        """Look at one call."""
+        if call.function != "kl_div" or not call.in_graph:
+            return
+        looks = self._looks.get(call.place, 0)
+        if looks >= LOOKS or (not looks and len(self._looks) >= MAX_PLACES):
+            return
+        found = _mistaken(call)
+        self._looks[call.place] = LOOKS if found else looks + 1
+        if found is not None:
+            self._found.tell(found[0], call.place, found[1])
+
+
+def _mistaken(call: TorchCall) -> tuple[OddityKind, int] | None:
+    """Which operand is not what its function takes, and the dimension along which the probabilities
+    add up to 1."""
+    # `torch.nn.functional.kl_div` hands its options over by name, `torch.kl_div` may be given them
+    # in order.
+    given = dict(zip(("input", "target", "reduction", "log_target"), call.args, strict=False))
+    given.update(call.kwargs)
+    takes_log = {"input": True, "target": bool(given.get("log_target"))}
+    for operand, is_log in takes_log.items():
+        tensor = given.get(operand)
+        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
+            continue
+        if tensor.numel() and is_small(tensor, MAX_ELEMENTS):
+            dim = _adding_up(tensor.detach().float(), not is_log)
+            if dim is not None:
+                no_log: OddityKind = "input no log" if operand == "input" else "target no log"
+                return no_log if is_log else "target log", dim
+    return None
+
+
+def _adding_up(numbers: torch.Tensor, is_log: bool) -> int | None:
+    """The dimension along which all numbers are probabilities that add up to 1, or (``is_log``)
+    the logarithms of such; None where there is none."""
+    if bool((numbers > 0 if is_log else numbers < 0).any()):
+        return None
+    numbers = numbers.exp() if is_log else numbers
+    for dim in reversed(range(numbers.dim())):
+        # Along a single element a 1 tells nothing.
+        if numbers.size(dim) > 1 and bool(((numbers.sum(dim) - 1).abs() < NEAR).all()):
+            return dim
+    return None
+
+
+# ---------------------------------------------------------------- weights of log-probabilities
+
+_FOLDER = str(Path(torch.distributions.__file__).parent)
+_CARRYING = family(
+    "neg sum squeeze unsqueeze view reshape flatten getitem select stack cat add radd iadd"
+)
+_MULTIPLYING = ("mul", "rmul", "multiply")
+
+MAX_WAITING = 200
+"""Products that wait for a backward call, or for a step after it."""
+
+
+@dataclass
+class _Product:
+    """A product with what learns: its node, its place, the leaves behind the other factor, and
+    their gradients after the call that went through it."""
+
+    node: int
+    place: int
+    leaves: list[TensorRef]
+    gradients: list[TensorRef] = field(default_factory=list)
+
+
+class ScoreWeights:
+    """The log-probability of a sample, multiplied by what has a gradient of its own: in a policy
+    gradient that is a return, a reward or a baseline, and no parameter behind it is to learn from
+    it.
+
+    ``found`` is told only where a step then uses that gradient: some programs drop it.
+    """
+
+    def __init__(self, found: Oddities) -> None:
+        self._found = found
+        # What `sample` gave, and what is the logarithm of its probability.
+        self._samples: TensorTable[bool] = TensorTable(MAX_FOLLOWED)
+        self._scores: TensorTable[bool] = TensorTable(MAX_FOLLOWED)
+        self._waiting: list[_Product] = []
+
+    def note(self, call: TorchCall) -> None:
+        """Look at one call."""
+        code = call.frame.f_code
+        if code.co_filename.startswith(_FOLDER):
+            if code.co_name == "sample":
+                for one in call.results:
+                    self._samples[one] = True
+            elif code.co_name == "log_prob" and call.in_graph:
+                # The last of its calls gives what it returns.
+                value = locals_of(call.frame).get("value")
+                if value in self._samples or getattr(value, "_base", None) in self._samples:
+                    self._scores[call.results[0]] = True
+        elif self._scores and call.in_graph and any(one in self._scores for one in call.operands):
+            if call.function in _MULTIPLYING:
+                self._multiply(call)
+            if call.function in _MULTIPLYING or call.function in _CARRYING:
+                self._scores[call.results[0]] = True
+
+    def _multiply(self, call: TorchCall) -> None:
+        weights = [one for one in call.operands if one not in self._scores and requires_grad(one)]
+        # A single number is a temperature, or a weight of the term.
+        if weights and weights[0].numel() > 1:
+            leaves = list(map(TensorRef, leaves_behind(weights)))
+            self._waiting.append(_Product(call.sequence_range[1] - 1, call.place, leaves))
+            del self._waiting[:-MAX_WAITING]
+
+    def note_backward(self, nodes: Collection[int]) -> None:
+        """A call of backward went through the nodes with these sequence numbers."""
+        for product in self._waiting:
+            if product.node in nodes:
+                grads = [leaf.grad for leaf in living(product.leaves)]
+                product.gradients = [TensorRef(one) for one in grads if one is not None]
+
+    def note_step(self, parameters: Iterable[torch.Tensor]) -> None:
+        """An optimizer with these parameters makes a step."""
+        if any(product.gradients for product in self._waiting):
+            used = {id(one.grad) for one in parameters if one.grad is not None}
+            for product in list(self._waiting):
+                if any(id(one) in used for one in living(product.gradients)):
+                    self._found.tell("weight learns", product.place, len(product.leaves))
+                    self._waiting.remove(product)
+
+
+# ---------------------------------------------------------------- straight-through values
+
+_CUTS = ("detach", "data")
+_SQUARES = ("pow", "square", "abs", "norm")
+
+
+class _Cut(NamedTuple):
+    """A place that cuts a tensor off, that tensor, and what it was a difference from."""
+
+    place: int
+    source: TensorRef
+    taken: TensorRef | None
+
+
+class StraightThrough:
+    """A straight-through value, ``x + (q - x).detach()``, compared with the ``x`` that it is made
+    of: its gradient goes to ``x`` alone and away from ``q``, and what made ``q`` gets none;
+    ``found`` is told of it."""
+
+    def __init__(self, found: Oddities) -> None:
+        self._found = found
+        self._cuts: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
+        self._passed: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
+        self._gaps: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
+        self._differences: TensorTable[TensorRef] = TensorTable(MAX_FOLLOWED)
+
+    def note(self, call: TorchCall) -> None:
+        """Look at one call."""
+        name, operands = call.function, call.operands
+        if not operands or not call.results or (name not in _CUTS and not call.in_graph):
+            return
+        first, second, out = operands[0], operands[-1], call.results[0]
+        if name in _CUTS:
+            self._cuts[out] = _Cut(call.place, TensorRef(first), self._differences.get(first))
+        elif name in _SQUARES and (gap := self._gaps.get(first)) is not None:
+            self._found.tell("own value", call.place, other=gap.place)
+        elif len(operands) != 2:
+            return
+        elif name == "add":
+            for value, constant in ((first, second), (second, first)):
+                cut = self._cuts.get(constant)
+                if cut is not None and cut.taken is not None and cut.taken() is value:
+                    self._passed[out] = cut
+        elif name == "sub" or name in LOSSES:
+            own = self._own(first, second) or self._own(second, first)
+            if own is not None and name != "sub":
+                self._found.tell("own value", call.place, other=own.place)
+            elif own is not None:
+                self._gaps[out] = own
+            elif requires_grad(second):
+                self._differences[out] = TensorRef(second)
+
+    def _own(self, passed: torch.Tensor, fixed: torch.Tensor) -> _Cut | None:
+        """The cut in a straight-through value, where the other is what that is made of."""
+        cut, other = self._passed.get(passed), self._cuts.get(fixed)
+        value = cut.taken() if cut is not None and cut.taken is not None else None
+        return cut if value is not None and other is not None and other.source() is value else None
