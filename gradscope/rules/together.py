@@ -1,5 +1,4 @@
-"""What the findings of several ranks come to together; how one names ranks, and a parameter's
-place."""
+"""What the findings of several ranks come to together."""
 
 from __future__ import annotations
 
@@ -7,10 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from gradscope.model.observations import Finding, Location
+from gradscope.model.observations import Finding
 from gradscope.model.ranks import Ranks
-from gradscope.rules.facts import Facts
-from gradscope.words import joined, listed, ranked
+from gradscope.rules.questions.across import on_ranks
 
 _NOT_FINITE = ("GS101", "GS102", "GS103", "GS105", "GS106")
 
@@ -56,26 +54,3 @@ def _without_consequences(found: list[Finding], ranks: Ranks) -> Iterable[Findin
             yield msgspec.structs.replace(one, evidence=evidence)
         elif one.step == first.step or {*one.ranks} - {*first.ranks} - reached:
             yield one
-
-
-# ---------------------------------------------------------------- words
-
-MOST = 4
-"""Parameters that a finding lists, and ranks that it names in a sentence."""
-
-MOST_RANKS = 8
-"""Ranks that a finding lists."""
-
-
-def on_ranks(ranks: Sequence[int]) -> str:
-    """``rank 1``, ``ranks 0 and 2``."""
-    return ranked(ranks, listed if len(ranks) > MOST else joined)
-
-
-def place_of(facts: Facts, name: str) -> Location | None:
-    """The line where a parameter was first used, or made."""
-    for learner in facts.seen.learners:
-        if learner.name == name:
-            return facts.location(learner.made if learner.used is None else learner.used)
-    leaves = (leaf.origin for leaf in facts.graph.leaves if name in leaf.names)
-    return facts.location(next(leaves, None))

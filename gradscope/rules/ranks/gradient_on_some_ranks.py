@@ -57,8 +57,8 @@ from collections.abc import Iterable
 
 from gradscope.model.ranks import AcrossRanks
 from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.across import MOST, on_ranks, place_of
 from gradscope.rules.rule import Rule
-from gradscope.rules.together import MOST, on_ranks, place_of
 from gradscope.words import listed
 
 _NONE = ("none", "not reached")

@@ -44,8 +44,8 @@ from collections.abc import Iterable
 
 from gradscope.model.ranks import AcrossRanks
 from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.across import MOST, place_of
 from gradscope.rules.rule import Rule
-from gradscope.rules.together import MOST, place_of
 from gradscope.words import listed
 
 DRIFT = 1e-5

@@ -41,8 +41,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.across import MOST_RANKS
 from gradscope.rules.rule import Rule
-from gradscope.rules.together import MOST_RANKS
 
 
 class UnequalBatches(Rule):

@@ -41,8 +41,8 @@ from collections.abc import Iterable
 from operator import attrgetter
 
 from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.across import MOST_RANKS
 from gradscope.rules.rule import Rule
-from gradscope.rules.together import MOST_RANKS
 from gradscope.words import count
 
 
