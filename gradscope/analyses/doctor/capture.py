@@ -33,6 +33,7 @@ from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.model.checks import CallCheck
 from gradscope.model.observations import Activity, Birth, Change, Saved
 from gradscope.model.report import GradientInfo
+from gradscope.recording.places import Places
 from gradscope.recording.recorder import Recorder
 
 MAX_SOURCES = 8
@@ -82,6 +83,22 @@ class _Source(NamedTuple):
     birth: Birth | None
 
 
+class _Sources:
+    """Such nodes of one call.  Knows nothing of the call, which would be kept alive by a cycle."""
+
+    def __init__(self, values: NonFiniteValues, places: Places) -> None:
+        self.known: list[_Source] = []
+        self._values = values
+        self._places = places
+
+    def note(self, node: LiveNode, received: Gradients) -> None:
+        """Finite gradients came to a node, others leave it, and it still has what it saved."""
+        if len(self.known) < MAX_SOURCES:
+            found = list(summaries(node, received))
+            self._values.note_saved(node)
+            self.known.append(_Source(node, found, birthplace(node, received, self._places)))
+
+
 class Capture(MeasuredCall):
     """A backward call that is about to be made.
 
@@ -115,7 +132,7 @@ class Capture(MeasuredCall):
         # The rules judge by norms: values are kept only for somebody who looks.
         self.table = GradientTable(keep, MAX_VALUES if keep else 0, halves=True)
         self._values = values
-        self._sources: list[_Source] = []
+        self._sources = _Sources(values, recorder.places)
         self._nodes: list[LiveNode] = []
         self._leaves: list[tuple[Any, torch.Tensor]] = []
         self._doubtful: list[LiveNode] = []
@@ -134,7 +151,7 @@ class Capture(MeasuredCall):
         walked = walk(node for node, _ in self.ends)
         # The doctor lets the program run on, and drop its graph whenever it likes.
         make_release_safe(walked)
-        self.follow(DoctorEdgeGradients(walked, self.table, self._note_source))
+        self.follow(DoctorEdgeGradients(walked, self.table, self._sources.note))
         self._nodes, self._has_edges = walked.nodes, True
 
     def _choose(self) -> None:
@@ -199,15 +216,7 @@ class Capture(MeasuredCall):
             self._passed[node] = leaving, arriving
             # Where something bad came in already, another node has made it.
             if self.table.bad.isdisjoint(arriving) and not self.table.bad.isdisjoint(leaving):
-                self._note_source(node, received)
-
-    def _note_source(self, node: LiveNode, received: Gradients) -> None:
-        """Finite gradients came to a node, others leave it, and it still has what it saved."""
-        if len(self._sources) < MAX_SOURCES:
-            found = list(summaries(node, received))
-            self._values.note_saved(node)
-            birth = birthplace(node, received, self.recorder.places)
-            self._sources.append(_Source(node, found, birth))
+                self._sources.note(node, received)
 
     # ------------------------------------------------------------------ what came of it
 
@@ -307,13 +316,13 @@ class Capture(MeasuredCall):
 
     def saved(self) -> Iterator[Saved]:
         """What nodes had saved that made a gradient which is not finite."""
-        for source in self._sources:
+        for source in self._sources.known:
             for one in source.saved:
                 yield msgspec.structs.replace(one, node=self.walked.index[source.node])
 
     def births(self) -> Iterator[Birth]:
         """The lines in the backward of custom Functions that made the first NaN or infinity."""
-        for source in self._sources:
+        for source in self._sources.known:
             if source.birth is not None:
                 yield msgspec.structs.replace(source.birth, node=self.walked.index[source.node])
 
