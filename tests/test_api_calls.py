@@ -357,7 +357,7 @@ ONLY_TYPED = (
     "model/request.py",  # what is waited for
     "holding.py",
     *("model/history.py", "render/answers/training_page.py"),  # of gradscope show run.jsonl
-    "analyses/doctor/chosen_root.py",
+    "analyses/doctor/cases.py",
     "watching/troubles.py",  # a command to type in a second run
 )
 """What only the command line reaches."""

@@ -552,17 +552,13 @@ EDGES = (
         taken_from_itself(1, 1 + 1.05e-5),
         (),
     ),
+    Edge("nonfinite.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]),
+    Edge("nonfinite.MOST", logarithms(5, inf=True), FIVE, logarithms(6, inf=True), FIVE),
+    Edge("nonfinite.MOST", logarithms(5), ("GS102",) * 5, logarithms(6), ("GS102",) * 5),
+    Edge("nonfinite.MOST", bad_leaves(5), ("GS105",) * 5, bad_leaves(6), ("GS105",) * 5),
+    Edge("nonfinite.MOST", bad_operands(4), ("GS105",) * 4, bad_operands(6), ("GS105",) * 5),
     Edge(
-        "nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]
-    ),
-    Edge("nonfinite_sources.MOST", logarithms(5, inf=True), FIVE, logarithms(6, inf=True), FIVE),
-    Edge("nonfinite_sources.MOST", logarithms(5), ("GS102",) * 5, logarithms(6), ("GS102",) * 5),
-    Edge("nonfinite_sources.MOST", bad_leaves(5), ("GS105",) * 5, bad_leaves(6), ("GS105",) * 5),
-    Edge(
-        "nonfinite_sources.MOST", bad_operands(4), ("GS105",) * 4, bad_operands(6), ("GS105",) * 5
-    ),
-    Edge(
-        "nonfinite_sources.MOST",
+        "nonfinite.MOST",
         logarithms(5, inf=True, half=True),
         ("GS103",) * 5,
         logarithms(6, inf=True, half=True),
@@ -637,11 +633,11 @@ EDGES = (
         *("saturated_activation: likelihood", certain(), WARNING),
         *(certain(above="LogBackward0"), REMARK, severity),
     ),
-    Edge("trend.SINGLE", one_step(0.59), ("GS201",), one_step(0.61)),
-    Edge("trend.FEWEST_LEVELS", levels(straight(1e-6, 5)), ("GS201",), levels(straight(1e-6, 4))),
-    Edge("trend.FEWEST_LEVELS", levels(straight(1e6, 5)), ("GS202",), levels(straight(1e6, 4))),
-    Edge("trend.STEADY", levels(zigzag(1e-6, 5)), ("GS201",), levels(zigzag(1e-6, 6))),
-    Edge("trend.STEADY", levels(zigzag(1e6, 5)), ("GS202",), levels(zigzag(1e6, 6))),
+    Edge("norms.SINGLE", one_step(0.59), ("GS201",), one_step(0.61)),
+    Edge("norms.FEWEST_LEVELS", levels(straight(1e-6, 5)), ("GS201",), levels(straight(1e-6, 4))),
+    Edge("norms.FEWEST_LEVELS", levels(straight(1e6, 5)), ("GS202",), levels(straight(1e6, 4))),
+    Edge("norms.STEADY", levels(zigzag(1e-6, 5)), ("GS201",), levels(zigzag(1e-6, 6))),
+    Edge("norms.STEADY", levels(zigzag(1e6, 5)), ("GS202",), levels(zigzag(1e6, 6))),
     Edge(
         "norms.VANISHED",
         levels(straight(0.99e-5), head=9.0),
@@ -673,7 +669,7 @@ EDGES = (
         active("SigmoidBackward0", (16,), saturated=0.849),
     ),
     Edge(
-        "activations.FEWEST_ELEMENTS",
+        "norms.FEWEST_ELEMENTS",
         active("TanhBackward0", (4, 4), saturated=1.0),
         ("GS203",),
         active("TanhBackward0", (3, 5), saturated=1.0),
@@ -826,7 +822,7 @@ EDGES = (
     Edge("across.MOST", drifted(0.1, 5), 5, drifted(0.1, 4), 5, shown),
     Edge("across.MOST", on_ranks(5), True, on_ranks(4), False, is_cut_short),
     Edge("across.MOST_RANKS", batches(9), 8, batches(8), 8, shown),
-    Edge("blame.BELOW", divided(6), 9, divided(5), 2, line),
+    Edge("nonfinite.BELOW", divided(6), 9, divided(5), 2, line),
     Edge("half_overflow: hidden", hidden(1), ("GS103",), hidden(2), ("GS103",)),
     Edge("grouping.FUNCTION_ENTRIES", functions(13), 3, functions(12), 0, boxes),
     Edge("grouping.FEWEST_IN_FUNCTION", functions(15), 4, functions(14), 3, boxes),

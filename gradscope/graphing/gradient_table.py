@@ -131,7 +131,8 @@ class GradientTable:
         histograms: count the elements by size of each gradient whose values are not kept.
         halves: tell of float16 how much of it lies at the ends of its range.
 
-    ``fault`` is the first reason for which a gradient could not be read, if any.
+    ``fault`` is the first reason for which a gradient could not be read, if any.  ``bad`` are the
+    entries that are known not to be finite.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class GradientTable:
         self._histograms = histograms
         self._halves = halves
         self.fault: Fault | None = None
+        self.bad: set[int] = set()
         self._known: dict[Hashable, _Known] = {}
         self._values: dict[int, Sequence[float]] = {}
         self._pending: list[_Queued] = []
@@ -187,7 +189,7 @@ class GradientTable:
         except Exception as error:
             # This runs inside the program's backward, which must not fail because of us.
             self.note_fault(error)
-            return self._append(unreadable(gradient))
+            return self.append(unreadable(gradient))
 
     def _add_usual(self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor]) -> int:
         # Nearly all go by here, without a step that can be spared.
@@ -203,7 +205,7 @@ class GradientTable:
                     return self._read(gradient, read)
         is_quick = self._keep < size < MANY and gradient.dtype in self._is_quick
         if is_quick and gradient.is_cpu and not gradient.requires_grad:
-            return self._append(self._size(gradient, name_of(gradient.dtype)))
+            return self.append(self._size(gradient, name_of(gradient.dtype)))
         with self._lock:
             if size >= WORTH_KNOWING and size > self._keep and not gradient.is_inference():
                 return self._add_once(gradient)
@@ -243,9 +245,12 @@ class GradientTable:
             # Dictionaries keep their order, so the first key is the oldest.
             del self._known[next(iter(self._known))]
 
-    def _append(self, info: GradientInfo) -> int:
+    def append(self, info: GradientInfo) -> int:
+        """An entry for what is known already."""
         entry = next(self._entries)
         self._table[entry] = info
+        if info.state == "non-finite":
+            self.bad.add(entry)
         return entry
 
     def _read(self, gradient: torch.Tensor, reader: Reader) -> int:
@@ -264,14 +269,14 @@ class GradientTable:
         if self._is_half(gradient) and info.state == "finite" and info.norm is not None:
             half = half_sizes(half_counts(dense(gradient.detach())).tolist())
             info = msgspec.structs.replace(info, half=half)
-        entry = self._append(info)
+        entry = self.append(info)
         if kept is not None:
             self._values[entry] = kept
         return entry
 
     def finish(self) -> tuple[GradientInfo, ...]:
         """The whole table; waits for the devices once each."""
-        self._read_back()
+        self.read_back()
         for single in (True, False):
             entries = [at for at in self._values if (self._table[at].dtype == "float32") is single]
             rows = all_plain([self._values[entry] for entry in entries], single)
@@ -280,7 +285,8 @@ class GradientTable:
         self._values.clear()
         return tuple(self._table[entry] for entry in range(len(self._table)))
 
-    def _read_back(self) -> None:
+    def read_back(self) -> None:
+        """Wait for the devices, so that all that is not finite is among ``bad``."""
         by_device: dict[torch.device, list[_Queued]] = {}
         for queued in self._pending:
             by_device.setdefault(queued.statistics.device, []).append(queued)
@@ -291,6 +297,8 @@ class GradientTable:
             for queued, row, bars in zip(waiting, rows, counts, strict=True):
                 info = _filled(self._table[queued.entry], row or [])
                 self._table[queued.entry] = _counted(info, bars, queued.elements)
+                if info.state == "non-finite":
+                    self.bad.add(queued.entry)
                 if queued.values is not None:
                     self._values[queued.entry] = flat_values(queued.values)
         self._pending.clear()
@@ -311,7 +319,7 @@ class GradientTable:
         values = still.clone() if 0 < still.numel() <= min(keep, self._left) else None
         self._left -= 0 if values is None else values.numel()
         layout = name_of(still.layout)
-        entry = self._append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
+        entry = self.append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
         bars = histogram.count(still) if self._histograms and values is None else None
         if self._is_half(still):
             statistics = torch.cat([statistics, half_counts(still).double()])

@@ -1,14 +1,12 @@
 """A backward call of the program that is made while somebody looks: the one engine for that.
 
-:class:`WatchedCall` is about to be made, however closely it is looked at; a :class:`MeasuredCall`
-measures every gradient on its way.  Knows nothing of why it is looked at.
+A :class:`MeasuredCall` measures every gradient on its way.  Knows nothing of why it is looked at.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +19,7 @@ from gradscope.autograd.nodes import is_leaf, is_nested, outputs_of
 from gradscope.escaping import message
 from gradscope.graphing.assemble import backward_pass
 from gradscope.graphing.edge_gradients import EdgeGradients
-from gradscope.graphing.gradient_table import NONE, NOT_REACHED
+from gradscope.graphing.gradient_table import NONE
 from gradscope.model.report import Accumulation, BackwardPass, Graph
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.wrappers import copies, local, shards
@@ -57,74 +55,52 @@ class MadeCall:
         return self.result
 
 
-class WatchedCall(MadeCall, ABC):
-    """The same, made while somebody looks at its graph; arguments as of :class:`MadeCall`."""
-
-    def __init__(self, call: BackwardCall, recorder: Recorder, number: int) -> None:
-        super().__init__(call, recorder, number)
-        self.ends = [edge_of(root) for root in call.roots]
-        """The node and output number of every root."""
-
-    @property
-    @abstractmethod
-    def nodes(self) -> Sequence[LiveNode]:
-        """The nodes of the graph."""
-
-    @property
-    @abstractmethod
-    def leaves(self) -> list[torch.Tensor]:
-        """The leaves of the graph that still live."""
-
-    @abstractmethod
-    def reached(self) -> list[torch.Tensor]:
-        """The leaves that the call brought a gradient."""
-
-    @abstractmethod
-    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
-        """The 2-norm of what arrived at each leaf, where something did."""
-
-    def outside(self) -> list[torch.Tensor]:
-        """Tensors that the call wants the gradient of, and that are not in its graph."""
-        inside = set(self.nodes)
-        return [
-            tensor
-            for tensor in self.call.inputs
-            if isinstance(tensor, torch.Tensor) and edge_of(tensor)[0] not in inside
-        ]
-
-
-class MeasuredCall(WatchedCall):
+class MeasuredCall(MadeCall):
     """A call of which every gradient is measured.
 
     Args:
-        call, recorder, number: as for :class:`WatchedCall`.
-        gradients: collects what flows through its walked graph.
+        call, recorder, number: as for :class:`MadeCall`.
+        gradients: collects what flows through its walked graph; else :meth:`follow` is given it.
     """
 
     def __init__(
-        self, call: BackwardCall, recorder: Recorder, number: int, gradients: EdgeGradients
+        self,
+        call: BackwardCall,
+        recorder: Recorder,
+        number: int,
+        gradients: EdgeGradients | None = None,
     ) -> None:
         super().__init__(call, recorder, number)
-        self.flow = gradients
-        self.table = gradients.table
-        self.walked = gradients.walked
-        self.leaf_positions = [n for n, node in enumerate(self.walked.nodes) if is_leaf(node)]
+        self.ends = [edge_of(root) for root in call.roots]
+        """The node and output number of every root."""
         self.before: list[int | None] = []
         self.after: list[int | None] = []
         # Nodes that a call which failed had sent a gradient, and that did not run.
         self.unfinished: set[int] = set()
         self._seeds: list[int] = []
         self._shards: dict[int, torch.Tensor] = {}
+        if gradients is not None:
+            self.follow(gradients)
 
-    @property
-    def nodes(self) -> Sequence[LiveNode]:
-        """The nodes of the graph."""
-        return self.walked.nodes
+    def follow(self, gradients: EdgeGradients) -> None:
+        """Learn what collects the gradients."""
+        self.flow = gradients
+        self.table = gradients.table
+        self.walked = gradients.walked
+        self.leaf_positions = [n for n, node in enumerate(self.walked.nodes) if is_leaf(node)]
 
     @property
     def leaves(self) -> list[torch.Tensor]:
         """The leaves of the graph that still live."""
-        return [leaf for leaf in self.variables() if leaf is not None]
+        return [leaf for leaf, _ in self.leaf_entries()]
+
+    def leaf_entries(self) -> list[tuple[torch.Tensor, int]]:
+        """These, each with the entry of what arrived there."""
+        return [
+            (leaf, self.flow.upstream[position][0])
+            for position, leaf in zip(self.leaf_positions, self.variables(), strict=True)
+            if leaf is not None
+        ]
 
     def prepare(self) -> None:
         """Measure what the call starts from; not kept, because it may add to these very tensors."""
@@ -154,23 +130,6 @@ class MeasuredCall(WatchedCall):
     def note_grads(self) -> None:
         """Measure the gradients that the leaves have now."""
         self.after = self._grads()
-
-    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
-        """The 2-norm of what arrived at each leaf, where something did."""
-        table = self.table.finish()
-        for position, leaf in zip(self.leaf_positions, self.variables(), strict=True):
-            norm = table[self.flow.upstream[position][0]].norm
-            if leaf is not None and norm is not None:
-                yield leaf, float(norm)
-
-    def reached(self) -> list[torch.Tensor]:
-        """The leaves that the call brought a gradient."""
-        pairs = zip(self.leaf_positions, self.variables(), strict=True)
-        return [
-            leaf
-            for position, leaf in pairs
-            if leaf is not None and self.flow.upstream[position][0] not in (NONE, NOT_REACHED)
-        ]
 
     def passed(self, graph: Graph, origin: int | None) -> BackwardPass:
         """The gradients as plain data, for this graph, of a call at this origin."""

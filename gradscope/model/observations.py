@@ -19,7 +19,7 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import Number, Place, Record, SeenRecord, Struct, TensorInfo
+from gradscope.model.plain import AnyPlace, Number, Place, Record, SeenRecord, Struct, TensorInfo
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -233,12 +233,12 @@ class Change(Struct, frozen=True):
 
     node: int
     slot: str
-    origin: int | None
+    origin: AnyPlace
     function: str
     silent: bool = False
 
 
-class Broadcast(Struct, frozen=True):
+class Broadcast(Record):
     """An operation between (n, 1) and (n,), or the like, whose result is larger than both
     operands.
 
@@ -246,7 +246,7 @@ class Broadcast(Struct, frozen=True):
     result and a loss.
     """
 
-    origin: int | None
+    origin: Place
     function: str
     shapes: tuple[tuple[int, ...], ...]
     result: tuple[int, ...]
@@ -289,16 +289,18 @@ class Saved(Struct, frozen=True):
 
 class Birth(Struct, frozen=True):
     """The line inside of a custom Function (``node``), in its forward or ``in_backward``, that made
-    the first NaN or infinity of finite numbers, and the function of torch that it called."""
+    the first NaN or infinity of finite numbers, and the function of torch that it called.  While
+    the program runs ``node`` is a sequence number, or not known."""
 
     node: int
-    origin: int | None
+    origin: AnyPlace
     function: str = ""
     in_backward: bool = False
 
 
 class Rounding(Struct, frozen=True):
-    """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``."""
+    """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``.  While
+    the program runs ``node`` is a sequence number."""
 
     node: int
     value: Number
@@ -320,7 +322,7 @@ class Intake(Struct, frozen=True):
     nan: int = 0
     inf: int = 0
     count: int = 0
-    made: int | None = None
+    made: Place = None
     first: int | None = None
     row: tuple[int, ...] | None = None
 
@@ -331,22 +333,22 @@ class Freed(Struct, frozen=True):
     where it is given that, and ``taken`` where it goes into the graph of the later call."""
 
     node: int
-    origin: int | None = None
+    origin: AnyPlace = None
     variable: str = ""
-    stored: int | None = None
-    taken: int | None = None
+    stored: AnyPlace = None
+    taken: AnyPlace = None
 
 
-class Carried(Struct, frozen=True):
+class Carried(Record):
     """A call that took its own result of the step before as an operand, history and all: in so many
     steps in a row.  Such a graph grows from step to step.  ``stored`` is where the result is given
     to the ``variable`` that carries it over."""
 
-    origin: int | None
+    origin: AnyPlace
     function: str
     times: int
     variable: str = ""
-    stored: int | None = None
+    stored: AnyPlace = None
 
 
 class Alteration(Record):
@@ -432,9 +434,9 @@ class Raiser(Struct, frozen=True):
     kind: RaiserKind
     name: str
     node: int | None = None
-    made: int | None = None
-    registered: int | None = None
-    raised: int | None = None
+    made: AnyPlace = None
+    registered: AnyPlace = None
+    raised: AnyPlace = None
 
 
 class Failure(Struct, frozen=True):
@@ -447,7 +449,7 @@ class Failure(Struct, frozen=True):
 
     type: str
     message: str
-    origin: int | None = None
+    origin: AnyPlace = None
     in_backward: bool = False
     ended: bool = False
     raiser: Raiser | None = None

@@ -76,6 +76,9 @@ Place = Annotated[int | None, "place"]
 """A field that says where something is: while the program runs by the number of the place, to a
 rule by the index of an origin."""
 
+AnyPlace = Annotated[Any, "place"]
+"""The same where it may be a site while the program runs, as of a line that no call was seen in."""
+
 
 class SeenRecord(Struct, frozen=True, forbid_unknown_fields=False):
     """Base of what may hold more in a file that an older version has saved, which is dropped."""

@@ -7,12 +7,11 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.call_selector import Before, watched_case
-from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.capture import Capture
+from gradscope.analyses.doctor.cases import look_before, watched_case
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
-from gradscope.analyses.doctor.saved_values import activities
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import leaf_of
@@ -60,15 +59,16 @@ def examine(
         scopes = Scopes.of_frames(frames_from(frame, recorder.places))
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
         root = usable_root(root, names[0] if names else "the root", "root", recorder)
-        watch = _made(recorder, frame, root)
-        before = _seen_before(listener, watch)
+        watch = _made(listener, frame, root)
+        listener.cuts.mark(watch.sequences, watch.call.roots)
+        look_before(listener, watch)
         watch.run()
         watch.measured()
         builder = ReportBuilder(listener, StepLog())
         if watch.failure is not None:
             _refuse_freed(watch, recorder)
             builder.failed(watch.failure, frame, raiser_of(watch.failure, watch, listener))
-        case = watched_case(listener, watch, before)
+        case = watched_case(listener, watch)
         if not knows_calls:
             case.notes.append(UNSEEN)
             if not any(map(recorder.span_of, watch.sequences)):
@@ -76,7 +76,7 @@ def examine(
         return builder.report(case)
 
 
-def _made(recorder: Recorder, frame: FrameType, root: torch.Tensor) -> FullCapture:
+def _made(listener: DoctorListener, frame: FrameType, root: torch.Tensor) -> Capture:
     try:
         gradient = implicit_gradient(root)
     except RootError as error:
@@ -84,24 +84,10 @@ def _made(recorder: Recorder, frame: FrameType, root: torch.Tensor) -> FullCaptu
             error.what, "examine a number that is made of it, such as its sum or its mean"
         ) from None
     call = own_call([root], [gradient], walk([edge_of(root)[0]]), frame)
-    watch = FullCapture(call, recorder, 0)
-    watch.prepare()
-    return watch
+    return Capture(call, listener.recorder, 0, listener.values_seen)
 
 
-def _seen_before(listener: DoctorListener, watch: FullCapture) -> Before:
-    """What a pass would change, or has to be known before it."""
-    watch.flow.has_hooks = listener.alterations.has_hooks
-    listener.cuts.mark(watch.sequences, watch.call.roots)
-    listener.broadcasts.mark(watch.call.roots)
-    return Before(
-        changed=listener.changes.in_graph(watch.walked),
-        active=list(activities(watch.walked)),
-        functions=listener.derivatives.checks(watch.walked, watch.sequences, False),
-    )
-
-
-def _refuse_freed(watch: FullCapture, recorder: Recorder) -> None:
+def _refuse_freed(watch: Capture, recorder: Recorder) -> None:
     """A graph that has done its work is no fault of the program's, and nothing is left of it.
 
     Raises:

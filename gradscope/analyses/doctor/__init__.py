@@ -7,11 +7,11 @@ into plain data when a report is made; :mod:`gradscope.rules` reads that.
        ├──────► glances                  what is done at each call of torch in a brief look
        │             └──► oddities       what means something else than it was written for
        ├──────► sampling_policy          is the next call looked at in full, or only briefly?
-       ├──────► full_capture, brief_capture              what came of the call
+       ├──────► capture                  the call, and what came of it
        ├──────► step_tracker             from one call to the next, one entry a call
        ├──────► raisers                  who raised, where a call failed?
        ├──────► call_selector            which call, or last result, is to be reported?
-       └──────► report_builder, observed, captured_call  that call and the run, as a Report
+       └──────► report_builder, cases, observed   that call and the run, as a Report
 
 A full look walks the graph, reads the gradient on every edge, and hands every torch call of the
 forward pass to all parts of the examination. A brief look does in every step what is needed to
@@ -24,7 +24,7 @@ notice trouble, and to report that very step:
 - Before backward: the loss. If it is not finite, or if the program has come to a new place, this
   call is looked at in full; the graph is still there.
 - In backward: only the operations that can make NaN or infinity of ordinary numbers
-  (``brief_capture`` lists those that cannot) and those whose result was not finite. What they
+  (``capture`` lists those that cannot) and those whose result was not finite. What they
   received, sent and had saved is noted when they do it, so the finding is the one that a full look
   makes. In float16 every operation may overflow, and every one is looked at.
 - After backward: the norm of every leaf's gradient, in one reduction; the size of the graph.

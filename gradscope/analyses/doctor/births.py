@@ -1,6 +1,7 @@
-"""The line inside of a custom Function that makes the first NaN or infinity.
+"""What is to blame for NaN or infinity besides the node that made it: the line inside of a custom
+Function, or an eps that is 0 in its dtype.
 
-In forward every call of the Function is seen as it is made.  Its backward is not watched while it
+In forward every call of a Function is seen as it is made.  Its backward is not watched while it
 runs: where it has sent NaN or infinity, it is run once more on copies of what it has, and each call
 is looked at.
 """
@@ -10,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -22,8 +23,10 @@ from gradscope.autograd import saved
 from gradscope.autograd.elements import is_released
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nonfinite import Counts, count
+from gradscope.autograd.summary import name_of
 from gradscope.derivatives.rerun import is_restorable, unnoticed
 from gradscope.derivatives.stale import backward_again
+from gradscope.model.observations import Birth, Rounding
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall, flat_tensors, name_of_call
@@ -33,12 +36,11 @@ _WRITTEN = """full full_like new_full fill fill_ masked_fill masked_fill_ where 
 WRITING = frozenset(_WRITTEN.split())
 """Functions that write numbers which the program chose; infinity there is meant as a mask."""
 
+_ADDING = frozenset(["add", "add_", "radd", "iadd"])
+_CLAMPING = frozenset(["clamp", "clamp_", "clamp_min", "clamp_min_", "clip", "clip_"])
 
-class KnownBirth(NamedTuple):
-    """A line of the program, and the function of torch that it called."""
-
-    site: Site
-    function: str
+MAX_KEPT = 1_000
+"""Calls with such a number that are remembered."""
 
 
 class Births:
@@ -46,8 +48,8 @@ class Births:
     that the Function made: ``known``, since the last backward call."""
 
     def __init__(self) -> None:
-        self.known: dict[int, KnownBirth] = {}
-        self._first: KnownBirth | None = None
+        self.known: dict[int, Birth] = {}
+        self._first: Birth | None = None
 
     def note(self, call: TorchCall) -> None:
         """A call inside of a Function."""
@@ -56,8 +58,7 @@ class Births:
         # Nowhere else is each of them waited for.
         results = [one for one in call.results if one.is_cpu]
         if is_birth(call.func, results, _kept(call.operands, results)):
-            site = call.places.site(call.place)
-            self._first = None if site is None else KnownBirth(site, name_of_call(call.func))
+            self._first = _birth(call.places.site(call.place), call.func)
 
     def end(self, call: TorchCall, values: NonFiniteValues) -> None:
         """A Function has returned."""
@@ -78,7 +79,7 @@ def _kept(operands: Sequence[torch.Tensor], results: Sequence[torch.Tensor]) -> 
 
 def birthplace(
     node: LiveNode, received: Sequence[torch.Tensor | None], places: Places
-) -> KnownBirth | None:
+) -> Birth | None:
     """Where the backward of a custom Function makes its first NaN or infinity; None where it is no
     such Function, cannot be run again unnoticed, or makes none of finite numbers.
 
@@ -106,7 +107,7 @@ class _FirstNonFinite(TorchFunctionMode):
 
     def __init__(self, places: Places) -> None:
         super().__init__()
-        self.found: KnownBirth | None = None
+        self.found: Birth | None = None
         self._places = places
 
     def __torch_function__(
@@ -120,8 +121,12 @@ class _FirstNonFinite(TorchFunctionMode):
         with functions_off():
             if self.found is None and is_birth(func, flat_tensors(out, args[:1]), taken):
                 site = self._places.site_of(sys._getframe(1))
-                self.found = None if site is None else KnownBirth(site, name_of_call(func))
+                self.found = _birth(site, func, in_backward=True)
         return out
+
+
+def _birth(site: Site | None, func: Any, in_backward: bool = False) -> Birth | None:
+    return None if site is None else Birth(-1, site, name_of_call(func), in_backward)
 
 
 def is_birth(
@@ -153,3 +158,39 @@ def _random_on_devices_kept(tensors: Sequence[torch.Tensor | None]) -> Iterator[
     devices = {one.device.index for one in tensors if one is not None and one.is_cuda}
     with torch.random.fork_rng([index for index in devices if index is not None]):
         yield
+
+
+# ---------------------------------------------------------------- an eps that is 0
+
+
+class RoundedNumbers:
+    """The numbers that the program adds, or clamps at, and that are 0 in the dtype of the result,
+    as an eps may be: ``known``, since the last backward call, by the sequence number of the node
+    that the call made."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Rounding] = {}
+
+    def note(self, call: TorchCall) -> None:
+        """Look at one call."""
+        name = call.function
+        if not (name in _ADDING or name in _CLAMPING) or not call.in_graph:
+            return
+        if len(self.known) >= MAX_KEPT or not call.results:
+            return
+        dtype = call.results[0].dtype
+        if not dtype.is_floating_point:
+            return
+        finfo = torch.finfo(dtype)
+        for value in _numbers(call):
+            # Half of the smallest number is rounded to 0.
+            if 0 < value <= finfo.smallest_normal * finfo.eps / 2:
+                sequence = call.sequence_range[1] - 1
+                self.known[sequence] = Rounding(sequence, value, name_of(dtype))
+
+
+def _numbers(call: TorchCall) -> Iterator[float]:
+    """What a call adds, or its lower bound, where that is a number."""
+    names = ("other",) if call.function in _ADDING else ("min",)
+    given = (*call.args[:2], *(call.kwargs.get(name) for name in names))
+    return (float(one) for one in given if type(one) is float)

@@ -1,106 +1,28 @@
-"""Which backward call of a run is the one to be reported, and what there is to report of it."""
+"""Which backward call of a run is the one to be reported; and whether the program waits in one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from time import monotonic
 
-import torch
+import msgspec
 
-from gradscope.analyses.doctor import observed
-from gradscope.analyses.doctor.brief_capture import BriefCapture
-from gradscope.analyses.doctor.captured_call import (
-    CapturedCall,
-    Names,
-    Origins,
-    loose_modules,
-    owners_of,
-)
-from gradscope.analyses.doctor.changes import KnownChange
-from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.capture import Capture
+from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.cases import watched_case
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_graph import with_counts, with_zeros
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.doctor.request import HANDFUL, Examination
-from gradscope.analyses.doctor.saved_values import freed_slots
 from gradscope.analyses.training.bad_gradients import Fate
-from gradscope.autograd.nodes import is_leaf
-from gradscope.autograd.saved import is_packed
-from gradscope.autograd.tensors import TensorTable, requires_grad
-from gradscope.errors import CaptureError, NoGraph, RootError
-from gradscope.escaping import message
-from gradscope.graphing.initial_gradient import implicit_gradient
 from gradscope.graphing.probe import Detail, Probe
-from gradscope.graphing.roots import (
-    last_made,
-    main_result,
-    no_graph,
-    nothing_requires_grad,
-    result_root,
-)
-from gradscope.model.checks import CallCheck
-from gradscope.model.observations import Activity
-from gradscope.model.report import BackwardPass, Graph, Report
-from gradscope.recording.names import ModuleNames, Scopes
+from gradscope.graphing.study import LiveGraph, studied
+from gradscope.handlers import let_pass
+from gradscope.model.explanation import Explanation
+from gradscope.model.report import Report
+from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.words import count
-
-
-@dataclass
-class Before:
-    """What was seen of a graph before its buffers were freed."""
-
-    changed: list[KnownChange] = field(default_factory=list)
-    active: list[Activity] = field(default_factory=list)
-    functions: list[CallCheck] = field(default_factory=list)
-
-    @property
-    def has_trouble(self) -> bool:
-        """Whether backward cannot be right."""
-        return bool(self.changed) or any(one.verdict == "wrong" for one in self.functions)
-
-
-def watched_case(listener: DoctorListener, watch: FullCapture, before: Before) -> CapturedCall:
-    """Everything about one call and its graph, as plain data."""
-    frames = list(frames_from(watch.call.frame, listener.recorder.places))
-    scopes = Scopes.of_frames(frames)
-    assembler, graph = watch.described(scopes)
-    modules = assembler.module_names
-    origins = Origins(assembler.origins(), listener.recorder.sources, listener.recorder.places)
-    passed = watch.passed(
-        graph, origins.of_site(listener.recorder.places.site_of(watch.call.frame))
-    )
-    names = Names(scopes, modules)
-    changed, gone = before.changed, None
-    # Torch found something that we have not seen, so that every slot is asked.
-    if watch.failure is not None and not changed:
-        changed = listener.changes.in_graph(watch.walked, thorough=True)
-    if watch.failure is not None and "a second time" in message(watch.failure):
-        gone = freed_slots(watch.walked, listener.recorder.freed.numbers(but_the_last=True))
-    alterations = list(observed.hooks(listener, watch, graph, passed, origins))
-    if watch.failure is not None:
-        alterations.extend(observed.module_hooks(listener, origins))
-    met = [(module, modules.path(place)) for module, place in listener.recorder.modules.met()]
-    graph = with_zeros(graph, passed, watch)
-    return CapturedCall(
-        graph=with_counts(listener, graph, watch.sequences),
-        origins=origins,
-        names=names,
-        owners=owners_of(modules, loose_modules(modules, met)),
-        leaf_numbers=watch.leaf_numbers(),
-        held=[*watch.leaves, *listener.leaves.used(), *listener.leaves.held()],
-        passes=(passed,),
-        changes=tuple(observed.changes(changed, origins)),
-        activities=tuple(before.active),
-        saved=tuple(watch.flow.saved),
-        births=tuple(observed.births(listener, watch, origins)),
-        roundings=tuple(observed.roundings(listener, watch.sequences)),
-        intakes=tuple(observed.intakes(listener, origins, names, watch.sequences)),
-        freed=() if gone is None else (observed.freed(listener, watch, gone, origins),),
-        functions=tuple(before.functions),
-        alterations=tuple(alterations),
-    )
 
 
 @dataclass(frozen=True)
@@ -176,14 +98,11 @@ class CallSelector:
         self._builder = builder
         self._examination = examination
 
-    def consider(
-        self, made: FullCapture | BriefCapture, before: Before | None, trouble: bool, odd: bool
-    ) -> bool:
+    def consider(self, made: Capture, trouble: bool, odd: bool) -> bool:
         """Keep a call that was just made, if it is the one that matters.
 
         Args:
             made: the call.
-            before: what was seen before it; None for a glance.
             trouble: something is wrong with it.
             odd: nothing is, but the size of its gradients has jumped, or some have gone.
 
@@ -193,19 +112,17 @@ class CallSelector:
         self._failed = self.considered = None
         self._backwards += made.call.accumulates
         if made.failure is not None and self._examination.as_test:
-            self._failed = self._case_of(made, before)
+            self._failed = watched_case(self._listener, made)
             return False
         # A call of `backward` tells more than one of `grad`, which mostly is a part of a step.
         first = self.case is None or (made.call.accumulates and not self._accumulates)
         # Asked in any case, so that the line counts as known from now on.
         elsewhere = self._is_new(made)
-        if self._examination.hold is not None and (trouble or before is not None):
-            self.considered = self._case_of(made, before)
-        if self._is_serious or not (
-            first or trouble or (before is not None and (odd or elsewhere))
-        ):
+        if self._examination.hold is not None and (trouble or made.is_full):
+            self.considered = watched_case(self._listener, made)
+        if self._is_serious or not (first or trouble or (made.is_full and (odd or elsewhere))):
             return False
-        case = self.considered or self._case_of(made, before)
+        case = self.considered or watched_case(self._listener, made)
         if elsewhere and self._examination.every_place:
             self._firsts.append(case.plain())
         # Not asked for where nothing is wrong yet: it costs as much as the look.
@@ -219,10 +136,6 @@ class CallSelector:
             self.case, self._accumulates = case, made.call.accumulates
         return self.is_final and not self._examination.keep_going
 
-    def _case_of(self, made: FullCapture | BriefCapture, before: Before | None) -> CapturedCall:
-        watch = made.in_full() if isinstance(made, BriefCapture) else made
-        return watched_case(self._listener, watch, before or Before())
-
     @property
     def is_final(self) -> bool:
         """Whether the case is the one to be reported, whatever comes."""
@@ -231,7 +144,7 @@ class CallSelector:
     # ------------------------------------------------------------------ steps that are left out
 
     def _waiting_for(
-        self, made: FullCapture | BriefCapture, case: CapturedCall, report: Report
+        self, made: Capture, case: CapturedCall, report: Report
     ) -> _WaitingCase | None:
         """What the case is, if the program may still leave out the step that would be spoilt."""
         listener, judge = self._listener, self._examination.passing
@@ -345,7 +258,7 @@ class CallSelector:
         line = shown.plain().line_of_call
         return tuple(one for one in self._firsts if one.line_of_call != line)
 
-    def _is_new(self, made: FullCapture | BriefCapture) -> bool:
+    def _is_new(self, made: Capture) -> bool:
         """Whether it is the first call of its line: a program may train two networks."""
         place = self._listener.recorder.places.number(made.call.frame)
         if place in self._places or len(self._places) == MOST_PLACES:
@@ -361,110 +274,60 @@ class CallSelector:
         return judge(report, self._builder.report(self.case))
 
 
-def final_case(
-    listener: DoctorListener, scopes: Scopes, value: object, error: BaseException | None
-) -> CapturedCall:
-    """The case of a program that ended without one.
+MOST_NODES = 2_000
+"""Nodes of a graph in which the chain rule is followed, which takes about ten backward passes."""
 
-    Raises:
-        GradscopeError: when it left nothing to say.
-    """
-    root, note = _root(listener, scopes, value, error)
-    if root is None:
-        return _empty_case(listener, scopes, note)
-    return result_case(listener, scopes, root, note)
+ENOUGH = 20
+"""Backward calls after which the report of a run says something of it."""
 
 
-def result_case(
-    listener: DoctorListener, scopes: Scopes, root: torch.Tensor, note: str
-) -> CapturedCall:
-    """The case of a tensor that no backward call of the program starts from, as of now; ``note``
-    says which it is."""
-    probe = Probe([root], listener.recorder, scopes, Detail())
-    passes: list[BackwardPass] = []
-    try:
-        if listener.alterations.has_hooks or any(map(is_packed, probe.walked.nodes)):
-            # The program has not asked for a pass, and might notice this one.
-            raise CaptureError("it would run hooks of the program")
-        passes.append(probe.own_pass(implicit_gradient(root)))
-    except (RootError, CaptureError) as problem:
-        note = f"{note}; no gradient was sent through it: {problem.what}"
-    report = probe.report(passes)
-    walked = probe.walked
-    sequences = walked.positions()
-    # No backward call has told yet which cuts lead into this graph.
-    listener.cuts.mark(sequences, [root])
-    listener.broadcasts.mark([root])
-    leaves = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
-    modules = ModuleNames(scopes, listener.recorder.modules)
-    return CapturedCall(
-        graph=with_counts(listener, report.graph, sequences),
-        origins=Origins(report.graph.origins, listener.recorder.sources, listener.recorder.places),
-        names=Names(scopes, modules),
-        owners=owners_of(modules, ()),
-        leaf_numbers=_numbered(leaves),
-        passes=report.passes,
-        notes=[note],
-        held=[*(leaf for leaf in leaves if leaf is not None), *listener.leaves.used()],
-    )
+class HeldCalls:
+    """Tells an examination's ``hold`` of calls; where there is none, does nothing."""
 
+    def __init__(
+        self, examination: Examination, builder: ReportBuilder, selector: CallSelector
+    ) -> None:
+        self._asked = examination
+        self._builder = builder
+        self._selector = selector
+        self._explanation: Explanation | None = None
+        self._reports: tuple[Report, Report | None] | None = None
 
-def _numbered(leaves: list[torch.Tensor | None]) -> TensorTable[int]:
-    numbers: TensorTable[int] = TensorTable(len(leaves))
-    for number, leaf in enumerate(leaves):
-        if leaf is not None:
-            numbers[leaf] = number
-    return numbers
+    def before(self, made: Capture) -> None:
+        """The call is about to be made, and will free what explains it."""
+        if self._asked.study is None or len(made.walked.nodes) > MOST_NODES:
+            return
+        call, recorder = made.call, made.recorder
+        scopes = Scopes.of_frames(frames_from(call.frame, recorder.places))
+        try:
+            probe = Probe(call.roots, recorder, scopes, Detail())
+            live = LiveGraph(probe, call.roots, call.gradients, recorder, None, scopes)
+            found: Explanation = studied(self._asked.study, live)["explanation"]
+            self._explanation = msgspec.structs.replace(found, everything=False)
+        except Exception as error:  # the call is looked at all the same
+            let_pass(error)
 
+    def after(self, watched: int) -> None:
+        """The call has been made and considered, the last of so many."""
+        case, self._selector.considered = self._selector.considered, None
+        answer, self._explanation = self._explanation, None
+        if case is None:
+            return
+        report = msgspec.structs.replace(self._builder.report(case), explanation=answer)
+        is_enough = watched >= min(self._asked.steps or ENOUGH, ENOUGH)
+        chosen = self._selector.case if is_enough else None
+        self._reports = report, None if chosen is None else self._builder.report(chosen)
 
-def _root(
-    listener: DoctorListener, scopes: Scopes, value: object, error: BaseException | None
-) -> tuple[Any, str]:
-    if error is not None:
-        last = last_made(listener.recorder)
-        note = f"the program ended with {type(error).__name__} before any backward call"
-        if last is not None:
-            return last, f"{note}; the doctor examined the last result it had made by then"
-        return None, note
-    chosen: list[str] = []
-    if isinstance(value, torch.Tensor):
-        root: Any = value if requires_grad(value) else None
-    else:
-        root, chosen = result_root(value, "the target")
-    if root is None:
-        root, chosen = main_result(listener.recorder, scopes)
-    if root is None and listener.optimizers.order.steps and not listener.recorder.elsewhere:
-        return None, "the program stepped its optimizer, and never called backward"
-    if root is None:
-        raise _nothing(listener)
-    who = "the main thread" if listener.recorder.elsewhere else "the program"
-    said = "; ".join(chosen) or "the doctor examined the result that it left"
-    return root, f"{who} never called backward; {said}"
+    def hold(self) -> float:
+        """Let the program wait, where somebody wants that; seconds in which it was not watched.
 
-
-def _nothing(listener: DoctorListener) -> NoGraph:
-    """Why there is nothing to examine, and what to do."""
-    if listener.recorder.elsewhere:
-        return NoGraph(
-            f"nothing to examine: {listener.recorder.elsewhere.told()}",
-            "call the training from the main thread, or name its function: FILE.py::FUNCTION",
-        )
-    if listener.recorder.transforms or nothing_requires_grad(listener.recorder):
-        return no_graph(listener.recorder)
-    return NoGraph(
-        "nothing to examine: the program never called backward in this process, and kept no "
-        "result that requires grad",
-        "name a function that returns its loss: FILE.py::FUNCTION",
-    )
-
-
-def _empty_case(listener: DoctorListener, scopes: Scopes, note: str) -> CapturedCall:
-    modules = ModuleNames(scopes, listener.recorder.modules)
-    return CapturedCall(
-        graph=Graph((), (), (), ()),
-        origins=Origins((), listener.recorder.sources, listener.recorder.places),
-        names=Names(scopes, modules),
-        owners=owners_of(modules, ()),
-        leaf_numbers=TensorTable(0),
-        notes=[note],
-    )
+        Ctrl-C, and what handlers of signals raise, ends that as it ends the call.
+        """
+        reports, self._reports = self._reports, None
+        since = monotonic()
+        try:
+            if reports is not None and self._asked.hold is not None:
+                self._asked.hold(*reports)
+        except Exception as error:
+            self._builder.note_unseen(error)
+        return monotonic() - since

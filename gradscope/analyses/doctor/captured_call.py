@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TypeVar, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 import torch
@@ -17,18 +17,8 @@ from torch import nn
 
 from gradscope.autograd.tensors import TensorTable, is_learned_leaf
 from gradscope.graphing.probe import meta
-from gradscope.model.checks import CallCheck
-from gradscope.model.observations import (
-    Activity,
-    Alteration,
-    Birth,
-    Change,
-    Freed,
-    Intake,
-    Rounding,
-    Saved,
-)
-from gradscope.model.plain import Place
+from gradscope.model.observations import Observations
+from gradscope.model.plain import AnyPlace, Place
 from gradscope.model.report import BackwardPass, Graph, Origin, Report
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
@@ -45,7 +35,9 @@ MAX_NAMED = 1_000_000
 def _places_in(kind: type[msgspec.Struct]) -> list[str]:
     """The fields of a record that say where something is."""
     return [
-        name for name, hint in get_type_hints(kind, include_extras=True).items() if hint == Place
+        name
+        for name, hint in get_type_hints(kind, include_extras=True).items()
+        if hint in (Place, AnyPlace)
     ]
 
 
@@ -67,19 +59,19 @@ class Origins:
         """The same, by the number of the place."""
         return self.of_site(self._places.site(place))
 
-    def told(self, record: T) -> T:
-        """A record with the numbers of places as indices of this table."""
-        places = {name: getattr(record, name) for name in _places_in(type(record))}
-        found = {name: self.of_place(at) for name, at in places.items() if at is not None}
-        return msgspec.structs.replace(record, **found)
+    def told(self, record: T, **known: Any) -> T:
+        """A record with the numbers of places as indices of this table, and with what else is known
+        of it now."""
+        for name in _places_in(type(record)):
+            at = getattr(record, name)
+            if at is not None:
+                known[name] = self.of_site(at) if isinstance(at, Site) else self.of_place(at)
+        return msgspec.structs.replace(record, **known)
 
     def line(self, place: int) -> str:
         """File and line of a place for a sentence; "" where it is not known."""
         site = self._places.site(place)
-        if site is None:
-            return ""
-        origin = self._sources.origin(site)
-        return str(origin)
+        return "" if site is None else str(self._sources.origin(site))
 
     def table(self) -> tuple[Origin, ...]:
         """All places so far."""
@@ -122,7 +114,7 @@ class Owner:
 
 @dataclass
 class CapturedCall:
-    """One graph, what flowed through it, and what was seen on it before its buffers were freed.
+    """One graph, what flowed through it, and what was ``seen`` on it before its buffers were freed.
 
     ``unfinished``: the program ended before its first backward call, so that what it had not used
     by then says nothing.
@@ -134,15 +126,7 @@ class CapturedCall:
     owners: list[Owner]
     leaf_numbers: TensorTable[int]
     passes: tuple[BackwardPass, ...] = ()
-    changes: tuple[Change, ...] = ()
-    activities: tuple[Activity, ...] = ()
-    saved: tuple[Saved, ...] = ()
-    births: tuple[Birth, ...] = ()
-    roundings: tuple[Rounding, ...] = ()
-    intakes: tuple[Intake, ...] = ()
-    freed: tuple[Freed, ...] = ()
-    alterations: tuple[Alteration, ...] = ()
-    functions: tuple[CallCheck, ...] = ()
+    seen: Observations = field(default_factory=Observations)
     notes: list[str] = field(default_factory=list)
     held: list[torch.Tensor] = field(default_factory=list)
     unfinished: bool = False

@@ -12,8 +12,8 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.autograd import saved
 from gradscope.autograd.tensors import address_of, requires_grad, storage_of
 from gradscope.autograd.walk import NO_SEQUENCE, Walked
+from gradscope.model.observations import Change
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall
 
 MAX_EDITS = 20_000
@@ -31,16 +31,6 @@ class Edit(NamedTuple):
     sequence: int
     function: str
     place: int
-
-
-class KnownChange(NamedTuple):
-    """A slot of a node whose tensor was changed after it was saved."""
-
-    node: int
-    slot: str
-    function: str
-    site: Site | None
-    silent: bool
 
 
 class Changes:
@@ -84,7 +74,7 @@ class Changes:
             found.add(change.storage)
         return found
 
-    def in_graph(self, walked: Walked, thorough: bool = False) -> list[KnownChange]:
+    def in_graph(self, walked: Walked, thorough: bool = False) -> list[Change]:
         """The changes that backward through this graph would meet.
 
         Args:
@@ -108,7 +98,7 @@ class Changes:
 
     def _of_node(
         self, position: int, node: LiveNode, made: int, storages: set[int]
-    ) -> Iterator[KnownChange]:
+    ) -> Iterator[Change]:
         for slot, value in saved.values(node):
             if isinstance(value, RuntimeError):
                 if _NOTICED in str(value):
@@ -119,15 +109,15 @@ class Changes:
                 edit = self._silent(value, made)
                 if edit is not None:
                     site = self._recorder.places.site(edit.place)
-                    yield KnownChange(position, slot, edit.function, site, silent=True)
+                    yield Change(position, slot, site, edit.function, silent=True)
 
-    def _noticed(self, position: int, node: LiveNode, slot: str, version: int) -> KnownChange:
+    def _noticed(self, position: int, node: LiveNode, slot: str, version: int) -> Change:
         memory = {storage_of(tensor) for tensor in saved.unchecked(node, slot)}
         known = self._recorder.events.changes_since(node._sequence_nr(), version, memory)
         change = next(known, None) if memory else None
         if change is None:
-            return KnownChange(position, slot, "", None, silent=False)
-        return KnownChange(position, slot, change.function, change.site, silent=False)
+            return Change(position, slot, None, "")
+        return Change(position, slot, change.site, change.function)
 
     def _silent(self, saved: torch.Tensor, made: int) -> Edit | None:
         storage = storage_of(saved)

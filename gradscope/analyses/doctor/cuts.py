@@ -17,7 +17,6 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.ancestry import are_related, leaves_behind, near_behind, terms_of
-from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.cut_calls import (
     ADDING,
     ENTERING,
@@ -33,6 +32,7 @@ from gradscope.analyses.doctor.cut_calls import (
     reason_now,
     reason_of,
 )
+from gradscope.analyses.doctor.glances import LOSSES
 from gradscope.analyses.doctor.known_cuts import (
     MAX_FOLLOWED,
     MOST_GRAPHS,

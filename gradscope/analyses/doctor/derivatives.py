@@ -11,13 +11,14 @@ import dis
 import math
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 import torch
 from torch.utils import _pytree as pytree
 
+from gradscope.analyses.doctor.captured_call import Origins
 from gradscope.autograd.tensors import requires_grad
 from gradscope.autograd.walk import Walked
 from gradscope.derivatives.call import HIDDEN, Call, is_tensor, problem_of
@@ -37,7 +38,7 @@ from gradscope.handlers import let_pass
 from gradscope.model.checks import CallCheck
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall
-from gradscope.words import duration, either
+from gradscope.words import duration, either, listed
 
 LARGEST = 10_000_000
 """Elements of a Function that is checked unasked, operands and results together: some 100 bytes an
@@ -166,6 +167,32 @@ class Derivatives:
             nodes = tuple(sorted(positions[one] for one in made if one in positions))
             if nodes:
                 yield msgspec.structs.replace(check, nodes=nodes)
+
+    # ------------------------------------------------------------------ what came of them
+
+    def told(self, shown: Iterable[CallCheck], origins: Origins) -> Iterator[CallCheck]:
+        """The answers of the graph ``shown``, and those of other graphs."""
+        every = [(check, None) for check in shown] + [(one, at) for _, at, one in self.checked]
+        met: set[tuple[str, int, str]] = set()
+        for check, place in every:
+            key = (check.function, check.order, check.verdict)
+            returned = origins.of_site(self.returns.get(check.function))
+            if place is None:
+                yield msgspec.structs.replace(check, returned=returned)
+            elif key not in met:
+                origin = origins.of_place(place)
+                yield msgspec.structs.replace(check, nodes=(), origin=origin, returned=returned)
+            met.add(key)
+
+    def in_words(self, origins: Origins) -> Iterator[str]:
+        """The Functions that were not compared with finite differences, and why."""
+        by_reason: dict[str, list[str]] = {}
+        for (name, place, order), reason in self.uncompared.items():
+            line = origins.line(place)
+            what = f"double backward of {name}" if order == 2 else name
+            by_reason.setdefault(reason, []).append(f"{what} ({line})" if line else what)
+        for reason, names in by_reason.items():
+            yield f"not compared with finite differences: {listed(names)}, because {reason}"
 
     def _note_uncompared(self, name: str, place: int, order: int, reason: str) -> None:
         # What is torch's own is taken for right.

@@ -10,7 +10,8 @@ import importlib
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 # By name, so that a program may put another clock into the module.
 from time import monotonic
@@ -20,18 +21,15 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.analyses.doctor.brief_capture import BriefCapture
-from gradscope.analyses.doctor.call_selector import Before, CallSelector, final_case
+from gradscope.analyses.doctor.call_selector import CallSelector, HeldCalls
+from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import CapturedCall
-from gradscope.analyses.doctor.chosen_root import ChosenRoot
-from gradscope.analyses.doctor.full_capture import DoctorGradientTable, FullCapture
-from gradscope.analyses.doctor.held_call import HeldCalls
+from gradscope.analyses.doctor.cases import ChosenRoot, final_case, look_before
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
-from gradscope.analyses.doctor.saved_values import activities
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.decimals import SMALL
@@ -172,7 +170,8 @@ class Examiner:
         if self._is_over or self._is_passed_over(call):
             return self.recorder.let_run(call)
         if call.accumulates and self._selector.waits:
-            self._settle()
+            with self._looking():
+                self._selector.settle()
         why = self._enough()
         if why is not None:
             self._stop(why)
@@ -209,22 +208,22 @@ class Examiner:
         self._log.skipped += 1
         if is_before or self._chosen is None:
             return True
-        try:
-            with DeferredInterrupts(), unseen(), collector_paused():
+        with self._looking(), collector_paused():
+            try:
                 scopes = Scopes.of_frames(frames_from(call.frame, self.recorder.places))
                 self._chosen.look(scopes, f"backward call {self._log.calls}")
-        except GradscopeError as error:
-            self.error = without_frames(error)
-        except Exception as error:
-            self._builder.note_unseen(error)
+            except GradscopeError as error:
+                self.error = without_frames(error)
         if self._chosen.case is not None or self.error is not None:
             self._stop(Stopped("steps"))
         return True
 
-    def _settle(self) -> None:
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """What is done here is no part of the program, and a fault of ours is noted."""
         try:
             with DeferredInterrupts(), unseen():
-                self._selector.settle()
+                yield
         except Exception as error:
             self._builder.note_unseen(error)
 
@@ -245,7 +244,7 @@ class Examiner:
             self._log.stopped = why
             self._stopper.stop()
 
-    def _watch(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture | None, bool]:
+    def _watch(self, call: BackwardCall) -> tuple[Capture | None, bool]:
         """Make a call and look at it; None when it was not made, and whether to stop."""
         self._log.batched += call.batched
         if call.batched:
@@ -253,20 +252,16 @@ class Examiner:
         if len(self._builder.unseen) >= MOST_FAULTS:
             self._builder.note_unseen()
             return None, False
-        try:
-            with DeferredInterrupts(), unseen():
-                made, before = self._look_before(call)
-        except Exception as error:
-            self._builder.note_unseen(error)
+        made, serious = None, False
+        with self._looking():
+            made = self._look_before(call)
+        if made is None:
             return None, False
-        # Outside of both: it is the program's call, which Ctrl-C ends as ever.
+        # Outside: it is the program's call, which Ctrl-C ends as ever.
         made.run()
-        try:
-            with DeferredInterrupts(), unseen():
-                return made, self._look_after(made, before)
-        except Exception as error:
-            self._builder.note_unseen(error)
-            return made, False
+        with self._looking():
+            serious = self._look_after(made)
+        return made, serious
 
     def _enough(self) -> Stopped | None:
         """Why no call more is to be watched, if so."""
@@ -287,28 +282,29 @@ class Examiner:
 
     # ------------------------------------------------------------------ before a call
 
-    def _look_before(self, call: BackwardCall) -> tuple[FullCapture | BriefCapture, Before | None]:
-        """What is about to make the call, and what only a full look sees of its graph."""
+    def _look_before(self, call: BackwardCall) -> Capture:
+        """What is about to make the call, with what only a full look sees of its graph."""
         listener, log = self._listener, self._log
         # Once, because it looks at all objects; those made later are met when they step.
         if log.seen == 1:
             listener.optimizers.find()
         listener.values_seen.resolve()
         loss = _loss(call, self.recorder.scaled.factor(call.roots[0]))
-        made: FullCapture | BriefCapture
-        if self._is_full(call, loss):
+        is_full = self._is_full(call, loss)
+        if is_full:
             listener.look_for_ranks(self._member.is_grouped)
-            table = DoctorGradientTable(self._keep)
-            made = FullCapture(call, self.recorder, log.calls, table)
-            made.prepare()
-            made.flow.has_hooks = listener.alterations.has_hooks
-            made.flow.on_source = listener.values_seen.note_saved
+        made = Capture(
+            call, self.recorder, log.calls, listener.values_seen, is_full=is_full, keep=self._keep
+        )
+        if is_full:
             self._held.before(made)
-        else:
-            made = BriefCapture(call, self.recorder, log.calls, listener.values_seen)
-            log.glanced += 1
+        log.glanced += not is_full
         self._tracker.begin(made, loss)
-        return made, self._seen_before(made) if isinstance(made, FullCapture) else None
+        if is_full:
+            listener.lost_terms.look(made)
+            is_early = log.seen <= ACTIVE_STEPS and not self._selector.is_final
+            look_before(listener, made, with_activities=is_early)
+        return made
 
     def _is_full(self, call: BackwardCall, loss: Number | None) -> bool:
         listener = self._listener
@@ -321,41 +317,24 @@ class Examiner:
             or self._policy.is_full(listener.recorder.places.number(call.frame))
         )
 
-    def _seen_before(self, watch: FullCapture) -> Before:
-        listener = self._listener
-        listener.broadcasts.mark(watch.call.roots)
-        listener.lost_terms.look(watch)
-        looks = self._log.seen <= ACTIVE_STEPS and not self._selector.is_final
-        return Before(
-            changed=listener.changes.in_graph(watch.walked),
-            active=list(activities(watch.walked)) if looks else [],
-            functions=listener.derivatives.checks(
-                watch.walked, watch.sequences, watch.call.create_graph
-            ),
-        )
-
     # ------------------------------------------------------------------ after a call
 
-    def _look_after(self, made: FullCapture | BriefCapture, before: Before | None) -> bool:
+    def _look_after(self, made: Capture) -> bool:
         """Note what came of a call; returns whether the program should be stopped."""
         listener = self._listener
         made.measured()
         self._note_overflow(made)
-        step, collapsed = self._tracker.end(made, full=before is not None)
+        step, collapsed = self._tracker.end(made)
         if made.failure is not None:
+            made.complete()
             raiser = raiser_of(made.failure, made, listener)
             self._builder.failed(made.failure, made.call.frame, raiser)
         place = listener.recorder.places.number(made.call.frame)
-        odd = self._policy.note(place, step, full=before is not None, new=listener.has_news)
-        if collapsed and before is None:
+        odd = self._policy.note(place, step, full=made.is_full, new=listener.has_news)
+        if collapsed and not made.is_full:
             self._policy.alarm(place)
-        trouble = (
-            (before is not None and before.has_trouble)
-            or made.failure is not None
-            or not made.is_finite
-            or isinstance(step.loss, str)
-        )
-        serious = self._selector.consider(made, before, trouble, odd or collapsed)
+        trouble = made.is_troubled or isinstance(step.loss, str)
+        serious = self._selector.consider(made, trouble, odd or collapsed)
         self._held.after(self._log.seen)
         self._tracker.start_next(made)
         listener.rest(not self._policy.is_full(place))
@@ -363,11 +342,11 @@ class Examiner:
             self._examination.on_step(step)
         return serious
 
-    def _note_overflow(self, made: FullCapture | BriefCapture) -> None:
+    def _note_overflow(self, made: Capture) -> None:
         """Where a gradient of a scaled loss stopped being finite: a step may be left out for it."""
         steps = self._listener.loop_calls.scaled_steps
         steps.start_call()
-        source = made.source() if isinstance(made, FullCapture) and not made.is_finite else None
+        source = made.source() if made.is_full and not made.is_finite else None
         if source is not None:
             node = made.nodes[source]
             steps.note_source(short_op(op_name(node)), self.recorder.site_of(node._sequence_nr()))

@@ -12,20 +12,27 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.births import Births
-from gradscope.analyses.doctor.call_kinds import LOSSES, Kind, Sort, kind_of
+from gradscope.analyses.doctor.births import Births, RoundedNumbers
 from gradscope.analyses.doctor.changes import Changes
 from gradscope.analyses.doctor.collectives import collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
-from gradscope.analyses.doctor.glances import CLIPPING, OFTEN, glancing, is_data
+from gradscope.analyses.doctor.glances import (
+    CLIPPING,
+    LOSSES,
+    OFTEN,
+    Kind,
+    ModuleGlances,
+    Sort,
+    glancing,
+    is_data,
+    kind_of,
+)
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import Carries, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.module_glances import ModuleGlances
 from gradscope.analyses.doctor.odd_values import Logarithms, ScoreWeights, StraightThrough
-from gradscope.analyses.doctor.rounded_numbers import RoundedNumbers
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues

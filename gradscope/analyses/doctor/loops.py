@@ -7,18 +7,18 @@ import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from gradscope.analyses.training.stores import assigning, filling
 from gradscope.autograd.tensors import grad_fn_of, is_leaf_tensor, requires_grad
+from gradscope.model.observations import Carried
 from gradscope.recording.names import Scopes, name_in_frame
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.source import Site, Sources
+from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
 
 MAX_WALKED = 400
@@ -34,24 +34,14 @@ MAX_FRESH = 200_000
 """Results of the current step that are known to be of the current step."""
 
 
-@dataclass
-class KnownCarry:
-    """A call that took what it had made in the step before, in how many steps in a row; the name of
-    that, and the place that stores it there."""
-
-    function: str
-    variable: str
-    times: int = 0
-    last_step: int = 0
-    looked_at: int = 0
-    stored: Site | None = None
-
-
 class Carries:
-    """Calls with an operand that still has the history of an earlier step."""
+    """Calls with an operand that still has the history of an earlier step: ``known``, by place."""
 
     def __init__(self, recorder: Recorder) -> None:
-        self.known: dict[int, KnownCarry] = {}
+        self.known: dict[int, Carried] = {}
+        self._last: dict[int, int] = {}
+        self._looked_at: dict[int, int] = {}
+        """The last step in which a place did so, and in which it was looked at."""
         self._recorder = recorder
         self._fresh: set[int] = set()
         self._step = 0
@@ -83,14 +73,15 @@ class Carries:
             if known is None:
                 if len(self.known) >= MAX_PLACES:
                     return
-                known = self.known[call.place] = KnownCarry(call.function, "")
+                known = self.known[call.place] = Carried(call.place, call.function, 0)
             # Once a step, because the walk behind an operand is long.
-            if known.looked_at == self._step:
+            if self._looked_at.get(call.place) == self._step:
                 return
-            known.looked_at = self._step
+            self._looked_at[call.place] = self._step
             if self._is_own_result(tensor, call, briefly):
-                known.times = known.times + 1 if known.last_step == self._step - 1 else 1
-                known.last_step = self._step
+                goes_on = self._last.get(call.place) == self._step - 1
+                known.times = known.times + 1 if goes_on else 1
+                self._last[call.place] = self._step
                 if not known.variable:
                     self._note_name(known, tensor, call)
                 return
@@ -125,7 +116,7 @@ class Carries:
             waiting.extend(target for target, _ in node.next_functions)
         return False
 
-    def _note_name(self, known: KnownCarry, tensor: torch.Tensor, call: TorchCall) -> None:
+    def _note_name(self, known: Carried, tensor: torch.Tensor, call: TorchCall) -> None:
         """What the operand is called, and which line stores it under that name."""
         site, user = call.places.site(call.place), call.user
         if site is None or user is None:
@@ -144,21 +135,13 @@ SPARSER = 4
 """By how much later each search is than the one before."""
 
 
-class GrowingContainer(NamedTuple):
-    """A container that keeps graphs: its name, where it is filled, and of how many steps."""
-
-    variable: str
-    site: Site | None
-    times: int
-
-
 class GrowingContainers:
-    """Looks for a container that gets something with history in every step.
+    """Looks for a container (``keeper``) that gets something with history in every step.
 
     A few times in a run, and among the variables in sight."""
 
     def __init__(self) -> None:
-        self.keeper: GrowingContainer | None = None
+        self.keeper: Carried | None = None
         self._ends: deque[int] = deque(maxlen=SPARSER * MANY)
         self._steps = 0
         self._next = MANY
@@ -192,7 +175,7 @@ class GrowingContainers:
             # What is around a full container is full, too: the longest name is the innermost.
             name = max(full, key=len)
             site = next(filling(name, frames, sources), None)
-            self.keeper = GrowingContainer(name, site, len(steps[name]))
+            self.keeper = Carried(site, "append", len(steps[name]), name)
 
 
 def _containers(path: str) -> Iterator[str]:

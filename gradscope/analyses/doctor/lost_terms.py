@@ -16,8 +16,8 @@ import msgspec
 import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
+from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.cuts import Cuts
-from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.known_cuts import KnownCut, Taken
 from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.tensors import TensorRef, living
@@ -92,7 +92,7 @@ class LostTerms:
         self.settle()
         self._made += accumulates
 
-    def look(self, watch: FullCapture) -> None:
+    def look(self, watch: Capture) -> None:
         """It is looked at in full."""
         if not watch.call.accumulates:
             return
@@ -196,9 +196,7 @@ def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> lis
     return [lists[mask] for mask in masks]
 
 
-def _suspects(
-    taken: Taken, above: list[list[KnownTerm]], watch: FullCapture
-) -> Iterator[_TermSuspect]:
+def _suspects(taken: Taken, above: list[list[KnownTerm]], watch: Capture) -> Iterator[_TermSuspect]:
     """The terms that a call which cut had a part in."""
     behind = list(map(TensorRef, taken.call.behind()))
     if taken.added:
@@ -216,7 +214,7 @@ def _note_term(suspect: _TermSuspect) -> None:
         suspect.cut.terms = tuple(terms)[:MOST_TERMS]
 
 
-def _parameters_of(entered: Iterable[int], watch: FullCapture) -> Iterator[TensorRef]:
+def _parameters_of(entered: Iterable[int], watch: Capture) -> Iterator[TensorRef]:
     """The leaves that the layers which took a result compute with, themselves or transposed."""
     for number in entered:
         node = watch.walked.nodes[watch.sequences[number]]

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.doctor.ancestry import leaves_behind
-from gradscope.analyses.doctor.call_kinds import LOSSES
 from gradscope.analyses.doctor.cut_calls import family
+from gradscope.analyses.doctor.glances import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
 from gradscope.analyses.training.oddities import Oddities
 from gradscope.autograd.elements import is_small

@@ -6,11 +6,9 @@ are still live; nothing of the exception is kept.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import CodeType
 from typing import Any, NamedTuple
 
@@ -18,15 +16,13 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.analyses.doctor.brief_capture import BriefCapture
-from gradscope.analyses.doctor.full_capture import FullCapture
+from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.training.stores import methods
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_barred, is_leaf, leaf_of, op_name, torch_name
-from gradscope.autograd.walk import Walked, make_release_safe, walk
 from gradscope.escaping import message
-from gradscope.model.observations import RaiserKind
+from gradscope.model.observations import Raiser, RaiserKind
 from gradscope.recording.hook_codes import KnownHook
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site
@@ -46,24 +42,6 @@ _AFTER = "appears to not have been used in the graph"
 """Torch's words where all nodes have run, and a gradient that was asked for has not come up."""
 
 
-@dataclass(frozen=True)
-class KnownRaiser:
-    """What was running when a backward call raised.
-
-    ``node`` is its position in the graph of that call, ``made`` where the forward pass made it;
-    ``registered`` is where the program registered the hook, or, for a Function without a backward,
-    the ``def`` that comes nearest to one; ``raised`` the innermost line of the program that was
-    running.
-    """
-
-    kind: RaiserKind
-    name: str
-    node: int | None = None
-    made: Site | None = None
-    registered: Site | None = None
-    raised: Site | None = None
-
-
 class _TracebackStep(NamedTuple):
     """One frame of a traceback: its code, where it stood, and what ``self`` was there."""
 
@@ -72,11 +50,9 @@ class _TracebackStep(NamedTuple):
     own: Any
 
 
-def raiser_of(
-    error: BaseException, made: FullCapture | BriefCapture, listener: DoctorListener
-) -> KnownRaiser | None:
-    """Who raised an error that ended a call; None where it was torch itself, before the first node
-    or after the last."""
+def raiser_of(error: BaseException, made: Capture, listener: DoctorListener) -> Raiser | None:
+    """Who raised an error that ended a call, told in full; None where it was torch itself, before
+    the first node or after the last."""
     steps = list(_inside(error))
     if not steps or _AFTER in message(error):
         return None
@@ -107,7 +83,7 @@ class _RaiserSearch:
     def __init__(
         self,
         error: BaseException,
-        made: FullCapture | BriefCapture,
+        made: Capture,
         listener: DoctorListener,
         steps: list[_TracebackStep],
     ) -> None:
@@ -116,23 +92,24 @@ class _RaiserSearch:
         self._listener = listener
         self._recorder = listener.recorder
         self._steps = steps
-        self._walked = _walked(made)
+        self._walked = made.walked
 
-    def found(self) -> KnownRaiser:
+    def found(self) -> Raiser:
         """The raiser."""
         own = [step for step in self._steps if not self._places.is_foreign(step.code)]
         raised = Site(own[-1].code, own[-1].lasti) if own else None
         first = self._steps[0] if self._steps else None
-        if _ONCE in self._text:
-            return self._marked_once() or self._told("operation", self._turn(), None, raised)
-        if first is None:
-            return self._told("operation", self._turn(), None, raised)
+        marked = self._marked_once() if _ONCE in self._text else None
+        if marked is not None:
+            return marked
+        if first is None or _ONCE in self._text:
+            return self._told("operation", self._turn(), raised)
         if first.code is _APPLY:
-            told = self._told("Function", self._walked.index.get(first.own), None, raised, first)
-            return dataclasses.replace(told, registered=self._meant(first.own))
+            node, meant = self._walked.index.get(first.own), self._meant(first.own)
+            return self._told("Function", node, raised, meant, owner=first.own)
         unpacking = self._unpacking(first)
         if unpacking is not None:
-            return self._told("saved tensor", unpacking, None, raised)
+            return self._told("saved tensor", unpacking, raised)
         return self._of_hook([step.code for step in own], raised)
 
     @property
@@ -143,21 +120,17 @@ class _RaiserSearch:
         self,
         kind: RaiserKind,
         node: int | None,
-        hook: KnownHook | None,
         raised: Site | None,
-        step: _TracebackStep | None = None,
+        registered: Site | None = None,
+        owner: Any = None,
         name: str = "",
-    ) -> KnownRaiser:
-        live = self._walked.nodes[node] if node is not None else None
-        owner = live if live is not None or step is None else step.own
-        return KnownRaiser(
-            kind,
-            name or ("" if owner is None else op_name(owner)),
-            node,
-            None if owner is None or is_leaf(owner) else self._recorder.site_of(_number(owner)),
-            None if hook is None else self._places.site(hook.place),
-            raised,
-        )
+    ) -> Raiser:
+        """The raiser at a node of the graph, or else of a node (``owner``) that is not in it."""
+        owner = owner if node is None else self._walked.nodes[node]
+        is_made = owner is not None and not is_leaf(owner)
+        made = self._recorder.site_of(_number(owner)) if is_made else None
+        name = name or ("" if owner is None else op_name(owner))
+        return Raiser(kind, name, node, made, registered, raised)
 
     def _meant(self, node: Any) -> Site | None:
         """Of a Function that defines no backward, the ``def`` that was to be one: of a name like
@@ -175,14 +148,14 @@ class _RaiserSearch:
 
     # ------------------------------------------------------------------ hooks
 
-    def _of_hook(self, codes: list[CodeType], raised: Site | None) -> KnownRaiser:
+    def _of_hook(self, codes: list[CodeType], raised: Site | None) -> Raiser:
         """A hook raised: on which node, and where was it registered?"""
         hooks = self._listener.alterations
         known = next(filter(None, map(hooks.codes.of, codes)), None)
         node = self._turn()
         # The last leaf has its gradient by the time such a hook runs.
         if known is not None and known.function == "register_post_accumulate_grad_hook":
-            node = self._latest()
+            node = self._made.flow.latest
         if node is not None:
             live = self._walked.nodes[node]
             # One function may hang on many tensors: this very one was registered where?
@@ -190,7 +163,8 @@ class _RaiserSearch:
             is_it = place >= 0 and (known is None or known.function == function)
             known = KnownHook(function, place) if is_it else known
         name = _written(codes[0]) if codes else ""
-        return self._told("hook", node, known, raised, name=name)
+        registered = None if known is None else self._places.site(known.place)
+        return self._told("hook", node, raised, registered, name=name)
 
     def _unpacking(self, first: _TracebackStep) -> int | None:
         """The node whose saved tensor was being unpacked by this frame, if that is so."""
@@ -204,15 +178,12 @@ class _RaiserSearch:
 
     # ------------------------------------------------------------------ nodes
 
-    def _latest(self) -> int | None:
-        return self._made.flow.latest if isinstance(self._made, FullCapture) else None
-
     def _turn(self) -> int | None:
         """The node that was running, or about to, when the call failed."""
-        checked, latest = _CHECKED.match(self._text), self._latest()
+        checked, latest = _CHECKED.match(self._text), self._made.flow.latest
         if checked and latest is not None and self._is_named(latest, checked[1]):
             return latest
-        if isinstance(self._made, FullCapture):
+        if self._made.is_full:
             return self._made.flow.turn
         # Nobody followed the call from node to node; what has run has dropped what it had saved.
         if self._made.call.retain_graph:
@@ -223,7 +194,7 @@ class _RaiserSearch:
     def _is_named(self, node: int, name: str) -> bool:
         return torch_name(self._walked.nodes[node]) == name
 
-    def _marked_once(self) -> KnownRaiser | None:
+    def _marked_once(self) -> Raiser | None:
         """The Function whose backward is marked ``once_differentiable``.
 
         Torch puts a node of its own where that backward cannot be differentiated, and that node
@@ -237,15 +208,7 @@ class _RaiserSearch:
             return None
         found = known[-1]
         own = next((n for n, node in enumerate(nodes) if _number(node) == found.number), None)
-        return KnownRaiser("Function", found.name, own, self._recorder.site_of(found.number))
-
-
-def _walked(made: FullCapture | BriefCapture) -> Walked:
-    if isinstance(made, FullCapture):
-        return made.walked
-    walked = walk(node for node, _ in made.ends)
-    make_release_safe(walked)
-    return walked
+        return Raiser("Function", found.name, own, self._recorder.site_of(found.number))
 
 
 def _number(node: LiveNode) -> int:

@@ -11,17 +11,21 @@ import msgspec
 
 from gradscope.analyses.doctor import observed
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
-from gradscope.analyses.doctor.compared import uncompared
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_cuts import used_name
-from gradscope.analyses.doctor.raisers import KnownRaiser
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, hidden, meta
 from gradscope.graphing.raised import failed_call
 from gradscope.model.loop_observations import OddityKind
-from gradscope.model.observations import Failure, Observations, Step, Stopped
+from gradscope.model.observations import (
+    Failure,
+    Observations,
+    Raiser,
+    Step,
+    Stopped,
+)
 from gradscope.model.report import Report
 from gradscope.recording.events import tensors_in
 from gradscope.recording.source import Site
@@ -88,14 +92,11 @@ _NO_LEAF = "can't optimize a non-leaf Tensor"
 
 
 class _KnownFailure(NamedTuple):
-    """A backward call that raised: the exception's id and words, where the call was made, its
-    number, and who raised."""
+    """A backward call that raised: the exception's id, what is told of it, and its number."""
 
     identity: int
     told: Failure
-    site: Site | None
     call: int
-    raiser: KnownRaiser | None
 
 
 class ReportBuilder:
@@ -127,13 +128,12 @@ class ReportBuilder:
         if not self._is_known(error):
             self.failed(error, frame)
 
-    def failed(
-        self, error: BaseException, frame: FrameType, raiser: KnownRaiser | None = None
-    ) -> None:
+    def failed(self, error: BaseException, frame: FrameType, raiser: Raiser | None = None) -> None:
         """A backward call that was looked at raised."""
-        told = Failure(type(error).__name__, message(error), in_backward=True)
         site = self._listener.recorder.places.site_of(frame)
-        self._failure = _KnownFailure(id(error), told, site, self._log.calls, raiser)
+        kind = type(error).__name__
+        told = Failure(kind, message(error), site, in_backward=True, raiser=raiser)
+        self._failure = _KnownFailure(id(error), told, self._log.calls)
 
     def _is_known(self, error: BaseException) -> bool:
         # The exception itself is not kept: its frames hold tensors of the program.
@@ -172,11 +172,10 @@ class ReportBuilder:
         )
         seen = self._with_guard(seen, case.origins)
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
-        compared = uncompared(self._listener.derivatives, case.origins)
         unseen = (
             *hidden(graph, self._listener.recorder),
             *_unread(case),
-            *compared,
+            *self._listener.derivatives.in_words(case.origins),
             *self._faults(),
         )
         notes = (*case.notes, *log.notes(error), *unseen)
@@ -237,19 +236,17 @@ class ReportBuilder:
         if error is not None and not self._is_known(error):
             recorder = self._listener.recorder
             site, failed = recorder.places.site_of_error(error), failed_call(recorder, error)
-            told = Failure(type(error).__name__, message(error), ended=True)
             if failed is not None:
                 site = recorder.places.site(failed.place)
-            return msgspec.structs.replace(told, origin=case.origins.of_site(site))
+            told = Failure(type(error).__name__, message(error), site, ended=True)
+            return case.origins.told(told)
         if known is None or (error is None and self._as_test):
             return None
-        is_shown = any(one.number == known.call for one in case.passes)
-        return msgspec.structs.replace(
-            known.told,
-            origin=case.origins.of_site(known.site),
-            ended=error is not None,
-            raiser=observed.raiser(known.raiser, case.origins, is_shown),
-        )
+        raiser = known.told.raiser
+        if raiser is not None:
+            is_shown = any(one.number == known.call for one in case.passes)
+            raiser = case.origins.told(raiser, node=raiser.node if is_shown else None)
+        return case.origins.told(known.told, ended=error is not None, raiser=raiser)
 
 
 def _unread(case: CapturedCall) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import torch
 from torch.autograd.graph import Node as LiveNode
@@ -33,8 +33,9 @@ MAX_ELEMENTS = 4_000_000
 # ---------------------------------------------------------------- what made a NaN
 
 
-def summaries(number_of_node: int, node: LiveNode, received: Gradients) -> Iterable[Saved]:
-    """The range and the odd elements of each tensor that a node saved, and what overflowed."""
+def summaries(node: LiveNode, received: Gradients) -> Iterable[Saved]:
+    """The range and the odd elements of each tensor that a node saved, and what overflowed; its
+    position is not known."""
     kept = {
         slot: reducible(tensor.detach())
         for slot, tensor in saved.values(node)
@@ -43,7 +44,7 @@ def summaries(number_of_node: int, node: LiveNode, received: Gradients) -> Itera
     }
     overflow = _overflow(torch_name(node), kept, received[0] if received else None)
     for slot, tensor in kept.items():
-        yield _summary(number_of_node, slot, tensor, overflow)
+        yield _summary(slot, tensor, overflow)
 
 
 def _overflow(
@@ -69,13 +70,13 @@ def _overflow(
 
 
 def _summary(
-    node: int, slot: str, tensor: torch.Tensor, overflow: tuple[Number, Number, Number] | None
+    slot: str, tensor: torch.Tensor, overflow: tuple[Number, Number, Number] | None
 ) -> Saved:
     nan = tensor.isnan()
     known = tensor[~nan] if bool(nan.any()) else tensor
     lowest, highest = (known.min().item(), known.max().item()) if known.numel() else (0.0, 0.0)
     return Saved(
-        node=node,
+        node=-1,
         slot=slot,
         minimum=number(lowest),
         maximum=number(highest),
@@ -91,88 +92,62 @@ def _summary(
 
 
 def activities(walked: Walked) -> Iterator[Activity]:
-    """How active the activations of a graph are; to be read before its buffers are freed."""
-    found: list[tuple[int, _Share]] = []
+    """How active the activations of a graph are, and how steep its normalisations; to be read
+    before its buffers are freed."""
+    found: list[tuple[int, dict[str, torch.Tensor]]] = []
     for position, node in enumerate(walked.nodes):
-        look = _LOOKS.get(torch_name(node))
-        if look is None:
-            continue
         try:
-            share = look(node)
+            told = _look(node)
         except (RuntimeError, AttributeError, TypeError):
             continue  # freed, changed in place, or of another torch: nothing to see
-        if share is not None:
-            found.append((position, share))
-    dead = read_numbers([share.dead for _, share in found])
-    saturated = read_numbers([share.saturated for _, share in found])
-    for (position, _), *shares in zip(found, dead, saturated, strict=True):
-        yield Activity(position, dead=shares[0], saturated=shares[1])
-    yield from _scales(walked)
+        if told:
+            found.append((position, told))
+    # On the device of the activation until now: who reads each would wait for each.
+    figures = iter(read_numbers([figure for _, told in found for figure in told.values()]))
+    for position, told in found:
+        yield Activity(position, **{name: number(next(figures)) for name in told})
 
 
-def _scales(walked: Walked) -> Iterator[Activity]:
-    """About the largest local derivative of each normalisation."""
-    found: list[tuple[int, torch.Tensor]] = []
-    for position, node in enumerate(walked.nodes):
-        # One that uses running statistics does not take the mean out of what it is given.
-        if torch_name(node) in _NORMALISING and getattr(node, "_saved_training", True):
-            scale = _scale(node)
-            if scale is not None:
-                found.append((position, scale))
-    scales = read_numbers([scale for _, scale in found])
-    for (position, _), value in zip(found, scales, strict=True):
-        yield Activity(position, scale=number(value))
+def _look(node: LiveNode) -> dict[str, torch.Tensor]:
+    """The figures of an :class:`Activity`, of a node that has any."""
+    op = torch_name(node)
+    if op in _LOOKS:
+        slot, look = _LOOKS[op]
+        tensor = saved.value(node, slot)
+        if tensor is None or not is_small(tensor, MAX_ELEMENTS) or not tensor.numel():
+            return {}
+        return look(node, tensor.detach())
+    # One that uses running statistics does not take the mean out of what it is given.
+    if op in _NORMALISING and getattr(node, "_saved_training", True):
+        return _scale(node)
+    return {}
 
 
-def _scale(node: LiveNode) -> torch.Tensor | None:
+def _scale(node: LiveNode) -> dict[str, torch.Tensor]:
+    """About the largest local derivative of a normalisation."""
     inverse, weight = saved.value(node, "result2"), saved.value(node, "weight")
     if inverse is None or not inverse.numel() or not readable(inverse):
-        return None
+        return {}
     scale = inverse.detach().max().float()
     if weight is None or not readable(weight):
-        return scale
-    return scale * weight.detach().abs().max().float()
+        return {"scale": scale}
+    return {"scale": scale * weight.detach().abs().max().float()}
 
 
-class _Share(NamedTuple):
-    """Shares of elements, on the device of the activation: who reads each would wait for each."""
-
-    dead: torch.Tensor
-    saturated: torch.Tensor
-
-
-def _usable(node: LiveNode, slot: str) -> torch.Tensor | None:
-    tensor = saved.value(node, slot)
-    if tensor is None or not is_small(tensor, MAX_ELEMENTS) or not tensor.numel():
-        return None
-    return tensor.detach()
-
-
-def _sigmoid(node: Any) -> _Share | None:
-    result = _usable(node, "result")
-    return None if result is None else _spread(_mean(result * (1 - result) < FLAT))
-
-
-def _tanh(node: Any) -> _Share | None:
-    result = _usable(node, "result")
-    return None if result is None else _spread(_mean(1 - result * result < FLAT))
-
-
-def _softmax(node: Any) -> _Share | None:
-    result = _usable(node, "result")
-    if result is None or not result.dim():
-        return None
+def _softmax(node: Any, result: torch.Tensor) -> dict[str, torch.Tensor]:
+    if not result.dim():
+        return {}
     dim = node._saved_dim
     # Torch shows -1 as the unsigned number of the same bits.
     dim = dim - 2**64 if dim >= 2**63 else dim
     # Over one element a softmax is always 1.
     if result.size(dim) < 2:
-        return None
+        return {}
     hot = result.amax(dim) > ONE_HOT
     if _is_masked(node):
         # A row of which the mask leaves one element is one-hot whatever the network does.
         hot = hot[(result > 0).sum(dim) > 1]
-    return _spread(_mean(hot)) if hot.numel() else None
+    return _flat(hot) if hot.numel() else {}
 
 
 def _is_masked(node: LiveNode) -> bool:
@@ -185,34 +160,14 @@ def _is_masked(node: LiveNode) -> bool:
     return False
 
 
-def _relu(node: Any) -> _Share | None:
-    result = _usable(node, "result")
-    return None if result is None else _units(result > 0)
-
-
-def _threshold(node: Any) -> _Share | None:
-    taken = _usable(node, "self")
-    return None if taken is None else _units(taken > node._saved_threshold)
-
-
-def _hardtanh(node: Any) -> _Share | None:
-    taken = _usable(node, "self")
-    if taken is None:
-        return None
-    return _units((taken > node._saved_min_val) & (taken < node._saved_max_val))
-
-
-def _clamp(node: Any) -> _Share | None:
-    taken = _usable(node, "self")
-    if taken is None:
-        return None
+def _clamp(node: Any, taken: torch.Tensor) -> dict[str, torch.Tensor]:
     low, high = _bound(node, "min"), _bound(node, "max")
     inside = torch.ones_like(taken, dtype=torch.bool)
     if low is not None:
         inside &= taken >= low
     if high is not None:
         inside &= taken <= high
-    return _spread(_mean(~inside))
+    return _flat(~inside)
 
 
 def _bound(node: Any, slot: str) -> Any:
@@ -221,25 +176,19 @@ def _bound(node: Any, slot: str) -> Any:
     return saved.value(node, slot) if is_tensor else getattr(node, f"_saved_{slot}", None)
 
 
-def _units(active: torch.Tensor) -> _Share:
-    saturated = _mean(~active)
-    if active.dim() < 2:
-        return _spread(saturated)
+def _units(active: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Of what is made of units, which may be dead."""
+    shares = _flat(~active)
     # Images have their channels second, everything else has its units last.
     channel = 1 if active.dim() >= 4 else active.dim() - 1
-    others = [dim for dim in range(active.dim()) if dim != channel]
-    if active.numel() // active.size(channel) < MIN_SAMPLES:
-        return _spread(saturated)
-    return _Share(_mean(active.sum(others) == 0), saturated)
+    if active.dim() > 1 and active.numel() // active.size(channel) >= MIN_SAMPLES:
+        others = [dim for dim in range(active.dim()) if dim != channel]
+        shares["dead"] = (active.sum(others) == 0).float().mean()
+    return shares
 
 
-def _spread(saturated: torch.Tensor) -> _Share:
-    """Where nothing is asked of single units."""
-    return _Share(torch.zeros_like(saturated), saturated)
-
-
-def _mean(flags: torch.Tensor) -> torch.Tensor:
-    return flags.float().mean()
+def _flat(flags: torch.Tensor) -> dict[str, torch.Tensor]:
+    return {"saturated": flags.float().mean()}
 
 
 _NORMALISING = frozenset(
@@ -247,18 +196,24 @@ _NORMALISING = frozenset(
     for op in ("NativeLayerNorm", "NativeGroupNorm", "NativeBatchNorm", "CudnnBatchNorm")
 )
 
-_LOOKS = {
-    "SigmoidBackward0": _sigmoid,
-    "TanhBackward0": _tanh,
-    "SoftmaxBackward0": _softmax,
-    "ReluBackward0": _relu,
-    "ThresholdBackward0": _threshold,
-    "HardtanhBackward0": _hardtanh,
-    "ClampBackward0": _clamp,
-    "ClampBackward1": _clamp,
-    "ClampMinBackward0": _clamp,
-    "ClampMaxBackward0": _clamp,
+_Look = Callable[[Any, torch.Tensor], dict[str, torch.Tensor]]
+
+_LOOKS: dict[str, tuple[str, _Look]] = {
+    "SigmoidBackward0": ("result", lambda _, result: _flat(result * (1 - result) < FLAT)),
+    "TanhBackward0": ("result", lambda _, result: _flat(1 - result * result < FLAT)),
+    "SoftmaxBackward0": ("result", _softmax),
+    "ReluBackward0": ("result", lambda _, result: _units(result > 0)),
+    "ThresholdBackward0": ("self", lambda node, taken: _units(taken > node._saved_threshold)),
+    "HardtanhBackward0": (
+        "self",
+        lambda node, taken: _units((taken > node._saved_min_val) & (taken < node._saved_max_val)),
+    ),
+    **dict.fromkeys(
+        ("ClampBackward0", "ClampBackward1", "ClampMinBackward0", "ClampMaxBackward0"),
+        ("self", _clamp),
+    ),
 }
+"""What is looked at of activations: a slot, and how its tensor is."""
 
 
 def freed_slots(walked: Walked, freed_before: set[int]) -> int | None:

@@ -14,59 +14,20 @@ from gradscope.analyses.doctor.ancestry import averaged_sums, kinds, summed_elem
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED, MOST_GRAPHS
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
+from gradscope.model.observations import Broadcast
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLACES = 1_000
 """Places that are remembered."""
 
-LOSSES = frozenset(
-    [
-        "mse_loss",
-        "l1_loss",
-        "smooth_l1_loss",
-        "huber_loss",
-        "kl_div",
-        "gaussian_nll_loss",
-        "poisson_nll_loss",
-        "soft_margin_loss",
-    ]
-)
-ELEMENTWISE = frozenset(
-    [
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "truediv",
-        "rsub",
-        "radd",
-        "rmul",
-        "rtruediv",
-        "subtract",
-        "multiply",
-        "divide",
-        "true_divide",
-        "pow",
-        "rpow",
-        "maximum",
-        "minimum",
-        "max",
-        "min",
-        "fmax",
-        "fmin",
-        "where",
-        "clamp",
-        "clip",
-        "lerp",
-        "addcmul",
-        "addcdiv",
-        "logaddexp",
-        "xlogy",
-        "atan2",
-        "hypot",
-        "squared_difference",
-    ]
-)
+_DISTANCES = """mse_loss l1_loss smooth_l1_loss huber_loss kl_div gaussian_nll_loss
+    poisson_nll_loss soft_margin_loss"""
+LOSSES = frozenset(_DISTANCES.split())
+_ARITHMETIC = """add sub mul div truediv rsub radd rmul rtruediv subtract multiply divide
+    true_divide pow rpow lerp addcmul addcdiv squared_difference"""
+_CHOOSING = "maximum minimum max min fmax fmin where clamp clip"
+_TRANSCENDENTAL = "logaddexp xlogy atan2 hypot"
+ELEMENTWISE = frozenset(f"{_ARITHMETIC} {_CHOOSING} {_TRANSCENDENTAL}".split())
 WATCHED = LOSSES | ELEMENTWISE
 _PASSING = ELEMENTWISE | frozenset(
     ["abs", "neg", "exp", "log", "sqrt", "square", "clone", "float", "to", "detach", "relu"]
@@ -81,14 +42,11 @@ Shape = tuple[int, ...]
 
 
 @dataclass(eq=False)
-class KnownBroadcast:
-    """A place where shapes grew: the two that did, the result, and whether a loss sums it up; the
-    nodes that take that, and how many backward calls they have waited for theirs."""
+class GrownShapes:
+    """A place where shapes grew; the nodes that take the result, and how many backward calls they
+    have waited for theirs."""
 
-    function: str
-    shapes: tuple[Shape, Shape]
-    result: Shape
-    reduced: bool = False
+    told: Broadcast
     nodes: set[int] = field(default_factory=set)
     age: int = 0
 
@@ -102,10 +60,10 @@ class Broadcasts:
     """
 
     def __init__(self, is_derived: Callable[[torch.Tensor], bool]) -> None:
-        self.known: dict[int, KnownBroadcast] = {}
+        self.known: dict[int, GrownShapes] = {}
         self._is_derived = is_derived
-        self._results: TensorTable[KnownBroadcast] = TensorTable(MAX_FOLLOWED)
-        self._waiting: list[KnownBroadcast] = []
+        self._results: TensorTable[GrownShapes] = TensorTable(MAX_FOLLOWED)
+        self._waiting: list[GrownShapes] = []
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
@@ -128,22 +86,24 @@ class Broadcasts:
         for known in waiting:
             # The mean of all sums, or differences, is that of the pairs.
             spared = averaged if _is_added(known) else set()
-            known.reduced |= not (known.nodes - spared).isdisjoint(summed)
+            known.told.reduced |= not (known.nodes - spared).isdisjoint(summed)
             known.age += 1
-            if known.reduced or known.age == MOST_GRAPHS:
+            if known.told.reduced or known.age == MOST_GRAPHS:
                 known.nodes.clear()
             else:
                 self._waiting.append(known)
         self._results.forget_dead()
 
-    def _known(self, call: TorchCall) -> KnownBroadcast | None:
+    def _known(self, call: TorchCall) -> GrownShapes | None:
         """What is known of this place, if the operands grow here."""
         grown = _grown(call.operands)
         if grown is None:
             return None
         known = self.known.get(call.place)
         if known is None and len(self.known) < MAX_PLACES:
-            known = self.known[call.place] = KnownBroadcast(call.function, *grown)
+            known = self.known[call.place] = GrownShapes(
+                Broadcast(call.place, call.function, *grown)
+            )
         return known
 
     def _follow(self, call: TorchCall) -> None:
@@ -154,19 +114,19 @@ class Broadcasts:
             if known is not None:
                 self._pass_on(call, known)
 
-    def _pass_on(self, call: TorchCall, known: KnownBroadcast) -> None:
+    def _pass_on(self, call: TorchCall, known: GrownShapes) -> None:
         if not call.in_graph:
             for tensor in call.results:
                 self._results[tensor] = known
-        elif not known.reduced and len(known.nodes) < MAX_FOLLOWED:
+        elif not known.told.reduced and len(known.nodes) < MAX_FOLLOWED:
             if not known.nodes:
                 self._waiting.append(known)
                 known.age = 0
             known.nodes.add(call.sequence_range[1] - 1)
 
 
-def _is_added(known: KnownBroadcast) -> bool:
-    return known.function in _ADDED
+def _is_added(known: GrownShapes) -> bool:
+    return known.told.function in _ADDED
 
 
 def _grown(operands: list[torch.Tensor]) -> tuple[tuple[Shape, Shape], Shape] | None:

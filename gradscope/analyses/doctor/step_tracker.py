@@ -12,14 +12,13 @@ from collections.abc import Sequence
 import torch
 
 from gradscope.analyses.doctor.ancestry import parts_of_used
+from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.carriers import StaleParts
-from gradscope.analyses.doctor.full_capture import FullCapture
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
 from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
-from gradscope.graphing.watched_call import WatchedCall
 from gradscope.model.observations import Step
 from gradscope.model.plain import Number, number
 from gradscope.recording.places import frames_from
@@ -77,7 +76,7 @@ class StepTracker:
         self._last_sequence = 0
         self._reads = 0
 
-    def begin(self, made: WatchedCall, loss: Number | None) -> None:
+    def begin(self, made: Capture, loss: Number | None) -> None:
         """A call is about to be made."""
         listener, log, call = self._listener, self._log, made.call
         edited = self._edited()
@@ -110,7 +109,7 @@ class StepTracker:
         listener.gradient_graphs.mark(node._sequence_nr() for node in made.nodes)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
 
-    def _note_start(self, made: WatchedCall) -> None:
+    def _note_start(self, made: Capture) -> None:
         """Has a step changed the parameters since the graph was made?"""
         root = made.call.roots[0]
         made_by = grad_fn_of(root) if isinstance(root, torch.Tensor) else root.node
@@ -118,10 +117,10 @@ class StepTracker:
             place = self._listener.recorder.places.number(made.call.frame)
             order = self._listener.optimizers.order
             order.starts(made_by._sequence_nr(), place, made.leaves)
-            if isinstance(made, FullCapture):
+            if made.is_full:
                 self._stale_parts.look(made)
 
-    def _note_kept(self, made: WatchedCall) -> None:
+    def _note_kept(self, made: Capture) -> None:
         """The parameters were changed after the call before: what is kept of such steps?"""
         listener = self._listener
         listener.kept.end_step(self._last_sequence)
@@ -130,7 +129,7 @@ class StepTracker:
                 frames_from(made.call.frame, listener.recorder.places), listener.recorder.sources
             )
 
-    def end(self, made: WatchedCall, full: bool) -> tuple[Step, bool]:
+    def end(self, made: Capture) -> tuple[Step, bool]:
         """A call was made, and what it left has been measured.
 
         Returns:
@@ -144,22 +143,21 @@ class StepTracker:
         leaves, optimizers = self._listener.leaves, self._listener.optimizers
         optimizers.order.brought = 0 < size < math.inf
         optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
-        reached = list(made.reached())
+        reached = made.reached()
         leaves.note_reached(reached, counts=made.call.accumulates)
         if made.call.accumulates:
             place = self._listener.recorder.places.number(made.call.frame)
             optimizers.note_backward(reached, place)
-            if full:
+            if made.is_full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 leaves.note_filled()
-            if isinstance(made, FullCapture):
                 self._listener.score_weights.note_backward(made.sequences)
             self._accumulating.after(self._kept(made))
         else:
             self._note_gradients(made)
         return step, self._collapse.note(norms)
 
-    def _note_gradients(self, made: WatchedCall) -> None:
+    def _note_gradients(self, made: Capture) -> None:
         """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""
         listener = self._listener
         if made.failure is None:
@@ -169,7 +167,7 @@ class StepTracker:
                 listener.leaves.note_derived(made.leaves)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
-            if isinstance(made, FullCapture):
+            if made.is_full:
                 parts = parts_of_used(made.walked, made.outside())
                 spans = (listener.recorder.span_of(node._sequence_nr()) for node in made.nodes)
                 places = (span.place for span in spans if span is not None)
@@ -183,7 +181,7 @@ class StepTracker:
         elif _NOT_REACHED in message(made.failure):
             listener.reads.note_wanted(made.outside())
 
-    def start_next(self, made: WatchedCall) -> None:
+    def start_next(self, made: Capture) -> None:
         """What comes now belongs to the next call."""
         now = _sequence()
         listener, backwards = self._listener, self._log.backwards
@@ -219,9 +217,9 @@ class StepTracker:
     def _edited(self) -> set[int]:
         return self._listener.changes.edited_since(self._last_sequence)
 
-    def _kept(self, made: WatchedCall) -> list[torch.Tensor]:
+    def _kept(self, made: Capture) -> list[torch.Tensor]:
         """The leaves; of those that FSDP2 fills anew for every call the shards, which stay."""
-        if isinstance(made, FullCapture):
+        if made.is_full:
             stays = shards(self._listener.recorder.modules.living_roots())
             for leaf in made.leaves if stays else ():
                 if id(leaf) in stays:

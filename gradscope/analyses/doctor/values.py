@@ -10,7 +10,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -30,6 +30,7 @@ from gradscope.autograd.tensors import (
     requires_grad,
 )
 from gradscope.handlers import let_pass
+from gradscope.model.observations import Intake
 from gradscope.recording.torch_call import TorchCall
 
 MAX_PLAIN = 2_000
@@ -91,23 +92,18 @@ MAX_BEHIND = 1_000
 """Nodes behind an operand that are searched for where its NaN came from."""
 
 
-@dataclass
-class NonFiniteOperand:
-    """An operand without history that held NaN or infinity when a call in the graph took it.
+class NonFiniteOperand(NamedTuple):
+    """An operand without history that held NaN or infinity when a call in the graph took it; and
+    the tensor of which it is a view, or itself.
 
-    ``first`` is the sequence number of the first node of that call, ``sequence`` that of its
-    result; ``base`` is the tensor of which the operand is a view, or the operand; ``row`` is one of
-    what the call took that is masked from end to end.
+    What is told of it has the sequence number of a node and the number of a place, and no name yet;
+    ``first`` is the sequence number of the first node of that call.
     """
 
-    sequence: int
+    told: Intake
     first: int
     tensor: TensorRef
     base: TensorRef
-    made: int
-    counts: Counts
-    size: int
-    row: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -234,7 +230,7 @@ class NonFiniteValues:
         if isinstance(node, BackwardCFunction):
             return  # it may save what it likes, and not only operands
         sequence = node._sequence_nr()
-        if any(one.first <= sequence <= one.sequence for one in self.taken):
+        if any(one.first <= sequence <= one.told.node for one in self.taken):
             return  # its result was not finite either, so that its operands are known
         for slot, tensor in saved.values(node):
             if isinstance(tensor, RuntimeError) or requires_grad(tensor) or slot not in _OPERANDS:
@@ -294,20 +290,10 @@ class NonFiniteValues:
     ) -> None:
         if len(self.taken) >= MAX_KEPT:
             return
-        source = self._source(tensor)
         base = tensor if tensor._base is None else tensor._base
-        self.taken.append(
-            NonFiniteOperand(
-                sequence=sequence,
-                first=first,
-                tensor=TensorRef(tensor),
-                base=TensorRef(base),
-                made=-1 if source is None else source,
-                counts=counts,
-                size=tensor.numel(),
-                row=row,
-            )
-        )
+        (nan, inf), made = counts, self._source(tensor)
+        told = Intake(sequence, "", nan, inf, tensor.numel(), made, row=row)
+        self.taken.append(NonFiniteOperand(told, first, TensorRef(tensor), TensorRef(base)))
 
     def _look_behind(self, tensor: torch.Tensor, counts: Counts) -> None:
         """An operand may have come through functions that only pass things on: from where?"""

@@ -44,6 +44,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradscope.model.observations import Failure, Raiser, RaiserKind
+from gradscope.model.plain import AnyPlace
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.rule import Rule
 from gradscope.words import first_line
@@ -156,7 +157,7 @@ def _named(facts: Facts, raiser: Raiser) -> str:
     return facts.expression(raiser.made) or raiser.name or "an operation"
 
 
-def _place(failure: Failure, raiser: Raiser | None) -> int | None:
+def _place(failure: Failure, raiser: Raiser | None) -> AnyPlace:
     """Where to look: a hook where it was registered, all else where forward made the node."""
     places = (raiser.registered, raiser.made, raiser.raised) if raiser is not None else ()
     return next((place for place in places if place is not None), failure.origin)

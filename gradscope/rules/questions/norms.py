@@ -1,15 +1,24 @@
-"""How large the gradients are that a node receives and sends, and those that leaves get."""
+"""How large the gradients are that a node receives and sends, and those that leaves get; how that
+changes along depth; and how much of an activation is flat.
+
+Along depth it is asked of operations that repeat.  A group are the nodes of one expression in a
+loop or a repeated block, or of one op in one function.  Its levels are how many of its nodes lie on
+the way from the root.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements, short
 from gradscope.rules.questions.ops import VIEWS
 from gradscope.walks import walk
+from gradscope.words import count
 
 VANISHED = 1e-5
 """What is left of a gradient, by what it was, below which it has vanished."""
@@ -99,3 +108,126 @@ def joins_parameters(facts: Facts, node: int) -> bool:
     """Whether anything above a node has a parameter as another operand: whether a layer follows."""
     above = walk(facts.above(node), facts.above)
     return any(is_parameter(facts, below) for one in above for below in facts.below(one))
+
+
+# ---------------------------------------------------------------- along depth
+
+
+FEWEST_LEVELS = 5
+STEADY = 0.75
+"""Share of levels on which a trend must go on."""
+
+SINGLE = 0.6
+"""Share of a trend (of its logarithm) that one level may have: more is no matter of depth."""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Norms of the gradient level by level, from the root down, at ``nodes``; ``gain`` is what one
+    of these nodes multiplies it by."""
+
+    nodes: tuple[int, ...]
+    norms: tuple[float, ...]
+    gain: float
+
+    @property
+    def ratio(self) -> float:
+        """The gradient at the last level by that at the first."""
+        return self.norms[-1] / self.norms[0]
+
+    def lines(self, facts: Facts) -> Iterable[str]:
+        """What is seen of it."""
+        a_level = self.ratio ** (1 / (len(self.norms) - 1))
+        yield (
+            f"‖g‖ from {short(self.norms[0])} to {short(self.norms[-1])} over "
+            f"{count(len(self.norms), 'level')}, ×{short(a_level)} a level"
+        )
+        yield f"{facts.op(self.nodes[0])} itself multiplies it by {short(self.gain)}"
+
+
+def trends(facts: Facts) -> list[Trend]:
+    """All groups whose gradient shrinks or grows steadily by orders of magnitude."""
+    by_expression: dict[object, list[int]] = {}
+    by_function: dict[object, list[int]] = {}
+    for node in facts.graph.nodes:
+        origin = facts.graph.origin_of(node)
+        is_operation = node.kind != "leaf" and node.short_op not in VIEWS
+        if is_operation and origin is not None and size_received(facts, node.id):
+            by_expression.setdefault((node.origin, node.op), []).append(node.id)
+            by_function.setdefault((origin.file, origin.function, node.op), []).append(node.id)
+    # By function for layers that are written out one below the other.
+    for groups in (by_expression, by_function):
+        found = [trend for group in groups.values() for trend in _trend(facts, group)]
+        if found:
+            return found
+    return []
+
+
+def _trend(facts: Facts, group: list[int]) -> Iterable[Trend]:
+    received = [size_received(facts, node) for node in group]
+    # The second spares the walk below for almost every group.
+    if len(group) < FEWEST_LEVELS or max(received) < 1e3 * min(received):
+        return
+    levels = _levels(facts, group)
+    if len(levels) < FEWEST_LEVELS:
+        return
+    sizes = [math.hypot(*(size_received(facts, node) for node in nodes)) for nodes in levels]
+    steps = [math.log(after / before) for before, after in itertools.pairwise(sizes)]
+    whole = math.log(sizes[-1] / sizes[0])
+    if max(map(abs, steps)) > SINGLE * abs(whole):
+        return
+    growing = sum(step > 0 for step in steps) / len(steps)
+    if growing >= STEADY if whole > 0 else growing <= 1 - STEADY:
+        yield Trend(tuple(group), tuple(sizes), _gain(facts, group))
+
+
+def _levels(facts: Facts, group: list[int]) -> list[list[int]]:
+    """The nodes of a group by how many of them lie on the longest way from the root."""
+    members = set(group)
+    depth = [0] * len(facts.graph.nodes)
+    levels: list[list[int]] = []
+    for node in range(min(group), max(group) + 1):
+        above = max((depth[source] for source in facts.above(node)), default=0)
+        depth[node] = above + (node in members)
+        if node in members:
+            levels.extend([] for _ in range(depth[node] - len(levels)))
+            levels[depth[node] - 1].append(node)
+    return levels
+
+
+def _gain(facts: Facts, group: list[int]) -> float:
+    """The geometric mean of what goes on below by what came from above, over a group."""
+    logs = []
+    for node in group:
+        flow = flow_of(facts, node, [one for one in facts.below(node) if is_parameter(facts, one)])
+        if flow.sent:
+            logs.append(math.log(flow.gain))
+    return math.exp(sum(logs) / len(logs)) if logs else 1.0
+
+
+# ---------------------------------------------------------------- activations
+
+
+FEWEST_ELEMENTS = 16
+"""With fewer, chance alone makes all of them flat."""
+
+
+def shares(facts: Facts, kind: Literal["saturated", "dead"]) -> Iterable[tuple[list[int], float]]:
+    """Activations by place, with the mean share of all calls made there."""
+    known = {activity.node: float(getattr(activity, kind)) for activity in facts.seen.activities}
+    for nodes in facts.by_place(sorted(known)).values():
+        yield nodes, sum(known[node] for node in nodes) / len(nodes)
+
+
+def passed_on(facts: Facts, node: int) -> Iterable[str]:
+    """What it received and sent, in words."""
+    received = [info.norm for info in facts.received(node) if info.norm is not None]
+    sent = [info.norm for _, info in facts.sent(node) if info.norm is not None]
+    if received and sent:
+        yield f"received {short(received[0])} (2-norm), sent {short(sent[0])}"
+
+
+def takers(facts: Facts, node: int) -> list[int]:
+    """The nodes that take a node's result, views looked through."""
+    above = walk(facts.above(node), lambda one: facts.above(one) if facts.op(one) in VIEWS else ())
+    return [one for one in above if facts.op(one) not in VIEWS]

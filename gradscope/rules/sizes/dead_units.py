@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, elements
-from gradscope.rules.questions.activations import FEWEST_ELEMENTS, passed_on, shares, takers
+from gradscope.rules.questions.norms import FEWEST_ELEMENTS, passed_on, shares, takers
 from gradscope.rules.questions.ops import VIEWS
 from gradscope.rules.questions.zeros import Zeros, all_zero, empty_weights, filled, is_hinge
 from gradscope.rules.rule import Rule

@@ -32,8 +32,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.norms import largest_leaf
-from gradscope.rules.questions.trend import trends
+from gradscope.rules.questions.norms import largest_leaf, trends
 from gradscope.rules.rule import Rule
 
 EXPLODED = 1e4

@@ -39,13 +39,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, elements
-from gradscope.rules.questions.activations import FEWEST_ELEMENTS, passed_on, shares, takers
 from gradscope.rules.questions.norms import (
+    FEWEST_ELEMENTS,
     flow_of,
     joins_parameters,
     largest_leaf,
+    passed_on,
+    shares,
     size_received,
     starved_leaf,
+    takers,
 )
 from gradscope.rules.questions.ops import ELEMENTWISE, LIKELIHOODS, VIEWS
 from gradscope.rules.rule import Rule

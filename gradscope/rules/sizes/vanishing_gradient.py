@@ -36,8 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.norms import VANISHED, starved_leaf
-from gradscope.rules.questions.trend import trends
+from gradscope.rules.questions.norms import VANISHED, starved_leaf, trends
 from gradscope.rules.rule import Rule
 
 

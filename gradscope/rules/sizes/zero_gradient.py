@@ -42,10 +42,9 @@ from collections.abc import Iterable
 
 from gradscope.model.observations import Location
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.curvature import Straight, straight
 from gradscope.rules.questions.norms import size_of
 from gradscope.rules.questions.stops import FACTORS, STEP, Stop, stops
-from gradscope.rules.questions.zeros import Zeros, empty_weights, filled
+from gradscope.rules.questions.zeros import Straight, Zeros, empty_weights, filled, straight
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 

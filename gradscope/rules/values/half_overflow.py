@@ -31,8 +31,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.nonfinite_evidence import aftermath, counts
-from gradscope.rules.questions.nonfinite_sources import MOST, BackwardSources, ForwardSources
+from gradscope.rules.questions.nonfinite import (
+    MOST,
+    BackwardSources,
+    ForwardSources,
+    aftermath,
+    counts,
+)
 from gradscope.rules.questions.ops import ACCUMULATING, GROWING, MEETING
 from gradscope.rules.rule import Rule
 

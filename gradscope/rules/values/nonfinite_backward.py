@@ -40,14 +40,14 @@ from collections.abc import Iterable
 from gradscope.model.observations import Saved
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.questions.advice import AT_ENDS, BACKWARD, BACKWARD_ELSE, TOO_LARGE, Advice
-from gradscope.rules.questions.blame import blame
-from gradscope.rules.questions.nonfinite_evidence import turned
-from gradscope.rules.questions.nonfinite_sources import (
+from gradscope.rules.questions.nonfinite import (
     MOST,
     BackwardSources,
     ForwardSources,
+    blame,
     left_out,
     loss_is_bad,
+    turned,
 )
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed, option

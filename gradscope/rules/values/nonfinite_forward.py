@@ -40,9 +40,16 @@ from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.advice import FORWARD, OVERFLOWING, UNDEFINED, Advice
-from gradscope.rules.questions.blame import blame
-from gradscope.rules.questions.nonfinite_evidence import aftermath, counts, turned
-from gradscope.rules.questions.nonfinite_sources import MOST, ForwardSources, left_out, loss_is_bad
+from gradscope.rules.questions.nonfinite import (
+    MOST,
+    ForwardSources,
+    aftermath,
+    blame,
+    counts,
+    left_out,
+    loss_is_bad,
+    turned,
+)
 from gradscope.rules.rule import Rule
 
 MOST_LINES = 6

@@ -34,7 +34,7 @@ from collections.abc import Iterable
 
 from gradscope.model.observations import Intake
 from gradscope.rules.facts import Facts, FindingDraft, elements
-from gradscope.rules.questions.nonfinite_sources import MOST, BackwardSources, ForwardSources
+from gradscope.rules.questions.nonfinite import MOST, BackwardSources, ForwardSources
 from gradscope.rules.rule import Rule
 
 _WRITTEN = (

@@ -44,7 +44,7 @@ from collections.abc import Iterable
 
 from gradscope.model.loop_observations import SpoilingStep, SpoiltParameter
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.nonfinite_evidence import amounts
+from gradscope.rules.questions.nonfinite import amounts
 from gradscope.rules.rule import Rule
 from gradscope.words import count, joined, listed
 

@@ -1,4 +1,5 @@
-"""Where non-finite numbers are born: in the forward pass, and in the backward pass.
+"""Where non-finite numbers are born, in the forward pass and in the backward pass; what is to blame
+for one besides its node; and what a finding says of them.
 
 Born means: what went in was finite, what came out is not.  Everything after that is a consequence.
 """
@@ -7,13 +8,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from gradscope.model.observations import Intake
+from gradscope.model.observations import Birth, Intake, Location, Rounding
 from gradscope.model.report import GradientInfo
-from gradscope.rules.facts import Facts
-from gradscope.rules.questions.advice import FORWARD
-from gradscope.rules.questions.ops import FILLS, MOVING, is_attention, is_maskable
+from gradscope.rules.facts import Facts, elements, short
+from gradscope.rules.questions.advice import FORWARD, UNDEFINED, Advice
+from gradscope.rules.questions.ops import (
+    FILLS,
+    POLES,
+    WEIGHING,
+    is_attention,
+    is_maskable,
+)
 from gradscope.walks import walk
+from gradscope.words import count
 
 MOST = 5
 """Sources that are told apart; with more, one cause behind them all was not seen."""
@@ -39,7 +48,6 @@ class ForwardSources:
         # What happened inside a call that took such an operand was not seen; a mask makes no NaN.
         spans = {(one.node, _first(one)) for one in facts.seen.intakes if not self._masks(one)}
         self._inside = {node for start, end in spans for node in range(start + 1, end + 1)}
-        self._look_through()
         self.meant = self._meant()
         self.roots = [root.node for root in facts.graph.roots if self.bad(root.node)]
         self.born: list[int] = []
@@ -55,19 +63,6 @@ class ForwardSources:
     def bad(self, node: int) -> bool:
         """Whether a node's result is known to hold NaN or infinity."""
         return self.nan[node] or self.inf[node]
-
-    def _look_through(self) -> None:
-        """What an operation moved, an operand of it held, although that was not looked at."""
-        facts = self.facts
-        for node in range(len(self.nan)):
-            if not self.bad(node) or facts.op(node) not in MOVING:
-                continue
-            below = list(facts.below(node))
-            if any(map(self.bad, below)):
-                continue
-            fills = [one for one in below if facts.op(one) in FILLS]
-            for source in fills or below[:1] * (len(below) == 1):
-                self.nan[source], self.inf[source] = self.nan[node], self.inf[node]
 
     def _meant(self) -> list[bool]:
         """Nodes whose infinities the program wrote itself, or that pass such infinities on."""
@@ -96,6 +91,7 @@ class ForwardSources:
 
         What a node inside a composite operation computed was not seen; it is looked through.
         """
+        # In the order of the operands, by which a way to the loss is chosen.
         found, seen, pending = [], {node}, [node]
         while pending:
             for below in self.facts.below(pending.pop()):
@@ -115,31 +111,25 @@ class ForwardSources:
     def _inner(self, node: int) -> list[int]:
         """The other nodes of a composite call, in whose result a node ends; top down."""
         nodes = self.facts.graph.nodes
-        found: list[int] = []
-        pending = [node]
-        while pending:
-            for below in self.facts.below(pending.pop()):
-                same = self._same_call(below, node)
-                if same and nodes[below].op != nodes[node].op and below not in found:
-                    found.append(below)
-                    pending.append(below)
-        return sorted(found)
+
+        def inside(one: int) -> list[int]:
+            below = (at for at in self.facts.below(one) if nodes[at].op != nodes[node].op)
+            return [at for at in below if self._same_call(at, node)]
+
+        return sorted(walk(inside(node), inside))
 
     def behind(self, node: int) -> list[int]:
         """Where NaN in a node's result or operands was born in the forward pass."""
+
+        def causes(one: int) -> list[int]:
+            return [source for source in self.sources(one) if self.nan[source]]
+
         start = node if self.nan[node] else self._result_of(node)
-        seen = {start}
-        pending, found = [start], []
-        while pending:
-            current = pending.pop()
-            causes = [one for one in self.sources(current) if self.nan[one]]
-            is_leaf = self.facts.graph.nodes[current].kind == "leaf"
-            if not causes and self.nan[current] and not is_leaf and not self.took(current):
-                found.append(current)
-            fresh = [cause for cause in causes if cause not in seen]
-            seen.update(fresh)
-            pending.extend(fresh)
-        return sorted(found, reverse=True)
+        ends = (one for one in walk([start], causes) if self.nan[one] and not causes(one))
+        leaves = self.facts.leaf_names
+        return sorted(
+            (one for one in ends if one not in leaves and not self.took(one)), reverse=True
+        )
 
     def took(self, node: int) -> list[Intake]:
         """What was not finite and had no history when the call that made a node took it."""
@@ -161,16 +151,11 @@ class ForwardSources:
 
     def _result_of(self, node: int) -> int:
         """The result with NaN of the composite call in which a node lies, or the node itself."""
-        seen, pending = {node}, [node]
-        while pending:
-            for above in self.facts.above(pending.pop()):
-                if above in seen or not self._same_call(above, node):
-                    continue
-                if self.nan[above]:
-                    return above
-                seen.add(above)
-                pending.append(above)
-        return node
+
+        def same(one: int) -> list[int]:
+            return [above for above in self.facts.above(one) if self._same_call(above, node)]
+
+        return next((above for above in walk(same(node), same) if self.nan[above]), node)
 
     def way(self, node: int) -> list[int]:
         """From a source up to a root along what is not finite, without the source itself."""
@@ -267,3 +252,132 @@ def left_out(facts: Facts) -> dict[int, int]:
         return {}
     born = facts.once(BackwardSources).born
     return {cause: node for node in reversed(born) for cause in forward.behind(node)}
+
+
+# ---------------------------------------------------------------- what is to blame besides the node
+
+
+BELOW = 6
+"""Operations between a division or a root and the eps that was added for it."""
+
+_OPS = {"truediv": "Div", "divide": "Div", "rtruediv": "Div", "rpow": "Pow", "float_power": "Pow"}
+
+
+class Blame(NamedTuple):
+    """What a finding says instead of the words for its node; ``is_inside``: of a line inside of
+    it."""
+
+    words: str
+    location: Location | None
+    line: str
+    advice: Advice
+    is_inside: bool = False
+
+
+def blame(facts: Facts, node: int, in_backward: bool) -> Blame | None:
+    """The place that is to blame for the NaN that this node makes, if it is not the node's own."""
+    found = (one for one in facts.seen.births if one.node == node)
+    birth = next((one for one in found if one.in_backward == in_backward), None)
+    if birth is not None and birth.origin is not None:
+        return _inside(facts, birth)
+    rounding = _rounding(facts, node)
+    return None if rounding is None else _eps(facts, node, rounding)
+
+
+def _inside(facts: Facts, birth: Birth) -> Blame:
+    method = "backward" if birth.in_backward else "forward"
+    inner = facts.expression(birth.origin) or f"`{birth.function}`"
+    place = facts.location(facts.graph.nodes[birth.node].origin)
+    at = f", {place}" if place is not None else ""
+    name = birth.function.rstrip("_").removeprefix("_")
+    return Blame(
+        f"{inner} in the {method} of {facts.op(birth.node)}",
+        facts.location(birth.origin),
+        f"inside of {facts.words(birth.node)}{at}",
+        FORWARD.get(_OPS.get(name, name.capitalize()), UNDEFINED),
+        is_inside=True,
+    )
+
+
+def _rounding(facts: Facts, node: int) -> Rounding | None:
+    """The number below a node that was to keep its operand away from 0."""
+    known = {one.node: one for one in facts.seen.roundings}
+    if not known or facts.op(node) not in POLES:
+        return None
+    edges = facts.graph.edges
+    # A division has its divisor second.
+    slot = 1 if facts.op(node) == "Div" else 0
+    level = [edges[index].target for index in facts.outgoing[node] if edges[index].slot == slot]
+    for _ in range(BELOW):
+        for one in level:
+            if one in known:
+                return known[one]
+        # What a layer makes of it is another quantity.
+        through = [one for one in level if facts.op(one) not in WEIGHING]
+        level = list(dict.fromkeys(below for one in through for below in facts.below(one)))
+    return None
+
+
+def _eps(facts: Facts, node: int, rounding: Rounding) -> Blame:
+    dtype = rounding.dtype
+    return Blame(
+        facts.words(node),
+        facts.location(facts.graph.nodes[rounding.node].origin),
+        f"{facts.words(rounding.node)}: {short(rounding.value)} is 0 in {dtype}",
+        Advice(
+            "The number that was to keep the operand away from 0 is too small for "
+            f"{dtype}, and 0 itself.",
+            f"Take one that {dtype} can hold beside the operand, such as 1e-4, or compute this "
+            "part in float32 (`.float()`).",
+        ),
+    )
+
+
+# ---------------------------------------------------------------- in words
+
+
+def amounts(nan: int, inf: int) -> list[str]:
+    """``["3 NaN", "14 infinite"]``, without what there is none of."""
+    return [f"{nan:,} NaN"] * (nan > 0) + [f"{inf:,} infinite"] * (inf > 0)
+
+
+def counts(facts: Facts, nodes: list[int]) -> list[str]:
+    """How many elements of a result are not finite: ``Log: 14 of 256 elements infinite``."""
+    node = _counted(facts, nodes[0])
+    lines = [
+        f"{facts.op(node)}: {', '.join(amounts(output.nan, output.inf))} of "
+        f"{count(elements(output.shape), 'element')}, {output.dtype}"
+        for output in facts.graph.nodes[node].outputs
+        if output is not None and (output.nan or output.inf)
+    ]
+    if len(nodes) > 1:
+        lines.append(f"the same happens {len(nodes):,} times at this place")
+    return lines
+
+
+def _counted(facts: Facts, node: int) -> int:
+    """The node whose result was counted: of a composite call that of the last."""
+    nodes = facts.graph.nodes
+    level = [node]
+    while level:
+        for one in level:
+            if any(out is not None and (out.nan or out.inf) for out in nodes[one].outputs):
+                return one
+        above = (up for one in level for up in facts.above(one))
+        level = [up for up in above if nodes[up].origin == nodes[node].origin]
+    return node
+
+
+def aftermath(facts: Facts, forward: ForwardSources) -> str:
+    """What became of the loss, and of how many results before it."""
+    loss = facts.loss
+    said = f"the loss is {loss}, " if isinstance(loss, str) else ""
+    return f"{said}{count(forward.affected, 'node')} on the way to it not finite"
+
+
+def turned(facts: Facts, node: int) -> str:
+    """What a node received, and how much that is not finite it made of it."""
+    norm = next((info.norm for info in facts.received(node) if info.norm is not None), None)
+    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
+    nan, inf = sum(info.nan for info in bad), sum(info.inf for info in bad)
+    return f"received {short(norm)} (2-norm), sent {nan:,} NaN and {inf:,} infinite elements"

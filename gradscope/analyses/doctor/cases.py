@@ -1,0 +1,390 @@
+"""What there is to report of one graph: of a call that was looked at, of ``--root``, or of the last
+result of a program that made none."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import torch
+
+from gradscope.analyses.doctor.capture import Capture
+from gradscope.analyses.doctor.captured_call import (
+    CapturedCall,
+    Names,
+    Origins,
+    loose_modules,
+    owners_of,
+)
+from gradscope.analyses.doctor.carriers import carrier
+from gradscope.analyses.doctor.listener import DoctorListener
+from gradscope.analyses.doctor.saved_values import activities, freed_slots
+from gradscope.autograd.elements import readable
+from gradscope.autograd.nodes import is_leaf, leaf_of
+from gradscope.autograd.saved import is_packed
+from gradscope.autograd.tensors import TensorTable, requires_grad
+from gradscope.autograd.walk import Walked
+from gradscope.errors import CaptureError, NoGraph, RootError
+from gradscope.escaping import message
+from gradscope.graphing.assemble import Assembler
+from gradscope.graphing.initial_gradient import implicit_gradient
+from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.roots import (
+    Unusable,
+    last_made,
+    main_result,
+    named_root,
+    no_graph,
+    nothing_requires_grad,
+    result_root,
+    unknown_root,
+)
+from gradscope.model.observations import Alteration, Birth, Freed, Intake, Observations, Rounding
+from gradscope.model.report import BackwardPass, Graph, Leaf, Node
+from gradscope.recording.names import ModuleNames, Scopes
+from gradscope.recording.places import frames_from
+
+
+def look_before(listener: DoctorListener, made: Capture, with_activities: bool = True) -> None:
+    """See of a graph what is gone when its call has been made; of a full look."""
+    made.flow.has_hooks = listener.alterations.has_hooks
+    listener.broadcasts.mark(made.call.roots)
+    made.changed = listener.changes.in_graph(made.walked)
+    if with_activities:
+        made.activities = list(activities(made.walked))
+    made.functions = listener.derivatives.checks(
+        made.walked, made.sequences, made.call.create_graph
+    )
+
+
+def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
+    """Everything about one call and its graph, as plain data."""
+    made.complete()
+    recorder = listener.recorder
+    frames = list(frames_from(made.call.frame, recorder.places))
+    scopes = Scopes.of_frames(frames)
+    assembler = Assembler(made.walked, recorder, scopes)
+    graph, modules = assembler.graph(made.call.roots), assembler.module_names
+    origins = Origins(assembler.origins(), recorder.sources, recorder.places)
+    passed = made.passed(graph, origins.of_site(recorder.places.site_of(made.call.frame)))
+    names = Names(scopes, modules)
+    changed, gone = made.changed, None
+    alterations = list(_hooks(listener, made, graph, passed, origins))
+    if made.failure is not None:
+        # Torch found something that we have not seen, so that every slot is asked.
+        changed = changed or listener.changes.in_graph(made.walked, thorough=True)
+        alterations.extend(
+            Alteration(origins.of_place(place), function)
+            for place, function in listener.alterations.module_hooks.items()
+        )
+        if "a second time" in message(made.failure):
+            gone = freed_slots(made.walked, recorder.freed.numbers(but_the_last=True))
+    met = [(module, modules.path(place)) for module, place in recorder.modules.met()]
+    seen = Observations(
+        changes=tuple(map(origins.told, changed)),
+        activities=tuple(made.activities),
+        saved=tuple(made.saved()),
+        births=tuple(map(origins.told, _births(listener, made))),
+        roundings=tuple(_roundings(listener, made.sequences)),
+        intakes=tuple(_intakes(listener, origins, names, made.sequences)),
+        freed=() if gone is None else (_freed(listener, made, gone, origins),),
+        functions=tuple(made.functions),
+        alterations=tuple(alterations),
+    )
+    return CapturedCall(
+        graph=_with_values(listener, graph, made.walked, passed),
+        origins=origins,
+        names=names,
+        owners=owners_of(modules, loose_modules(modules, met)),
+        leaf_numbers=_numbered(made.walked),
+        held=[*made.leaves, *listener.leaves.used(), *listener.leaves.held()],
+        passes=(passed,),
+        seen=seen,
+    )
+
+
+def _numbered(walked: Walked) -> TensorTable[int]:
+    """The leaves with their numbers in the graph's table."""
+    leaves = [leaf_of(node) for node in walked.nodes if is_leaf(node)]
+    found: TensorTable[int] = TensorTable(len(leaves))
+    for number, leaf in enumerate(leaves):
+        if leaf is not None:
+            found[leaf] = number
+    return found
+
+
+# ---------------------------------------------------------------- what was seen of its values
+
+
+def _with_values(
+    listener: DoctorListener, graph: Graph, walked: Walked, passed: BackwardPass | None
+) -> Graph:
+    """The graph, with the numbers of non-finite elements in the forward tensors, and the norms of
+    those leaves that got nothing but zeros, and hold nothing else."""
+    nodes, sequences = list(graph.nodes), walked.positions()
+    for (sequence, output), (nan, inf) in listener.values_seen.counts.items():
+        position = sequences.get(sequence)
+        if position is not None:
+            nodes[position] = _counted(nodes[position], output, nan, inf)
+    leaves = [
+        msgspec.structs.replace(leaf, norm=0.0)
+        if passed is not None and _is_starved(leaf, passed, walked)
+        else leaf
+        for leaf in graph.leaves
+    ]
+    return msgspec.structs.replace(graph, nodes=tuple(nodes), leaves=tuple(leaves))
+
+
+def _counted(node: Node, output: int, nan: int, inf: int) -> Node:
+    outputs = list(node.outputs)
+    info = outputs[output] if output < len(outputs) else None
+    if info is not None:
+        outputs[output] = msgspec.structs.replace(info, nan=nan, inf=inf)
+    return msgspec.structs.replace(node, outputs=tuple(outputs))
+
+
+def _is_starved(leaf: Leaf, passed: BackwardPass, walked: Walked) -> bool:
+    if not passed.upstream[leaf.node] or passed.at(leaf.node).state != "zero":
+        return False
+    tensor = leaf_of(walked.nodes[leaf.node])
+    return tensor is not None and readable(tensor) and not tensor.any()
+
+
+def _intakes(
+    listener: DoctorListener, origins: Origins, names: Names, sequences: dict[int, int]
+) -> Iterator[Intake]:
+    """The operands without history that were not finite."""
+    made_in_order = sorted(sequences)
+    for taken in listener.values_seen.taken:
+        told, tensor, base = taken.told, taken.tensor(), taken.base()
+        position = sequences.get(told.node)
+        if position is None:
+            continue
+        made = origins.of_place(-1 if told.made is None else told.made)
+        for known in (tensor, base):
+            if made is None and known is not None:
+                event = listener.recorder.events.made(known)
+                made = None if event is None else origins.of_site(event.site)
+        yield msgspec.structs.replace(
+            told,
+            node=position,
+            name=names.of(tensor) or names.of(base),
+            made=made,
+            # Of the nodes of a call this graph need not hold all.
+            first=sequences[made_in_order[bisect_left(made_in_order, taken.first)]],
+        )
+
+
+def _births(listener: DoctorListener, made: Capture) -> Iterator[Birth]:
+    """The lines inside of custom Functions that made the first NaN or infinity."""
+    for sequence, birth in listener.births.known.items():
+        position = made.sequences.get(sequence)
+        if position is not None:
+            yield msgspec.structs.replace(birth, node=position)
+    yield from made.births()
+
+
+def _roundings(listener: DoctorListener, sequences: dict[int, int]) -> Iterator[Rounding]:
+    """The numbers that are 0 in the dtype of what they are added to."""
+    for sequence, rounding in listener.rounded.known.items():
+        position = sequences.get(sequence)
+        if position is not None:
+            yield msgspec.structs.replace(rounding, node=position)
+
+
+def _hooks(
+    listener: DoctorListener,
+    made: Capture,
+    graph: Graph,
+    passed: BackwardPass,
+    origins: Origins,
+) -> Iterator[Alteration]:
+    """Hooks of the program that changed a gradient of this pass."""
+    for position in sorted({*passed.altered, *made.flow.replaced, *made.unfinished}):
+        live: Any = made.walked.nodes[position]
+        function, place = listener.alterations.hook_on(live._sequence_nr(), leaf_of(live))
+        # A call that failed leaves sums unfinished, and torch itself casts and copies: only a hook
+        # that was seen, or a sum that does not add up, tells of the program's doing.
+        if place < 0 and (made.failure is not None or position not in passed.altered):
+            continue
+        arrived = [n for n, edge in enumerate(graph.edges) if edge.target == position]
+        yield Alteration(
+            origin=origins.of_place(place),
+            function=function,
+            node=position,
+            before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,
+            after=None if position in made.unfinished else passed.at(position).norm,
+        )
+
+
+def _freed(listener: DoctorListener, made: Capture, position: int, origins: Origins) -> Freed:
+    """The node whose buffers were gone, who freed them, and what led there."""
+    recorder = listener.recorder
+    site = recorder.freed.by(made.walked.nodes[position]._sequence_nr())
+    frames = list(frames_from(made.call.frame, recorder.places))
+    before = recorder.freed.numbers(but_the_last=True)
+    found = carrier(made.walked, position, before, frames, recorder)
+    return origins.told(
+        Freed(position, site)
+        if found is None
+        else Freed(position, site, found.variable, found.stored, found.taken)
+    )
+
+
+# ---------------------------------------------------------------- a graph without a call
+
+
+def final_case(
+    listener: DoctorListener, scopes: Scopes, value: object, error: BaseException | None
+) -> CapturedCall:
+    """The case of a program that ended without one.
+
+    Raises:
+        GradscopeError: when it left nothing to say.
+    """
+    root, note = _root(listener, scopes, value, error)
+    if root is None:
+        return _empty_case(listener, scopes, note)
+    return result_case(listener, scopes, root, note)
+
+
+def result_case(
+    listener: DoctorListener, scopes: Scopes, root: torch.Tensor, note: str
+) -> CapturedCall:
+    """The case of a tensor that no backward call of the program starts from, as of now; ``note``
+    says which it is."""
+    probe = Probe([root], listener.recorder, scopes, Detail())
+    passes: list[BackwardPass] = []
+    try:
+        if listener.alterations.has_hooks or any(map(is_packed, probe.walked.nodes)):
+            # The program has not asked for a pass, and might notice this one.
+            raise CaptureError("it would run hooks of the program")
+        passes.append(probe.own_pass(implicit_gradient(root)))
+    except (RootError, CaptureError) as problem:
+        note = f"{note}; no gradient was sent through it: {problem.what}"
+    report = probe.report(passes)
+    walked = probe.walked
+    sequences = walked.positions()
+    # No backward call has told yet which cuts lead into this graph.
+    listener.cuts.mark(sequences, [root])
+    listener.broadcasts.mark([root])
+    leaves = [leaf for leaf in map(leaf_of, walked.nodes) if leaf is not None]
+    modules = ModuleNames(scopes, listener.recorder.modules)
+    return CapturedCall(
+        graph=_with_values(listener, report.graph, walked, None),
+        origins=Origins(report.graph.origins, listener.recorder.sources, listener.recorder.places),
+        names=Names(scopes, modules),
+        owners=owners_of(modules, ()),
+        leaf_numbers=_numbered(walked),
+        passes=report.passes,
+        notes=[note],
+        held=[*leaves, *listener.leaves.used()],
+    )
+
+
+def _root(
+    listener: DoctorListener, scopes: Scopes, value: object, error: BaseException | None
+) -> tuple[Any, str]:
+    if error is not None:
+        last = last_made(listener.recorder)
+        note = f"the program ended with {type(error).__name__} before any backward call"
+        if last is not None:
+            return last, f"{note}; the doctor examined the last result it had made by then"
+        return None, note
+    chosen: list[str] = []
+    if isinstance(value, torch.Tensor):
+        root: Any = value if requires_grad(value) else None
+    else:
+        root, chosen = result_root(value, "the target")
+    if root is None:
+        root, chosen = main_result(listener.recorder, scopes)
+    if root is None and listener.optimizers.order.steps and not listener.recorder.elsewhere:
+        return None, "the program stepped its optimizer, and never called backward"
+    if root is None:
+        raise _nothing(listener)
+    who = "the main thread" if listener.recorder.elsewhere else "the program"
+    said = "; ".join(chosen) or "the doctor examined the result that it left"
+    return root, f"{who} never called backward; {said}"
+
+
+def _nothing(listener: DoctorListener) -> NoGraph:
+    """Why there is nothing to examine, and what to do."""
+    if listener.recorder.elsewhere:
+        return NoGraph(
+            f"nothing to examine: {listener.recorder.elsewhere.told()}",
+            "call the training from the main thread, or name its function: FILE.py::FUNCTION",
+        )
+    if listener.recorder.transforms or nothing_requires_grad(listener.recorder):
+        return no_graph(listener.recorder)
+    return NoGraph(
+        "nothing to examine: the program never called backward in this process, and kept no "
+        "result that requires grad",
+        "name a function that returns its loss: FILE.py::FUNCTION",
+    )
+
+
+def _empty_case(listener: DoctorListener, scopes: Scopes, note: str) -> CapturedCall:
+    modules = ModuleNames(scopes, listener.recorder.modules)
+    return CapturedCall(
+        graph=Graph((), (), (), ()),
+        origins=Origins((), listener.recorder.sources, listener.recorder.places),
+        names=Names(scopes, modules),
+        owners=owners_of(modules, ()),
+        leaf_numbers=TensorTable(0),
+        notes=[note],
+    )
+
+
+class ChosenRoot:
+    """Waits for the tensor; ``case`` is what there is to report of its graph, once it was there.
+
+    Args:
+        text: the expression.
+        listener: what was seen of the calls of the program.
+    """
+
+    def __init__(self, text: str, listener: DoctorListener) -> None:
+        self.case: CapturedCall | None = None
+        self._text = text
+        self._listener = listener
+        self._names: dict[str, None] = {}
+        self._unusable: Unusable | None = None
+
+    def look(self, scopes: Scopes, when: str) -> None:
+        """Examine it if it is there now.
+
+        Raises:
+            RootError: the expression is wrong, or gives more than one number.
+        """
+        try:
+            root = named_root(self._text, scopes, self._listener.recorder)
+        except Unusable as error:  # `loss = 0.0` before a loop: what it is to be may come
+            self._unusable = error
+            return
+        self._names.update(dict.fromkeys(scopes.variable_names()))
+        if root is None:
+            return
+        if root.numel() != 1:
+            inner = self._text if self._text.isidentifier() else f"({self._text})"
+            raise RootError(
+                f"--root {self._text} has {root.numel():,} elements, and the doctor starts from "
+                "one number",
+                f"name one, such as --root '{inner}.sum()'",
+            )
+        note = f"the doctor examined --root {self._text} at {when}"
+        self.case = result_case(self._listener, scopes, root, note)
+
+    def at_end(self, scopes: Scopes, error: BaseException | None) -> CapturedCall:
+        """What was found, at the latest where the program has ended.
+
+        Raises:
+            RootError: it never was there.
+        """
+        if self.case is None:
+            ended = "" if error is None else f", with {type(error).__name__}"
+            self.look(scopes, f"the end of the program{ended}")
+        if self.case is None:
+            raise self._unusable or unknown_root(self._text, self._names)
+        return self.case
