@@ -137,8 +137,7 @@ _IDLE = OddWords(
     "{this} brings gradients to parameters whose optimizer never steps.",
     "{calls} for {parameters} that only {beside} holds; it has made no step, and others have",
     "A step changes what its own optimizer holds. These parameters stay as they are.",
-    "Call `step()` of that optimizer after this backward; or leave it out, and the backward with "
-    "it.",
+    "Call `step()` of that optimizer after this backward; or leave out both.",
     "an optimizer",
     fewest=FEWEST_IDLE,
 )
