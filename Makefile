@@ -95,6 +95,7 @@ format: $(INSTALLED) ## rewrite the code in the project's format
 
 docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pictures
 	$(BIN)/gradscope backward examples/weights.py --gradient "[0.1, 1, 0.0001]" -q -o docs/img/weights.svg
+	$(BIN)/gradscope explain examples/chain_rule.py -q -o docs/img/chain.svg
 	$(BIN)/gradscope backward examples/char_gpt/train.py -q -o docs/img/gpt.svg
 	$(BIN)/python -m tests.reference
 	$(BIN)/python -m tests.transcripts

@@ -27,6 +27,7 @@ def test_shown_output_is_printed(page: Path, tmp_path: Path) -> None:
     ("picture", "command"),
     [
         ("weights.svg", "backward examples/weights.py --gradient '[0.1, 1, 0.0001]'"),
+        ("chain.svg", "explain examples/chain_rule.py"),
         ("gpt.svg", "backward examples/char_gpt/train.py"),
         ("gallery/gan.svg", "backward examples/gallery/models.py::gan"),
     ],

@@ -1150,3 +1150,28 @@ def test_steps_that_are_on_no_shown_path_are_counted(session: Session) -> None:
     assert re.findall(r"^[◇○] #\d+ (\w+)", text, re.MULTILINE) == ["Sum", "Add", "Exp", "Sin"]
     assert "40 more steps on other paths" in text
     assert "more step" not in session.cli("explain", str(path), "--leaf", "a", "--all").out
+
+
+def test_the_picture_has_the_values_and_the_derivative_on_every_edge(session: Session) -> None:
+    path = session.write("""
+        import torch
+        a = torch.tensor(5.0, requires_grad=True)
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        w.register_hook(lambda gradient: 2 * gradient)
+        b = a * a
+        loss = (b * w).sin().sum() + torch.log(8 * b)
+        loss.backward()
+        """)
+    session.cli("explain", str(path), "-o", "x.dot")
+    text = (session.folder / "x.dot").read_text("utf-8")
+    a, w = torch.tensor(5.0), torch.tensor([1.0, 2.0])
+    local = torch.cos(a * a * w)
+    pair = "[{:.4g}, {:.4g}]".format(*local.tolist())
+    assert "= 200" in text and "= 25<" in text and "= [25, 50]" in text
+    assert "× 0.005 = 0.005" in text and "× 8 = 0.04" in text
+    assert f"× {pair} = {pair}" in text
+    # What a hook has changed is not the product.
+    assert "× [25, 25]" not in text
+    session.cli("backward", str(path), "-o", "y.dot")
+    plain = (session.folder / "y.dot").read_text("utf-8")
+    assert "×" not in plain.replace("used ×2", "") and "= 200" not in plain

@@ -108,6 +108,8 @@ class Labels:
         head += self._times(item)
         node = scene.graph.nodes[item.members[0]]
         tensor = scene.tensor(node.id, 0)
+        value = scene.explained_value(tensor)
+        head += text(f"  = {value}") if value else []
         facts = [numbers.shape(tensor.shape) if tensor else "", scene.source(item)]
         rounds = self._infos(item)
         facts.append(self.range(rounds) if rounds else self._size(info))
@@ -129,6 +131,8 @@ class Labels:
             words += f" · used ×{uses:,}"
         title = text(short(self.scene.title(item), keep_end=True), bold=True) + self._times(item)
         head = self._badge(item) + title + text(f"  {words}", GREY, 10)
+        value = self.scene.explained_value(tensor)
+        head += text(f"  = {value}") if value else []
         rounds = self._infos(item)
         if rounds:
             return box([head, text(f"grad {self.range(rounds)}", INK, 10), *self._bars(rounds)])
@@ -352,7 +356,8 @@ class Arrows:
         if once:
             return self._flow_by_rounds(link)
         info = scene.gradients.link(link)
-        words = self.labels.gradient(info, tensor) + bundled
+        factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
+        words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         if info.state != "finite":

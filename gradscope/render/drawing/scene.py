@@ -27,6 +27,9 @@ from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
 from gradscope.words import count, one_line, option
 
+MOST_FACTORS = 4
+"""Elements of a local derivative, or of a value, that stand in the picture of an explanation."""
+
 
 class Scene:
     """A report, simplified and ready to be drawn."""
@@ -201,6 +204,29 @@ class Scene:
         # A small tensor is never elided; the columns beside it go instead.
         room = None if small else max(self.options.width // 3, 24)
         return numbers.tensor(info.values, sizes or (size,) * (size != 1), info.dtype, room)
+
+    @cached_property
+    def factors(self) -> dict[int, str]:
+        """Where the report explains, for each edge the local derivative that its gradient was
+        multiplied with: of one output to one operand, element by element, and of few elements."""
+        answer = self.report.explanation
+        altered = set(() if self.backward is None else self.backward.altered)
+        found: dict[int, str] = {}
+        for one in (one for step in (answer.steps if answer else ()) for one in step.locals):
+            ends = self.graph.edges[one.edge].source, self.graph.edges[one.edge].target
+            size = len(one.values)
+            if size > MOST_FACTORS or altered.intersection(ends) or not (one.diagonal or size == 1):
+                continue
+            if len(self.graph.nodes[ends[0]].outputs) == 1:
+                found[one.edge] = numbers.tensor(one.values, (size,) * (size != 1), "float32")
+        return found
+
+    def explained_value(self, tensor: TensorInfo | None) -> str:
+        """Where the report explains, the value of a forward tensor of few elements."""
+        if self.report.explanation is None or tensor is None or tensor.values is None:
+            return ""
+        few = numbers.element_count(tensor.values, tensor.dtype) <= MOST_FACTORS
+        return (self.values(tensor, tensor.shape) or "") if few else ""
 
     @cached_property
     def first_bad(self) -> tuple[int, bool] | None:
