@@ -18,7 +18,8 @@ from gradscope.escaping import visible
 from gradscope.formats import FORMATS
 from gradscope.model.report import Report
 from gradscope.render import Options, format_for, render
-from gradscope.render.words import numbers
+from gradscope.render.drawing import cells, scale
+from gradscope.render.words import numbers, table
 from gradscope.render.words.text import wrapped
 from gradscope.simplify import Folding
 from tests.goldens import compare
@@ -335,5 +336,18 @@ for make in CASES.values():
     assert codes >= {"1", "2", "36"}
     # Nor in yellow, which is lost on white.
     assert not codes & {"30", "33", "37", "38", "48", "90", "93", "97"}
-    # Large is another colour than wrong, which is red.
+    # What is not finite is magenta, as in pictures.
     assert "35" in codes
+
+
+def test_sixteen_colours_tell_large_from_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("COLORTERM", raising=False)
+    table.painter.cache_clear()
+    try:
+        inks = [*scale.INKS, cells.BAD_INK]
+        codes = [table.painter()("x", ink).partition("m")[0].removeprefix("\x1b[") for ink in inks]
+    finally:
+        table.painter.cache_clear()
+    assert codes[-1] == "1;35" and codes[-2] == codes[-3] == "1"
+    assert not any("35" in code or "31" in code for code in codes[:-1])

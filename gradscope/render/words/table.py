@@ -26,8 +26,10 @@ GAP = "  "
 _GROUNDS = (0, 7, 8, 15)
 """Of the 16 colours: black, white, and the bright ones of both."""
 
-_ORANGE = 100
-_INSTEAD_OF_ORANGE = Style.parse("magenta")
+_STRONG = 100
+_BAD = Style.parse("magenta")
+"""Of the 16 colours the one of what is not finite in pictures.  For what is large there is none:
+yellow is lost on white."""
 """The 16 colours have no orange: it would be the red of errors, or a yellow that is lost on white.
 What is orange has at least so much more red than blue."""
 
@@ -211,8 +213,10 @@ def _readable(style: Style, system: ColorSystem) -> Style:
     if system is not ColorSystem.STANDARD or style.color is None:
         return style
     red, green, blue = style.color.get_truecolor()
-    if red > green > blue and red - blue > _ORANGE:
-        return style + _INSTEAD_OF_ORANGE
+    if red > green > blue and red - blue > _STRONG:
+        return style.without_color + Style(bold=True)
+    if red > blue > green and red - green > _STRONG:
+        return style + _BAD
     is_ground = style.color.downgrade(system).number in _GROUNDS
     return style.without_color + Style(dim=style.dim, bold=style.bold) if is_ground else style
 
