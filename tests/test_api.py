@@ -353,3 +353,15 @@ def test_a_report_is_printed_as_it_is_shown(capsys: pytest.CaptureFixture[str]) 
     report.show()
     assert str(report).rstrip() == capsys.readouterr().out.rstrip()
     assert repr(report).startswith("<Report ")
+
+
+def test_operations_outside_of_a_block_are_counted() -> None:
+    w = torch.ones(3, requires_grad=True)
+    before = (w * 2).sin()
+    with gradscope.record() as run:
+        total = (before * 3).sum()
+    (note,) = run.backward(total).notes
+    assert note.startswith("the lines of 2 of 4 operations are not known: see gradscope.record()")
+    with gradscope.record() as whole:
+        total = (w * 2).sum()
+    assert not whole.backward(total).notes

@@ -229,6 +229,13 @@ class Probe:
         if absent:
             plural = "were never called: their" if len(absent) > 1 else "was never called: its"
             limits.append(f"{listed(absent)} {plural} parameters get no gradient")
+        operations = [node for node in self.graph.nodes if node.kind != "leaf"]
+        unseen = sum(node.origin is None for node in operations)
+        if unseen and either("", "in python"):
+            limits.append(
+                f"the lines of {unseen:,} of {count(len(operations), 'operation')} are not known: "
+                "see gradscope.record()"
+            )
         if self.graph.scale is not None:
             limits.append(
                 f"the GradScaler multiplied the loss by {self.graph.scale:.12g}, and so every "
