@@ -528,6 +528,18 @@ net(torch.randn(2, 3)).sum().backward()
 nn.functional.softmax(net(torch.ones(2, 3)))
 nn.Sequential(nn.Softmax())(torch.ones(2, 2))
 """,
+    "functions of torch are pickled": """
+import pickle
+import torch
+from torch import distributed, nn
+for one in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_, nn.utils.clip_grad.clip_grad_norm_,
+            distributed.all_gather, distributed.all_to_all_single, torch.autograd.backward,
+            torch.optim.Optimizer.zero_grad, nn.Module.register_full_backward_hook):
+    print(one.__name__, pickle.loads(pickle.dumps(one)) is one)
+x = torch.ones(3, requires_grad=True)
+x.exp().sum().backward()
+print(x.grad)
+""",
     "a list that counts how often it is gone through": """
 import torch
 class Counted(list):
