@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from types import FunctionType, ModuleType
 from typing import Any
 
 Original = Callable[..., Any]
@@ -46,6 +47,9 @@ class Patched:
         original = self.original = vars(self._owner).get(self._name)
         if original is not None:
             self._ours = self._around(original)
+            if isinstance(self._owner, ModuleType) and isinstance(self._ours, FunctionType):
+                # Pickle looks for it there, and where torch defines it may stand another.
+                self._ours.__module__ = self._owner.__name__
             setattr(self._owner, self._name, self._ours)
 
     def stop(self) -> None:

@@ -449,6 +449,31 @@ f(); gc.collect(); print("freed", wl() is None)
 for i in range(2): torch.nn.Linear(4,4)(torch.ones(1,4)).sum().backward()
 gc.collect(); print("freed", wl() is None)
 """,
+    "a graph whose backward failed is let go of at once": """
+import gc, weakref, torch
+gc.disable()
+def fail(gradient): raise ValueError("hook")
+kept = []
+for step in range(4):
+    w = torch.ones(3, requires_grad=True)
+    y = w * 2
+    y.register_hook(fail)
+    loss = y.sum()
+    try: loss.backward()
+    except ValueError: pass
+    kept += [weakref.ref(y), weakref.ref(loss)]
+    del y, loss
+    print(sum(one() is not None for one in kept))
+for step in range(3):
+    w = torch.ones(3, requires_grad=True)
+    loss = w.exp().sum()
+    loss.backward()
+    try: loss.backward()
+    except RuntimeError: pass
+    kept.append(weakref.ref(loss))
+    del loss
+    print(sum(one() is not None for one in kept))
+""",
     "a vectorised gradient is let go of": """
 import torch, weakref, gc
 def f():
@@ -527,6 +552,18 @@ for _ in range(2):
 net(torch.randn(2, 3)).sum().backward()
 nn.functional.softmax(net(torch.ones(2, 3)))
 nn.Sequential(nn.Softmax())(torch.ones(2, 2))
+""",
+    "functions of torch are pickled": """
+import pickle
+import torch
+from torch import distributed, nn
+for one in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_, nn.utils.clip_grad.clip_grad_norm_,
+            distributed.all_gather, distributed.all_to_all_single, torch.autograd.backward,
+            torch.optim.Optimizer.zero_grad, nn.Module.register_full_backward_hook):
+    print(one.__name__, pickle.loads(pickle.dumps(one)) is one)
+x = torch.ones(3, requires_grad=True)
+x.exp().sum().backward()
+print(x.grad)
 """,
     "a list that counts how often it is gone through": """
 import torch

@@ -453,6 +453,20 @@ MASKS = {
         ),
         "GS101", 8, (NAN, "every element of it is masked"), UNSEEN_PLACE,
     ),
+    "moved behind the mask": Case(
+        MASKED.format(
+            masks="padded[2] = True",
+            out="(x @ keys(x).mT).masked_fill(padded[..., None], -torch.inf).mT.clone().softmax(1)",
+        ),
+        "GS101", 8, (NAN, "every element of it is masked"), ("first infinity", "larger than"),
+    ),
+    "moved beside infinities": Case(
+        MASKED.format(
+            masks="wide = torch.full((3, 5, 2), torch.inf)",
+            out="torch.cat([keys(x), wide], -1).mT.clone().softmax(1)",
+        ),
+        "GS105", 7, (), ("first infinity",),
+    ),
 }  # fmt: skip
 
 

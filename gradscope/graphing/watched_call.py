@@ -50,9 +50,13 @@ class MadeCall:
 
     def conclude(self) -> Any:
         """End the call as it ended: return its result or raise its exception."""
-        if self.failure is not None:
+        if self.failure is None:
+            return self.result
+        try:
             raise self.failure
-        return self.result
+        finally:
+            # Its traceback knows this call: a cycle that kept the graph until the collector ran.
+            self.failure = None
 
 
 class MeasuredCall(MadeCall):

@@ -16,6 +16,7 @@ from gradscope.rules.facts import Facts, elements, short
 from gradscope.rules.questions.advice import FORWARD, UNDEFINED, Advice
 from gradscope.rules.questions.ops import (
     FILLS,
+    MOVING,
     POLES,
     WEIGHING,
     is_attention,
@@ -48,6 +49,7 @@ class ForwardSources:
         # What happened inside a call that took such an operand was not seen; a mask makes no NaN.
         spans = {(one.node, _first(one)) for one in facts.seen.intakes if not self._masks(one)}
         self._inside = {node for start, end in spans for node in range(start + 1, end + 1)}
+        self._look_through()
         self.meant = self._meant()
         self.roots = [root.node for root in facts.graph.roots if self.bad(root.node)]
         self.born: list[int] = []
@@ -63,6 +65,18 @@ class ForwardSources:
     def bad(self, node: int) -> bool:
         """Whether a node's result is known to hold NaN or infinity."""
         return self.nan[node] or self.inf[node]
+
+    def _look_through(self) -> None:
+        """What an operation moved, an operand of it held: infinity that is meant as a mask is read
+        no further down than by what makes NaN of it."""
+        facts = self.facts
+        for node in range(len(self.nan)):
+            if not self.bad(node) or facts.op(node) not in MOVING or node in self.intakes:
+                continue
+            below = list(facts.below(node))
+            fills = [one for one in below if facts.op(one) in FILLS]
+            for source in () if any(map(self.bad, below)) else fills or below[: len(below) == 1]:
+                self.nan[source], self.inf[source] = self.nan[node], self.inf[node]
 
     def _meant(self) -> list[bool]:
         """Nodes whose infinities the program wrote itself, or that pass such infinities on."""
