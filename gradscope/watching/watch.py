@@ -293,11 +293,13 @@ class Watch:
                 if call.arrivals is not None:
                     note_step(held, taken, call.used)
                 return
-            if self._pending is not None and self._pending.is_for(optimizer):
-                self._pending.take_step(optimizer, taken)
-                if self._pending.calls == 1 or self._pending.is_used_up:
-                    self._close()
+            step, pending = self._turns.step, self._pending
             self._turns.step_made(optimizer)
+            if pending is not None and pending.is_for(optimizer):
+                pending.take_step(optimizer, taken)
+                # Another optimizer may use the rest.
+                if pending.is_used_up or self._turns.step != step:
+                    self._close()
         # Torch bears no new hooks until it has called the last one.
         post = self._handles[1]
         self._deliver(may_begin=next(reversed(post.hooks_dict_ref())) == post.id)
