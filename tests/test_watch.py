@@ -849,6 +849,25 @@ def test_a_step_is_that_of_all_optimizers_that_share_a_model(calls: int) -> None
         assert None not in [part.update for part in row.modules.values()]
 
 
+def test_one_optimizer_makes_the_step_that_a_scaler_leaves_out_for_another() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in model]
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    rows: list[Row] = []
+    with gradscope.watch(model, every=1, to=rows.append):
+        for step in range(3):
+            scaler.scale(model(batch()).square().mean()).backward()
+            if step == 1:
+                next(model.parameters()).grad.fill_(math.inf)  # type: ignore[union-attr]
+            for optimizer in optimizers:
+                scaler.step(optimizer)
+            assert len(rows) == step + 1
+            scaler.update()
+            model.zero_grad()
+    assert [row.skipped for row in rows] == [False, True, False]
+    assert [part.applied is None for part in rows[1].modules.values()] == [True, False]
+
+
 @pytest.mark.parametrize("calls", [1, 2])
 def test_a_step_is_told_when_it_is_made_whatever_no_optimizer_holds(calls: int) -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))

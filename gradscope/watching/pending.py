@@ -179,6 +179,7 @@ class Pending:
         step has used them meanwhile."""
         if (
             self.used.applied
+            or self.is_left_out
             or call.step != self.step
             or self.members.positions != members.positions
         ):
@@ -195,6 +196,10 @@ class Pending:
         """Whether steps have used all that it has brought."""
         every = self.members.parameters
         return all(id(every[position]) in self.used.applied for position in self.received)
+
+    def leave_out(self) -> None:
+        """A scaler has left out the step of an optimizer."""
+        self.is_left_out = True
 
     def take_step(self, optimizer: Any, taken: Sequence[Sample]) -> None:
         """The optimizer has made its step; of these elements of its parameters there are copies."""

@@ -253,12 +253,18 @@ class Watch:
             return result
         with Unseen(self._note_fault):
             if self._members.held_by(optimizer):
-                if self._pending is not None and self._pending.is_for(optimizer):
-                    self._pending.is_left_out = True
-                    self._close()
-                self._turns.step_made(optimizer)
+                self._step_made(optimizer, Pending.leave_out)
         self._deliver()
         return result
+
+    def _step_made(self, optimizer: Any, note: Callable[[Pending], None]) -> None:
+        step, pending = self._turns.step, self._pending
+        self._turns.step_made(optimizer)
+        if pending is not None and pending.is_for(optimizer):
+            note(pending)
+            # Another optimizer may use the rest.
+            if pending.is_used_up or self._turns.step != step:
+                self._close()
 
     @untraced
     def _step_begins(self, optimizer: Any, _args: object, _kwargs: object) -> None:
@@ -293,13 +299,7 @@ class Watch:
                 if call.arrivals is not None:
                     note_step(held, taken, call.used)
                 return
-            step, pending = self._turns.step, self._pending
-            self._turns.step_made(optimizer)
-            if pending is not None and pending.is_for(optimizer):
-                pending.take_step(optimizer, taken)
-                # Another optimizer may use the rest.
-                if pending.is_used_up or self._turns.step != step:
-                    self._close()
+            self._step_made(optimizer, lambda one: one.take_step(optimizer, taken))
         # Torch bears no new hooks until it has called the last one.
         post = self._handles[1]
         self._deliver(may_begin=next(reversed(post.hooks_dict_ref())) == post.id)
