@@ -849,6 +849,19 @@ def test_a_step_is_that_of_all_optimizers_that_share_a_model(calls: int) -> None
         assert None not in [part.update for part in row.modules.values()]
 
 
+def test_more_calls_than_before_may_add_up_to_a_step() -> None:
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    rows: list[Row] = []
+    with gradscope.watch(model, every=1, to=rows.append):
+        for step in range(20):
+            for _ in range(1 if step < 15 else 4):
+                model(batch()).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert [(row.step, row.calls) for row in rows] == [(k, 1 if k < 15 else 4) for k in range(20)]
+
+
 def test_one_optimizer_makes_the_step_that_a_scaler_leaves_out_for_another() -> None:
     model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
     optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in model]

@@ -195,9 +195,11 @@ class Watch:
             # Not sooner, because optimizers are often made after the block has begun.
             self._is_known = True
             self._turns.expect(holders(self._members))
-        self._turns.call_begins(self._stepping.is_inside)
-        scale = self._scalers.scale_of(roots)
-        call = RunningCall.begun(self._members, scale, self._turns.step)
+        call = RunningCall.begun(self._members, self._scalers.scale_of(roots), self._turns.step)
+        pending = self._pending
+        is_added = pending is not None and pending.is_added_to(call, self._members)
+        self._turns.call_begins(self._stepping.is_inside or is_added)
+        call.step = self._turns.step
         if self._is_due:
             self._ranks = self._ranks or Between.of_program(self._number)
             norms = call.used.norms if self._ranks else None
