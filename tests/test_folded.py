@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -274,3 +275,55 @@ def test_what_is_in_every_round_of_a_loop_is_shown_once() -> None:
     assert len(rows) < 20, text
     assert "a loop drawn once for 20" in text
     assert re.findall(r"[○▸] (\w+) .*×20", text) == ["Squeeze", "Exp", "Tanh", "Squeeze"], text
+
+
+def test_what_the_loop_begins_with_is_not_drawn_as_another_operand() -> None:
+    """``0 + x`` has its tensor in another slot than ``y + x``."""
+    program = Program()
+    x = program.leaf("x", data=(1.0,))
+    total = None
+    for _ in range(20):
+        program.enter("pi", "Net")
+        x = program.op("TanhBackward0", [(x, 1.0)], (1.0,), "pi.tanh")
+        program.exit()
+        part = program.op("MulBackward0", [(x, 1.0)], (1.0,), "pi(x)*2")
+        ends = [(part, 1.0)] if total is None else [(total, 1.0), (part, 1.0)]
+        total = program.op("AddBackward0", ends, (1.0,), "total + pi(x)*2")
+    assert total is not None
+    text = shown(program.report((total, (1.0,))), "tree", Folding(focus="pi"))
+    assert "a loop drawn once for 20" in text
+    assert text.count("pi(x)*2 ×20") == 2, text
+
+
+def test_equal_loops_that_are_drawn_once_are_counted_in_one_word() -> None:
+    program = Program()
+    x = program.leaf("x", data=(1.0,))
+    for _ in range(8):
+        for _ in range(8):
+            for _ in range(8):
+                for op in ("Sin", "Cos"):
+                    x = program.op(f"{op}Backward0", [(x, 1.0)], (1.0,), f"{op}(x)")
+            x = program.op("ExpBackward0", [(x, 1.0)], (1.0,), "exp(x)")
+        x = program.op("TanhBackward0", [(x, 1.0)], (1.0,), "tanh(x)")
+    text = shown(program.report((x, (1.0,))), "tree", Folding(focus="exp(x)"))
+    assert "drawn once" in text
+    words = re.findall(r"a loop drawn once for \d+", text)
+    assert len(set(words)) == len(words), text
+
+
+def test_a_closed_round_of_very_many_operations() -> None:
+    program = Program()
+    x = total = program.leaf("x", data=(1.0,))
+    for number in range(3):
+        program.enter(f"experts.{number}", "Expert")
+        value = x
+        for place in range(25_000):
+            value = program.op(f"Op{place % 7}Backward0", [(value, 1.0)], (1.0,), f"y{place % 97}")
+        program.exit()
+        total = program.op("AddBackward0", [(total, 1.0), (value, 1.0)], (1.0,), "total")
+    graph = program.report((total, (1.0,)), backward=False).graph
+    start = time.process_time()
+    view = simplify(graph, Folding(focus="experts.1"))
+    assert time.process_time() - start < 8
+    closed = next(item for item in view.items if item.title == "experts.2")
+    assert [len(nodes) for nodes in closed.called] == [25_000]

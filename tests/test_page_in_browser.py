@@ -195,6 +195,22 @@ REPEATS: dict[str, Callable[[], Report]] = {
     **{f"layers-{rounds}": partial(layers, rounds) for rounds in (17, 121, 1_000)},
 }
 
+
+def sequential() -> Report:
+    """Modules in a Sequential, which have nothing but numbers for names."""
+    program = Program()
+    x = program.leaf("x")
+    for number in range(3):
+        program.enter(f"experts.{number}", "Sequential")
+        for inner, op in ((0, "Tanh"), (2, "Exp")):
+            program.enter(f"experts.{number}.{inner}", "Layer")
+            for place in range(8):
+                x = program.op(f"{op}{place}Backward0", [(x, 1.0)], (1.0,), f"{op}({place})")
+            program.exit()
+        program.exit()
+    return program.report((x, (1.0,)))
+
+
 REPORTS: dict[str, Callable[[], Report]] = {
     "small": small,
     "traced": traced,
@@ -213,6 +229,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "histograms": with_histograms,
     "long": long,
     "large": large,
+    "sequential": sequential,
 }
 
 

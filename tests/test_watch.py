@@ -815,6 +815,86 @@ def test_what_was_thrown_away_is_no_part_of_a_step() -> None:
     ]
 
 
+def test_what_another_gradient_was_put_in_the_place_of_is_no_part_of_a_step() -> None:
+    """Both have never been written to again: their versions are equal."""
+    loop = Loop()
+    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
+    with loop:
+        for _ in range(2):
+            loop.backward(loop.model(batch()))
+            for parameter in loop.model.parameters():
+                parameter.grad = torch.zeros_like(parameter)
+            loop.backward(loop.model(batch()))
+            optimizer.step()
+            optimizer.zero_grad()
+    assert [(row.calls, row.applied is None) for row in loop.rows] == [(1, True), (1, False)] * 2
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_step_is_that_of_all_optimizers_that_share_a_model(calls: int) -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in model]
+    rows: list[Row] = []
+    with gradscope.watch(model, every=1, to=rows.append):
+        for step in range(3):
+            for _ in range(calls):
+                model(batch()).square().mean().backward()
+            for optimizer in optimizers:
+                optimizer.step()
+            assert len(rows) == step + 1
+            model.zero_grad()
+    for row in rows:
+        assert row.calls == calls
+        assert row.applied == row.norm
+        assert None not in [part.update for part in row.modules.values()]
+
+
+def test_more_calls_than_before_may_add_up_to_a_step() -> None:
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    rows: list[Row] = []
+    with gradscope.watch(model, every=1, to=rows.append):
+        for step in range(20):
+            for _ in range(1 if step < 15 else 4):
+                model(batch()).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    assert [(row.step, row.calls) for row in rows] == [(k, 1 if k < 15 else 4) for k in range(20)]
+
+
+def test_one_optimizer_makes_the_step_that_a_scaler_leaves_out_for_another() -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+    optimizers = [torch.optim.SGD(one.parameters(), lr=0.1) for one in model]
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    rows: list[Row] = []
+    with gradscope.watch(model, every=1, to=rows.append):
+        for step in range(3):
+            scaler.scale(model(batch()).square().mean()).backward()
+            if step == 1:
+                next(model.parameters()).grad.fill_(math.inf)  # type: ignore[union-attr]
+            for optimizer in optimizers:
+                scaler.step(optimizer)
+            assert len(rows) == step + 1
+            scaler.update()
+            model.zero_grad()
+    assert [row.skipped for row in rows] == [False, True, False]
+    assert [part.applied is None for part in rows[1].modules.values()] == [True, False]
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_step_is_told_when_it_is_made_whatever_no_optimizer_holds(calls: int) -> None:
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model[0].parameters(), lr=0.1)
+    rows: list[Row] = []
+    with gradscope.watch(model, every=1, to=rows.append):
+        for step in range(3):
+            for _ in range(calls):
+                model(batch()).square().mean().backward()
+            optimizer.step()
+            assert len(rows) == step + 1
+            model.zero_grad()
+
+
 @pytest.mark.parametrize(("steps", "rows"), [(7, 7), (45, 23)])
 def test_without_every_the_first_steps_have_rows(steps: int, rows: int) -> None:
     model = nn.Linear(3, 1)

@@ -7,6 +7,7 @@ it becomes a :class:`View`.  Must not know why nodes are grouped, or why groups 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Set
 
 from gradscope.model.report import Graph, Node
@@ -211,7 +212,8 @@ class Partition:
         rounds = self._rounds(fold, key, members)
         names, nodes, called = zip(*rounds, strict=True) if rounds else ((), (), ())
         if fold is not None and not rounds:
-            called = (tuple(node for node in members if node in self._named(fold)),)
+            named = self._named(fold)
+            called = (tuple(node for node in members if node in named),)
         where = (nodes, names, called if any(called) else (), number)
         if fold is None:
             node = self.graph.nodes[members[0]]
@@ -267,16 +269,19 @@ class Partition:
         """One link an edge between two single nodes, else one for all edges between the two
         items."""
         bundles: dict[tuple[int, int, int], list[int]] = {}
+        parallel: Counter[tuple[int, int]] = Counter()
         edges = self.graph.edges
         for index in self.kept_edges():
             edge = edges[index]
             source, target = place[self.group[edge.source]], place[self.group[edge.target]]
             if source != target and not self._is_carried(index):
                 # Parallel edges between two operations are told apart; into a fold they are too
-                # many.
+                # many.  Not by their slots, for `0 + x` has its `x` in another than `y + x`.
                 ends = items[source], items[target]
                 folded = any(end.folded for end in ends) or ends[0].template != ends[1].template
-                bundles.setdefault((source, target, -1 if folded else edge.slot), []).append(index)
+                number = -1 if folded else parallel[edge.source, edge.target]
+                parallel[edge.source, edge.target] += 1
+                bundles.setdefault((source, target, number), []).append(index)
         links = [Link(source, target, tuple(some)) for (source, target, _), some in bundles.items()]
 
         # A reader expects operands in the order of the expression: by node, then by input slot.

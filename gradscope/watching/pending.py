@@ -11,6 +11,7 @@ from math import inf
 from typing import Any
 
 import torch
+from torch.utils.weak import TensorWeakRef
 
 from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import dense_parts
@@ -112,8 +113,8 @@ class Pending:
     """As ``received``, where others add to it before the call is over."""
     copies: dict[int, int] = field(default_factory=dict)
     """Parameter to the number of processes that hold the same shard of it."""
-    left: dict[int, object] = field(default_factory=dict)
-    """Parameter to the version of its ``.grad`` when the call ended."""
+    left: dict[int, tuple[TensorWeakRef, object]] = field(default_factory=dict)
+    """Parameter to its ``.grad`` when the call ended, and the version of that."""
     earlier: tuple[Pending, ...] = ()
     """The calls before it that it stands for as well, the newest of them."""
     calls: int = 1
@@ -145,9 +146,9 @@ class Pending:
             none=none - applied.keys(),
             scale=None if call.scale is None else norms.add_number(call.scale),
         )
-        found.left = {position: _version(one) for position, one in reached.items()}
+        found.left = {k: (TensorWeakRef(one), _version(one)) for k, one in reached.items()}
         if earlier is not None:
-            found.earlier = (*earlier.earlier, replace(earlier, earlier=()))[-MOST_PARTS:]
+            found.earlier = (*earlier.earlier, replace(earlier, earlier=(), left={}))[-MOST_PARTS:]
             found.calls, found.total = earlier.calls + 1, earlier.total
         if call.arrivals is not None:
             came = call.arrivals
@@ -178,6 +179,7 @@ class Pending:
         step has used them meanwhile."""
         if (
             self.used.applied
+            or self.is_left_out
             or call.step != self.step
             or self.members.positions != members.positions
         ):
@@ -185,7 +187,8 @@ class Pending:
         ids = {position: key for key, position in members.positions.items()}
         before = {k: call.before.get(ids[k], (None, None)) for k in self.left}
         return any(
-            old is not None and version == self.left[k] for k, (old, version) in before.items()
+            old is not None and old is self.left[k][0]() and version == self.left[k][1]
+            for k, (old, version) in before.items()
         )
 
     @property
@@ -193,6 +196,10 @@ class Pending:
         """Whether steps have used all that it has brought."""
         every = self.members.parameters
         return all(id(every[position]) in self.used.applied for position in self.received)
+
+    def leave_out(self) -> None:
+        """A scaler has left out the step of an optimizer."""
+        self.is_left_out = True
 
     def take_step(self, optimizer: Any, taken: Sequence[Sample]) -> None:
         """The optimizer has made its step; of these elements of its parameters there are copies."""

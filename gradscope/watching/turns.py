@@ -65,11 +65,12 @@ class Turns:
         """A backward call has brought the model gradients."""
         self.calls += 1
 
-    def call_begins(self, is_in_step: bool) -> None:
-        """A backward call begins, in the closure of an optimizer or not."""
+    def call_begins(self, is_of_step: bool) -> None:
+        """A backward call begins; it may be known to be of the step that is being made, in the
+        closure of an optimizer or to add to what the call before has left."""
         if not self.has_optimizer:
             self.step = self.calls
-        elif not is_in_step and self.calls - self._began >= self._most_calls():
+        elif not is_of_step and self.calls - self._began >= self._most_calls():
             self.step, self._began = self.step + 1, self.calls
 
     def _most_calls(self) -> float:

@@ -195,9 +195,11 @@ class Watch:
             # Not sooner, because optimizers are often made after the block has begun.
             self._is_known = True
             self._turns.expect(holders(self._members))
-        self._turns.call_begins(self._stepping.is_inside)
-        scale = self._scalers.scale_of(roots)
-        call = RunningCall.begun(self._members, scale, self._turns.step)
+        call = RunningCall.begun(self._members, self._scalers.scale_of(roots), self._turns.step)
+        pending = self._pending
+        is_added = pending is not None and pending.is_added_to(call, self._members)
+        self._turns.call_begins(self._stepping.is_inside or is_added)
+        call.step = self._turns.step
         if self._is_due:
             self._ranks = self._ranks or Between.of_program(self._number)
             norms = call.used.norms if self._ranks else None
@@ -253,12 +255,18 @@ class Watch:
             return result
         with Unseen(self._note_fault):
             if self._members.held_by(optimizer):
-                if self._pending is not None and self._pending.is_for(optimizer):
-                    self._pending.is_left_out = True
-                    self._close()
-                self._turns.step_made(optimizer)
+                self._step_made(optimizer, Pending.leave_out)
         self._deliver()
         return result
+
+    def _step_made(self, optimizer: Any, note: Callable[[Pending], None]) -> None:
+        step, pending = self._turns.step, self._pending
+        self._turns.step_made(optimizer)
+        if pending is not None and pending.is_for(optimizer):
+            note(pending)
+            # Another optimizer may use the rest.
+            if pending.is_used_up or self._turns.step != step:
+                self._close()
 
     @untraced
     def _step_begins(self, optimizer: Any, _args: object, _kwargs: object) -> None:
@@ -293,11 +301,7 @@ class Watch:
                 if call.arrivals is not None:
                     note_step(held, taken, call.used)
                 return
-            if self._pending is not None and self._pending.is_for(optimizer):
-                self._pending.take_step(optimizer, taken)
-                if self._pending.calls == 1 or self._pending.is_used_up:
-                    self._close()
-            self._turns.step_made(optimizer)
+            self._step_made(optimizer, lambda one: one.take_step(optimizer, taken))
         # Torch bears no new hooks until it has called the last one.
         post = self._handles[1]
         self._deliver(may_begin=next(reversed(post.hooks_dict_ref())) == post.id)

@@ -304,6 +304,13 @@ test("every state of a gradient is told apart", oncePerPage, async () => {
   await page.closed();
 });
 
+test("the river calls no module by a number alone", oncePerPage, async () => {
+  const page = await opened("sequential");
+  const names = await page.locator(".river text").allTextContents();
+  assert.ok(names.length === 6 && names.every((name) => /\.[0-2]\.[02]$/.test(name)), names.join(" "));
+  await page.closed();
+});
+
 test("names cannot act", async () => {
   const page = await opened("hostile");
   await page.keyboard.press("/");

@@ -92,8 +92,9 @@ def _blocks(explained: Explained) -> Iterator[_Block]:
 def _legends(explained: Explained, steps: list[str], operands: Operands) -> Iterator[str]:
     if operands.used:
         yield from explained.wrapped(MARKS, "dim")
-    formulas = any(rule.formulas for rule in explained.answer.rules)
-    if formulas and any("grad" in line for line in steps):
+    formulas = (one for rule in explained.answer.rules for one in rule.formulas)
+    begins = [f"{', '.join(one.arguments)}: {one.text.split()[0]}" for one in formulas]
+    if any(begin in line for begin in begins for line in steps):
         yield from explained.wrapped(LEGEND, "dim")
     for sign, meaning in SIGNS.items():
         if any(sign in line for line in steps):
@@ -115,7 +116,7 @@ def _steps(explained: Explained) -> Iterator[_Block]:
                 "",
             ]
         )
-        yield _Block([*writer.rules(), ""])
+        yield _Block([*writer.rules()])
         return
     if entries:
         text = "upstream × local derivative = what is sent on"

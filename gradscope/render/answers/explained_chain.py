@@ -12,6 +12,7 @@ from gradscope.escaping import visible
 from gradscope.model.explanation import DerivativeRule, Path
 from gradscope.model.report import GradientInfo
 from gradscope.render.answers.explained import Explained, repeats
+from gradscope.render.answers.explained_step import teaches
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import cells
@@ -82,13 +83,17 @@ class ChainWriter:
             yield explained.fitted(f"{explained.glyphs.sum}2: {text}", "dim")
 
     def rules(self) -> Iterator[str]:
-        """The formula of each kind of step, once."""
+        """The formula of each kind of step, once, where it is in words of tensors."""
         explained = self.explained
-        yield explained.fitted("How these steps compute what they send", "bold")
         on_path = {self.graph.edges[edge].source for edge in self.path.edges}
         used = {step.rule for step in explained.answer.steps if step.node in on_path}
-        for index in sorted(used):
-            yield from self._rule(explained.answer.rules[index])
+        told = [
+            line for index in sorted(used) for line in self._rule(explained.answer.rules[index])
+        ]
+        if told:
+            yield explained.fitted("Formulas of torch for these steps", "bold")
+            yield from told
+            yield ""
 
     # ------------------------------------------------------------------ folding
 
@@ -228,6 +233,8 @@ class ChainWriter:
             yield from explained.wrapped(f"{op}: {visible(rule.why)}", "dim", indent=3)
         for formula in rule.formulas:
             text = formula.text
+            if not teaches(text):
+                continue
             if len(text) > LONGEST_RULE:
                 text = f"{text[:LONGEST_RULE]}…"
             line = f"{op} {', '.join(formula.arguments)}: {visible(text)}"

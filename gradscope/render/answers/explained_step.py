@@ -211,7 +211,7 @@ class StepWriter:
             one
             for one in self.rule.formulas
             if (wanted & set(one.arguments) or not self.step.arguments)
-            and (explained.everything or _teaches(one.text))
+            and (explained.everything or teaches(one.text))
         ]
         for number, formula in enumerate(shown):
             cut = formula.text[:LONGEST_FORMULA] + "…" * (len(formula.text) > LONGEST_FORMULA)
@@ -234,7 +234,7 @@ _OF_TORCH_ALONE = re.compile(r"_backward|sym_|sym_sizes|handle_|maybe_|scalar_ty
 """What stands in formulas that only who knows torch's C++ can read."""
 
 
-def _teaches(formula: str) -> bool:
+def teaches(formula: str) -> bool:
     """Whether a formula of torch says something that is not said better already."""
     return formula != "grad" and not _OF_TORCH_ALONE.search(formula)
 

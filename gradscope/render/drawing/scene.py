@@ -302,8 +302,10 @@ class Scene:
             parts.append(f"{count(repeats, 'repeat')} folded")
         if parts:
             ways.append(option("all"))
-        for frame in self.view.templates:
-            parts.append(f"{visible(frame.type) or 'a loop'} drawn once for {frame.count:,}")
+        frames = self.view.templates
+        words = (f"{visible(one.type) or 'a loop'} drawn once for {one.count:,}" for one in frames)
+        parts += dict.fromkeys(words)
+        if frames:
             ways = [*dict.fromkeys([*ways, option("all")])]
         if self.view.left_out:
             parts.append(f"{count(len(self.view.left_out), 'node')} off the path left out")
