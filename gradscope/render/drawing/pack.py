@@ -194,8 +194,13 @@ def _groups(hierarchy: Hierarchy, strings: Strings) -> dict[str, Any]:
         "type": strings.column(group.type for group in groups),
         "label": strings.column(group.label for group in groups),
         "count": [group.count for group in groups],
-        # What can be drawn once for all its rounds; the page finds what stands for what.
-        "once": [group.id for group in groups if hierarchy.template(group.id) is not None],
+        # What can be drawn once for all its rounds; the page finds what stands for what.  A loop of
+        # operations starts closed, and opens round by round.
+        "once": [
+            group.id
+            for group in groups
+            if not hierarchy.is_loop(group.id) and hierarchy.template(group.id) is not None
+        ],
     }
 
 
