@@ -907,3 +907,21 @@ def test_without_every_the_first_steps_have_rows(steps: int, rows: int) -> None:
             optimizer.step()
     assert [row.step for row in told] == [k for k in range(steps) if k < 20 or not k % 10]
     assert len(told) == rows
+
+
+def test_gradients_can_be_swapped_between_backward_and_step() -> None:
+    """``module.to()`` then swaps tensors, which torch refuses for those with weak references."""
+    model = nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    told: list[Row] = []
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        with gradscope.watch(model, every=1, to=told.append) as block:
+            for _ in range(2):
+                model(batch().to(model.weight.dtype)).sum().backward()
+                model.double()
+                optimizer.step()
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(False)
+    assert not block.problems
+    assert [row.calls for row in told] == [1, 1]
