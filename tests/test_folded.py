@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import time
+import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -311,19 +312,35 @@ def test_equal_loops_that_are_drawn_once_are_counted_in_one_word() -> None:
     assert len(set(words)) == len(words), text
 
 
-def test_a_closed_round_of_very_many_operations() -> None:
+def lines_run(operations: int) -> int:
+    """How many lines of the folding run where three rounds of so many operations are closed."""
     program = Program()
     x = total = program.leaf("x", data=(1.0,))
     for number in range(3):
         program.enter(f"experts.{number}", "Expert")
         value = x
-        for place in range(25_000):
+        for place in range(operations):
             value = program.op(f"Op{place % 7}Backward0", [(value, 1.0)], (1.0,), f"y{place % 97}")
         program.exit()
         total = program.op("AddBackward0", [(total, 1.0), (value, 1.0)], (1.0,), "total")
     graph = program.report((total, (1.0,)), backward=False).graph
-    start = time.process_time()
-    view = simplify(graph, Folding(focus="experts.1"))
-    assert time.process_time() - start < 8
+    lines = 0
+
+    def count(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal lines
+        lines += event == "line" and "simplify" in frame.f_code.co_filename
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        view = simplify(graph, Folding(focus="experts.1"))
+    finally:
+        sys.settrace(before)
     closed = next(item for item in view.items if item.title == "experts.2")
-    assert [len(nodes) for nodes in closed.called] == [25_000]
+    assert [len(nodes) for nodes in closed.called] == [operations]
+    return lines
+
+
+def test_folding_takes_twice_as_long_for_rounds_that_are_twice_as_long() -> None:
+    assert lines_run(1200) < 2.5 * lines_run(600)
