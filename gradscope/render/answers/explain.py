@@ -93,7 +93,7 @@ def _legends(explained: Explained, steps: list[str], operands: Operands) -> Iter
     if operands.used:
         yield from explained.wrapped(MARKS, "dim")
     formulas = (one for rule in explained.answer.rules for one in rule.formulas)
-    begins = [f"{', '.join(one.arguments)}: {one.text.split()[0]}" for one in formulas]
+    begins = [visible(f"{', '.join(one.arguments)}: {one.text[:9]}") for one in formulas]
     if any(begin in line for begin in begins for line in steps):
         yield from explained.wrapped(LEGEND, "dim")
     for sign, meaning in SIGNS.items():
