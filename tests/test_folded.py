@@ -344,3 +344,21 @@ def lines_run(operations: int) -> int:
 
 def test_folding_takes_twice_as_long_for_rounds_that_are_twice_as_long() -> None:
     assert lines_run(1200) < 2.5 * lines_run(600)
+
+
+def test_what_is_called_by_a_number_has_what_it_is_in_before_it() -> None:
+    program = Program()
+    x = program.leaf("x", data=(1.0,))
+    for number in range(5):
+        program.enter(f"dec.{number}", "Sequential")
+        for place, kind in enumerate(
+            ("Conv2d", "BatchNorm2d", "Conv2d", "ReLU", "Tanh", "Exp", "Sin")
+        ):
+            program.enter(f"dec.{number}.{place}", kind)
+            for op in (kind, "View"):
+                x = program.op(f"{op}Backward0", [(x, 1.0)], (1.0,), f"{op}(x)")
+            program.exit()
+        program.exit()
+    text = shown(program.report((x, (1.0,))), "tree", Folding(depth=2))
+    assert "dec.*.1 BatchNorm2d" in text, text
+    assert not re.search(r"[▸○] \d+ ", text)

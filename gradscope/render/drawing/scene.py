@@ -80,9 +80,12 @@ class Scene:
         return source_url(origin.file, origin.line)
 
     def title(self, item: Item) -> str:
-        """What an item is called, without its sign: ``Mul``, ``h.0``; ``attn`` inside ``h.*``."""
+        """What an item is called, without its sign: ``Mul``, ``h.0``; ``attn`` inside ``h.*``, but
+        ``h.*.2`` where that is but a number."""
         title = self._torch_names(item).get(item.title, item.title)
-        name = visible(title if item.template is None else title.rpartition("*.")[2])
+        inside = title.rpartition("*.")[2]
+        is_named = not inside.replace(".", "").isdigit()
+        name = visible(inside if item.template is not None and is_named else title)
         if item.kind == "round" and not name.startswith("round "):
             name = f"round {name}"
         if item.kind == "opaque":
