@@ -51,9 +51,14 @@ def in_python() -> Iterator[None]:
         _is_python.reset(before)
 
 
+def speaks_python() -> bool:
+    """Whether a caller of python is spoken to, and not a user of the command line."""
+    return _is_python.get()
+
+
 def either(typed: str, called: str) -> str:
     """What a user types at the command line, or what one calls in python: as is fitting now."""
-    return called if _is_python.get() else typed
+    return called if speaks_python() else typed
 
 
 def option(name: str, value: str | int | None = None) -> str:

@@ -54,6 +54,7 @@ class WatchedTraining:
             CaptureError: the model has no parameter that requires grad, or is watched already.
             OutputError: the file cannot be written, or holds something else.
         """
+        from gradscope.watching.turns import USUAL
         from gradscope.watching.watch import Watch
 
         if id(self._model) in _watched:
@@ -66,7 +67,7 @@ class WatchedTraining:
             raise CaptureError(
                 "no parameter of this model requires grad", "give the model that is trained"
             )
-        sink = self._sink(LogHead(VERSION, self._every or 10, parameters))
+        sink = self._sink(LogHead(VERSION, self._every or USUAL, parameters))
         _watched.add(id(self._model))
         self._watch = Watch(self._model, self._every, sink, self._tell, self._begin, self._keep)
         self.problems = self._watch.problems

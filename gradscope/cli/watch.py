@@ -34,6 +34,7 @@ from gradscope.running.session import code_namespace, no_torch
 from gradscope.target import Ending, OtherProcesses, Program
 from gradscope.version import VERSION
 from gradscope.watching.sinks import Log
+from gradscope.watching.turns import USUAL
 
 _BY_HAND = 'watch a model yourself: with gradscope.watch(model, to="run.jsonl"): ...'
 _OF_A_LOG = {"--output", "--open", "--format", "--width", "--color", "--quiet", "--max-size"}
@@ -85,7 +86,7 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
     program = prepared(target, named)
     for note in notes if not is_quiet else ():
         say(note)
-    log = None if path is None else Log(Path(path), LogHead(VERSION, options.every or 10, None))
+    log = None if path is None else Log(Path(path), LogHead(VERSION, options.every or USUAL, None))
     held = None
     if options.hold:  # whose reports have their findings
         held = HeldAtFindings(target.describe(), lambda report: (report, None), "warning")

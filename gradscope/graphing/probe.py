@@ -41,7 +41,7 @@ from gradscope.recording.failed import FailedCall
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.version import VERSION
-from gradscope.words import count, either, listed
+from gradscope.words import count, either, listed, speaks_python
 
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""
@@ -231,7 +231,7 @@ class Probe:
             limits.append(f"{listed(absent)} {plural} parameters get no gradient")
         operations = [node for node in self.graph.nodes if node.kind != "leaf"]
         unseen = sum(node.origin is None for node in operations)
-        if unseen and either("", "in python"):
+        if unseen and speaks_python():
             limits.append(
                 f"the lines of {unseen:,} of {count(len(operations), 'operation')} are not known: "
                 "see gradscope.record()"

@@ -1,4 +1,4 @@
-"""What was seen of the gradients of one backward call of a training that is watched.
+"""What was seen of the gradients of one step of a training that is watched.
 
 Plain data, one line of JSON each; nothing here knows torch.
 """

@@ -142,7 +142,7 @@ class _Grouping:
         if period == 1:
             return [{0}]
         place_of = {
-            node: at % period for at, entry in enumerate(entries) for node in self._inside(entry)
+            node: at % period for at, entry in enumerate(entries) for node in self._all(entry)
         }
         joined = list(range(period))
 
@@ -159,18 +159,6 @@ class _Grouping:
         for place in range(period):
             sets.setdefault(first(place), set()).add(place)
         return list(sets.values())
-
-    def _inside(self, entry: int) -> list[int]:
-        """All nodes of an entry, of repeats those of all rounds; in no order."""
-        found: list[int] = []
-        waiting = [entry]
-        for one in waiting:
-            made = self.draft.group_of(one)
-            if made is None:
-                found.append(one)
-            else:
-                waiting += made.contents
-        return found
 
     @cached_property
     def _targets(self) -> list[list[int]]:
@@ -227,7 +215,7 @@ class _Grouping:
         named = [column for column in columns if len(set(self._titles(column))) == len(rounds)]
         if not named:
             return [f"round {number + 1}" for number in rounds]
-        return self._titles(max(named, key=lambda column: len(self._inside(column[0]))))
+        return self._titles(max(named, key=lambda column: len(self._all(column[0]))))
 
     def _described(self, entries: list[int], period: int, count: int) -> GroupDraft:
         """``h.*`` for modules that differ in a number only, with what the loop does between them;
@@ -240,7 +228,9 @@ class _Grouping:
             # Those in a Sequential have nothing but numbers for names.
             names = list(types if set(titles) == {"*"} else titles)
             return GroupDraft("repeat", _shortened(names), " ".join(types), count=count)
-        nodes = [self.graph.nodes[node] for entry in entries[:period] for node in self._all(entry)]
+        nodes = [
+            self.graph.nodes[node] for entry in entries[:period] for node in self._one_round(entry)
+        ]
         # From the last to the first, as backward comes by.  One expression often makes several
         # nodes; it is said once.
         origins = [self.graph.origin_of(node) for node in reversed(nodes)]
@@ -250,8 +240,12 @@ class _Grouping:
             "repeat", title, label=_shortened(list(dict.fromkeys(words))), count=count
         )
 
-    def _all(self, entry: int) -> list[int]:
-        """All nodes of an entry in the order of the program; of repeats one round."""
+    def _one_round(self, entry: int) -> list[int]:
+        """The nodes of an entry in the order of the program; of repeats one round."""
+        return self._all(entry, slice(1))
+
+    def _all(self, entry: int, rounds: slice = slice(None)) -> list[int]:
+        """All nodes of an entry in the order of the program; of repeats these rounds."""
         found: list[int] = []
         waiting = [entry]
         while waiting:
@@ -260,7 +254,7 @@ class _Grouping:
             if made is None:
                 found.append(entry)
             else:
-                inside = made.contents[:1] if made.kind == "repeat" else made.contents
+                inside = made.contents[rounds] if made.kind == "repeat" else made.contents
                 waiting.extend(reversed(inside))
         return found
 

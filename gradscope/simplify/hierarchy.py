@@ -51,6 +51,10 @@ class Template(msgspec.Struct, frozen=True):
     nodes: dict[int, int]
     groups: dict[int, int]
 
+    def alike(self, drawn: int) -> list[int]:
+        """The groups that a drawn one stands for."""
+        return [group for group, stands in self.groups.items() if stands == drawn]
+
 
 class Hierarchy(msgspec.Struct, frozen=True, dict=True):
     """All groups, parents before children, and for every node the innermost group it is in.

@@ -227,8 +227,7 @@ class Partition:
     def _title(self, fold: Group, template: Template) -> str:
         """What a group of all rounds is called: ``h.*.mlp``."""
         assert self._hierarchy is not None
-        alike = [group for group, drawn in template.groups.items() if drawn == fold.id]
-        return pattern([self._hierarchy.groups[group].title for group in alike])
+        return pattern([self._hierarchy.groups[one].title for one in template.alike(fold.id)])
 
     def _rounds(self, fold: Group | None, key: int, members: list[int]) -> list[_Round]:
         """The members of a template's item, of a repeat or of its part by their rounds, from the
@@ -254,9 +253,7 @@ class Partition:
         """The nodes of the module that a round is called by; of one that is drawn for all rounds of
         a template in each of them."""
         assert self._hierarchy is not None
-        alike = [fold.id]
-        if template is not None:
-            alike = [group for group, drawn in template.groups.items() if drawn == fold.id]
+        alike = [fold.id] if template is None else template.alike(fold.id)
         return {node for group in alike for node in self._hierarchy.named(group)}
 
     def _leaf_name(self, nodes: list[int]) -> str:

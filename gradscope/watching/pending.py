@@ -177,13 +177,13 @@ class Pending:
         if root is None or not is_number or not has_data(root):
             self.total = None
             return
-        number = root.detach().to(torch.float64, copy=True).reshape(())
-        if self.total is not None:
-            number += self.total.to(number.device)
-        # Of several calls it is known where that of each was.
-        self.total = number if self.calls == 1 or self.total is not None else None
-        self.loss = None if self.total is None else self.used.norms.add_number(self.total)
         self.own_loss = self.used.norms.add_number(root)
+        number = root.detach().to(torch.float64, copy=True).reshape(())
+        if self.calls == 1:
+            self.total, self.loss = number, self.own_loss
+        elif self.total is not None:  # that of each call before is known
+            self.total = number + self.total.to(number.device)
+            self.loss = self.used.norms.add_number(self.total)
 
     def is_added_to(self, call: RunningCall, members: ModelParameters) -> bool:
         """Whether a call that has ended has added to the gradients that this one has left, and no

@@ -52,13 +52,13 @@ def cuts_and_terms(
 def name_of(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor) -> str:
     """What the program calls a leaf, or ""; said to be another one, where a module in sight holds
     something else under that name: as of a model that was loaded in the place of another."""
-    name = case.names.of(leaf) or used_name(listener, leaf)
+    name = known_name(listener, case, leaf)
     is_it = case.parameters.get(name, id(leaf)) == id(leaf)
     return name if is_it or not name else f"{name} (another one)"
 
 
-def used_name(listener: DoctorListener, leaf: torch.Tensor) -> str:
-    """The name under which a leaf was used, or ""."""
-    return next(
-        iter(listener.recorder.leaf_names.of(leaf)), ""
-    ) or listener.recorder.modules.parameter_name(leaf)
+def known_name(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor) -> str:
+    """What the program calls a leaf, or else called it when it was used, or ""."""
+    recorder = listener.recorder
+    used = next(iter(recorder.leaf_names.of(leaf)), "")
+    return case.names.of(leaf) or used or recorder.modules.parameter_name(leaf)

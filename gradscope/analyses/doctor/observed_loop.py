@@ -6,25 +6,19 @@ import re
 from collections.abc import Iterator
 
 import msgspec
-import torch
 
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import used_name
+from gradscope.analyses.doctor.observed_cuts import known_name
 from gradscope.model.loop_observations import SpoilingStep, WastedCalls
 from gradscope.model.observations import Cut, SkippedSteps
 from gradscope.model.plain import number
 
 
-def _name_of(listener: DoctorListener, case: CapturedCall, leaf: torch.Tensor) -> str:
-    """What the program calls a leaf, or ""."""
-    return case.names.of(leaf) or used_name(listener, leaf)
-
-
 def copies(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
     """A copy is a cut, too: its result is a new leaf."""
     for place, known in listener.leaves.copies.items():
-        names = [_name_of(listener, case, leaf) for leaf, _ in known.originals.living()]
+        names = [known_name(listener, case, leaf) for leaf, _ in known.originals.living()]
         yield Cut(
             origin=case.origins.of_place(place),
             function="deepcopy",
@@ -63,7 +57,7 @@ def spoiling_steps(listener: DoctorListener, case: CapturedCall) -> Iterator[Spo
         for spoilt in step.parameters:
             tensor = listener.optimizers.spoiling.tensor_of(spoilt)
             if tensor is not None:
-                name, leaf = _name_of(listener, case, tensor), case.leaf_number(tensor)
+                name, leaf = known_name(listener, case, tensor), case.leaf_number(tensor)
                 spoilt = msgspec.structs.replace(spoilt, name=name, leaf=leaf)
             told.append(spoilt)
         yield msgspec.structs.replace(step, parameters=tuple(told))

@@ -12,7 +12,7 @@ import msgspec
 from gradscope.analyses.doctor import observed
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import used_name
+from gradscope.analyses.doctor.observed_cuts import known_name
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
@@ -190,7 +190,7 @@ class ReportBuilder:
         leaf = None if tensor is None else tensor()
         if leaf is None or read is None or site is None or read.code is not site.code:
             return
-        name = case.names.of(leaf) or used_name(listener, leaf) or "A leaf"
+        name = known_name(listener, case, leaf) or "A leaf"
         had = id(leaf) in order.ever
         zeroed = listener.loop_calls.zeroed_at if had else -1
         kind: OddityKind = "none brought" if self._log.backwards else "none yet"

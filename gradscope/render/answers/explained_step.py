@@ -230,7 +230,7 @@ class StepWriter:
             yield from explained.entry("local", text, BAD)
 
 
-_OF_TORCH_ALONE = re.compile(r"_backward|sym_|sym_sizes|handle_|maybe_|scalar_type|layout|::|[?<{]")
+_OF_TORCH_ALONE = re.compile(r"_backward|sym_|handle_|maybe_|scalar_type|layout|::|[?<{]")
 """What stands in formulas that only who knows torch's C++ can read."""
 
 

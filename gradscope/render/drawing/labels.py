@@ -108,8 +108,7 @@ class Labels:
         head += self._times(item)
         node = scene.graph.nodes[item.members[0]]
         tensor = scene.tensor(node.id, 0)
-        value = scene.explained_value(tensor)
-        head += text(f"  = {value}") if value else []
+        head += self._value(tensor)
         facts = [numbers.shape(tensor.shape) if tensor else "", scene.source(item)]
         rounds = self._infos(item)
         facts.append(self.range(rounds) if rounds else self._size(info))
@@ -131,8 +130,7 @@ class Labels:
             words += f" · used ×{uses:,}"
         title = text(short(self.scene.title(item), keep_end=True), bold=True) + self._times(item)
         head = self._badge(item) + title + text(f"  {words}", GREY, 10)
-        value = self.scene.explained_value(tensor)
-        head += text(f"  = {value}") if value else []
+        head += self._value(tensor)
         rounds = self._infos(item)
         if rounds:
             return box([head, text(f"grad {self.range(rounds)}", INK, 10), *self._bars(rounds)])
@@ -144,6 +142,11 @@ class Labels:
         apart = self.scene.spread(item)
         lines = [head, text(said, color, 10), self._hooked(item), *self._meeting(item)]
         return box([*lines, text(apart, GREY, 10)])
+
+    def _value(self, tensor: TensorInfo | None) -> Line:
+        """The value of a forward tensor, in the picture of an explanation."""
+        value = self.scene.explained_value(tensor)
+        return text(f"  = {value}" if value else "")
 
     def _hooked(self, item: Item) -> Line:
         """What a hook of the program made of the gradient that arrived."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import PurePath
 
 from gradscope.errors import ReportError
@@ -215,7 +216,8 @@ class Scene:
         answer = self.report.explanation
         altered = set(() if self.backward is None else self.backward.altered)
         found: dict[int, str] = {}
-        for one in (one for step in (answer.steps if answer else ()) for one in step.locals):
+        steps = answer.steps if answer else ()
+        for one in chain.from_iterable(step.locals for step in steps):
             ends = self.graph.edges[one.edge].source, self.graph.edges[one.edge].target
             size = len(one.values)
             if size > MOST_FACTORS or altered.intersection(ends) or not (one.diagonal or size == 1):
