@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscope.autograd.isolation import Aside, CompilerOff
+from gradscope.handlers import HandlersWait
 from gradscope.target import clean
 
 
@@ -68,6 +69,8 @@ class Unseen(Aside):
     """As it says; torch.compile traces nothing in it, and one thread at a time is in it."""
 
     def __enter__(self) -> None:
+        self._handlers = HandlersWait()
+        self._handlers.__enter__()
         _one_at_a_time.acquire()
         self._compiler = CompilerOff()
         self._compiler.__enter__()
@@ -79,3 +82,4 @@ class Unseen(Aside):
         finally:
             self._compiler.__exit__()
             _one_at_a_time.release()
+            self._handlers.__exit__()
