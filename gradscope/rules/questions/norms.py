@@ -144,6 +144,12 @@ class Trend:
         )
         yield f"{facts.op(self.nodes[0])} itself multiplies it by {short(self.gain)}"
 
+    def vanished(self) -> str:
+        """At how many levels, the last ones, next to nothing arrives."""
+        left = itertools.takewhile(lambda norm: norm < VANISHED * self.norms[0], self.norms[::-1])
+        many = sum(1 for _ in left)
+        return f"less than 1e-5 of it arrives at the last {many:,} of {len(self.norms):,} levels"
+
 
 def trends(facts: Facts) -> list[Trend]:
     """All groups whose gradient shrinks or grows steadily by orders of magnitude."""
