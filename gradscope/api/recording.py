@@ -119,7 +119,7 @@ class Run:
         from gradscope.running.built import examine
 
         ignored = (*self._ignored, *codes(ignore))
-        seen = self._block.examiner.listener if self._block and self._block.examiner else None
+        seen = self._block.doctor.listener if self._block and self._block.doctor else None
         return diagnosed(
             examine(self._recorder, sys._getframe(1), root, seen), ignored, self._folder
         )

@@ -26,12 +26,12 @@ from gradscope.ranks.member import ALONE, Member
 from gradscope.target import Ending, OtherProcesses, Program, Target
 
 if TYPE_CHECKING:
-    from gradscope.analyses.doctor.examiner import Examiner
+    from gradscope.analyses.doctor.doctor import Doctor
     from gradscope.analyses.doctor.request import Examination
     from gradscope.running.stopped import StoppedAt
     from gradscope.running.watcher import Watcher
 
-Seer = TypeVar("Seer", bound="Watcher | Examiner")
+Seer = TypeVar("Seer", bound="Watcher | Doctor")
 
 
 @dataclass
@@ -78,7 +78,7 @@ def examine(
     return _watched(
         target,
         program,
-        lambda sources: _load("analyses.doctor.examiner").Examiner(examination, sources, member),
+        lambda sources: _load("analyses.doctor.doctor").Doctor(examination, sources, member),
         _finish_examination,
         member,
         examination,
@@ -189,11 +189,11 @@ def _with_other_threads(outcome: Outcome, watcher: Watcher) -> Outcome:
     return outcome
 
 
-def _finish_examination(examiner: Examiner, ending: Ending) -> Outcome:
+def _finish_examination(doctor: Doctor, ending: Ending) -> Outcome:
     failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
     frames = list(frames_of(failure)) if failure is not None else []
-    examiner.finish(ending.namespace, ending.value, failure, frames)
-    return Outcome(ending, examiner.report, examiner.error)
+    doctor.finish(ending.namespace, ending.value, failure, frames)
+    return Outcome(ending, doctor.report, doctor.error)
 
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:

@@ -66,7 +66,8 @@ if hasattr(os, "register_at_fork"):
 
 
 class Unseen(Aside):
-    """As it says; torch.compile traces nothing in it, and one thread at a time is in it."""
+    """Around what a watch does in the middle of the program: unnoticed, raising nothing, in one
+    thread at a time; torch.compile traces none of it."""
 
     def __enter__(self) -> None:
         self._handlers = HandlersWait()

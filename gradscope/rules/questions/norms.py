@@ -49,7 +49,7 @@ class Flow(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The same in words."""
+        """What the node received and sent, in words."""
         return f"received {short(self.received)} (2-norm), sent {short(self.sent)}"
 
 

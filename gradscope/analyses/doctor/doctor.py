@@ -18,9 +18,9 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.analyses.doctor.call_selector import CallSelector, HeldCalls
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.case_keeper import CaseKeeper, HeldCalls
 from gradscope.analyses.doctor.cases import ChosenRoot, final_case, look_before
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
@@ -57,7 +57,7 @@ GRADS_A_STEP = 10
 """Calls of ``torch.autograd.grad`` that are watched for each call of ``backward`` asked for."""
 
 
-class Examiner:
+class Doctor:
     """Watches a program as an :class:`Examination` asks.
 
     After the program has ended, ``report`` is the result or ``error`` says why there is none.
@@ -88,7 +88,7 @@ class Examiner:
         self._examination = examination
         self._log = StepLog()
         self._builder = ReportBuilder(self._listener, self._log, examination.as_test)
-        self._selector = CallSelector(self._listener, self._builder, examination)
+        self._selector = CaseKeeper(self._listener, self._builder, examination)
         self._held = HeldCalls(examination, self._builder, self._selector)
         self._tracker = StepTracker(self._listener, self._log)
         self._policy = SamplingPolicy(examination.is_close)
