@@ -72,7 +72,8 @@ class _DifferenceWriter(Writer):
         if not found.is_same and found.same:
             yield from self.wrapped(f"this is backward call {found.a.call}; {calls} did not differ")
         elif others:
-            yield from self.wrapped(f"the same at backward {calls}; --call N compares another")
+            other = either("; --call N compares another", "")
+            yield from self.wrapped(f"the same at backward {calls}{other}")
         elif found.is_same and found.is_of_first_call:
             text = "compared is backward call 1, before any step of an optimizer; "
             # A program was asked for its second call, a saved report was not.

@@ -29,6 +29,17 @@ class Head(Writer):
 
     def lines(self, calls: str = "") -> Iterator[str]:
         """All of it; ``calls`` says what is shown of several backward calls, if not one of them."""
+        scene = self.scene
+        yield from self.first(calls)
+        yield from filter(None, [river.line(scene, self)])
+        for kind, rounds in repeats(scene):
+            words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
+            yield from self.wrapped(f"{scene.only}{len(rounds):,} {kind}: ‖g‖ {words}")
+        if scene.folded():
+            yield from self.wrapped(scene.folded(), "dim")
+
+    def first(self, calls: str = "", findings: bool = True) -> Iterator[str]:
+        """What is told of the whole, however it is drawn."""
         scene, glyphs = self.scene, self.glyphs
         yield self.title(scene.direction())
         # The alarm stands on top: in a long tree the row it is about may be far below, or left out.
@@ -36,9 +47,10 @@ class Head(Writer):
             yield from self.wrapped(f"{glyphs.bad} {scene.alarm()}", BAD_INK)
         if vanishing(scene):
             yield from self.wrapped(vanishing(scene))
-        for severity, line in list(scene.findings())[:MOST_FINDINGS]:
+        known = scene.report.findings if findings else ()
+        for severity, line in list(scene.findings())[: MOST_FINDINGS * bool(known)]:
             yield self.fitted(f"{BADGES[severity]} {line}", INKS[severity])
-        more = len(scene.report.findings) - MOST_FINDINGS
+        more = len(known) - MOST_FINDINGS
         if more > 0:
             yield glyphs.text(
                 f"… {more:,} more findings: {either('gradscope doctor FILE.json', '.findings')}"
@@ -47,12 +59,6 @@ class Head(Writer):
             yield from self.wrapped(which, "dim")
         for note in scene.report.notes:
             yield from self.wrapped(visible(note))
-        yield from filter(None, [river.line(scene, self)])
-        for kind, rounds in repeats(scene):
-            words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
-            yield from self.wrapped(f"{scene.only}{len(rounds):,} {kind}: ‖g‖ {words}")
-        if scene.folded():
-            yield from self.wrapped(scene.folded(), "dim")
 
     def title(self, last: str) -> str:
         """The program, the size of its graph, and a last word."""
