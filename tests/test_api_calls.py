@@ -348,7 +348,7 @@ def test_no_error_speaks_of_options(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 ONLY_TYPED = (
-    *("cli/", "target/", "ranks/", "testing/"),
+    *("cli/", "target/", "ranks/", "testing/", "options.py"),
     *(
         f"running/{name}.py"
         for name in ("several_calls", "create_graph", "remarks", "watcher", "awaited")

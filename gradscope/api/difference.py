@@ -78,15 +78,11 @@ class Difference:
         """Print what differs to standard output.
 
         Args:
-            all: every row; in a picture every node.
-            top: so many rows of a table, of a negative number the last.
-            width: columns of the text; the terminal's own by default.
-            color: colour the text.
-            unicode: draw with box characters rather than ASCII.
+            options:
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
-            ValueError: when ``top`` is below 1, or ``width`` below 20.
+            ValueError: for a number that is too small or too large; ``top`` from 1 on.
         """
         if options.get("width") is None:
             options["width"] = max(20, shutil.get_terminal_size((100, 40)).columns)
@@ -104,7 +100,7 @@ class Difference:
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
-            ValueError: when ``top`` is below 1, or ``width`` below 20.
+            ValueError: for a number that is too small or too large; ``top`` from 1 on.
             CaptureError: for a picture of two reports that have too little in common.
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import reprlib
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from numbers import Integral, Real
@@ -13,7 +15,8 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 import msgspec
 
-from gradscope.render.options import Options, ToCompare, options_of
+from gradscope.options import OPTIONS, OptionRow
+from gradscope.render.options import Options, ToCompare
 from gradscope.simplify import Folding
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -21,13 +24,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULTS = {one.name: one.default for one in (*fields(Folding), *fields(Options))}
 _DEFAULTS["width"] = None  # as wide as the terminal
 
-_LEAST = {"depth": 1, "width": 20, "lines": 1}
-"""The least that these numbers may be, as on the command line."""
+_ROWS = {one.name: one.row for one in OPTIONS}
+_ROWS["call"] = _ROWS["held"]  # of a report, as ``show`` has it
+
+_ONLY_HERE = {
+    "lines": "how many lines of it folding aims at.",
+    "color": "colour the text.",
+    "unicode": "draw with box characters rather than ASCII.",
+    "direction": 'which way the arrows of a picture point, ``"backward"`` or ``"forward"``.',
+}
+"""The words of keywords that no command has, or in another way."""
 
 
 def spelled_out(known: type) -> Callable[[F], F]:
     """Show the keywords of a TypedDict in the signature of a method, where ``help`` and editors
-    look for them."""
+    look for them; and below ``options:`` in its docstring, if that stands at the end of a line."""
 
     def decorate(method: F) -> F:
         signature = inspect.signature(method)
@@ -38,9 +49,26 @@ def spelled_out(known: type) -> Callable[[F], F]:
             for name, annotation in known.__annotations__.items()
         ]
         method.__signature__ = signature.replace(parameters=[*kept, *named])  # type: ignore[attr-defined]
+        told = "".join(f"{_INDENT}{name}: {_words(name)}\n" for name in known.__annotations__)
+        method.__doc__ = (method.__doc__ or "").replace(f"{_INDENT}options:\n", told)
         return method
 
     return decorate
+
+
+_INDENT = " " * 12
+
+
+def _words(name: str) -> str:
+    """What a keyword does, in lines of a docstring."""
+    if name in _ONLY_HERE:
+        return _ONLY_HERE[name]
+    row = _ROWS[name]
+    words = re.sub(r"--(?=\w)", "", row.words)
+    default = f"; by default {row.without}." if row.without else ""
+    told = f"{words[0].lower()}{words[1:]}"
+    told = f"{told.rstrip('.:')}{default or '.'}"
+    return f"\n{_INDENT}    ".join(textwrap.wrap(told, 80, break_on_hyphens=False))
 
 
 def _told(annotation: Any) -> Any:
@@ -59,24 +87,28 @@ def drawing(method: str, known: type, given: Mapping[str, object]) -> Options:
     for name in given:
         if name not in names:
             raise TypeError(f"{method}() has no option {name}; it has {', '.join(names)}")
-    chosen = {name: value for name, value in given.items() if value is not None}
+    chosen: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
     kinds = get_type_hints(known)
     for name, value in chosen.items():
         of_kind(method, name, value, kinds[name])
         # The largest of a comparison are listed; those of a report from either end.
         not_below(method, name, value, 1 if name == "top" and known is ToCompare else None)
-    return options_of(**chosen)
+    own = {one.name for one in fields(Folding)} & chosen.keys()
+    folding = Folding(**{name: chosen.pop(name) for name in own})
+    return Options(folding=folding, **chosen)
 
 
 def not_below(method: str, name: str, value: Any, least: int | None = None) -> None:
-    """Look whether a number is large enough for a method.
+    """Look whether a number is large enough for a method, and not too large.
 
     Raises:
         ValueError: it is not.
     """
-    least = _LEAST.get(name) if least is None else least
-    if least is not None and value < least:
-        raise ValueError(f"{method}() takes a whole number from {least} up as {name}, not {value}")
+    row = _ROWS.get(name, OptionRow("", "", least=1 if name == "lines" else None))
+    least, most = row.least if least is None else least, row.most
+    if (least is not None and value < least) or (most is not None and value > most):
+        limits = f"from {least} up" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{method}() takes a whole number {limits} as {name}, not {value}")
 
 
 def flags_checked(function: F) -> F:

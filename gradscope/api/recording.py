@@ -6,12 +6,11 @@ import sys
 import threading
 from collections.abc import Collection
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gradscope.analyses.check.request import Check
-from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.api.keywords import flags_checked
-from gradscope.api.looking import check_of, codes, diagnosed, explanation_of, look
+from gradscope.api.looking import Looks, codes, diagnosed
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
 from gradscope.filesystem import here
@@ -19,19 +18,20 @@ from gradscope.target import clean
 from gradscope.words import in_python
 
 if TYPE_CHECKING:
-    import torch
-
+    from gradscope.analyses.doctor.listener import DoctorListener
     from gradscope.model.observations import Finding
     from gradscope.recording.listener import Listener
     from gradscope.recording.recorder import Recorder
     from gradscope.running.block import WatchedBlock
 
 
-class Run:
-    """A block of code that was recorded: its results can be looked at with the lines that made
-    them, and with ``doctor=True`` there is a report of all its backward calls.
+class Run(Looks):
+    """A block of code that was recorded, made by :func:`record`.
 
-    Made by :func:`record`."""
+    Its methods ``trace``, ``backward``, ``explain``, ``check``, ``memory`` and ``doctor`` are the
+    functions of these names, for a tensor made in the block: with the lines that made it.
+    ``check`` needs ``record(check=True)``; ``doctor`` does without ``doctor=True``, but with it
+    what was seen of the forward pass counts as well."""
 
     def __init__(
         self,
@@ -51,78 +51,8 @@ class Run:
         asked = "" if self._block is None else "; .report(), .findings"
         return f"<Run of gradscope.record(){asked}>"
 
-    @in_python()
-    @flags_checked
-    def trace(self, root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:
-        """As :func:`trace`, for a tensor made in the block."""
-        return look(self._recorder, root, values=values, saved=saved)
-
-    @in_python()
-    @flags_checked
-    def backward(
-        self,
-        root: torch.Tensor,
-        gradient: Any = None,
-        *,
-        values: bool = False,
-        saved: bool = False,
-        histograms: bool = False,
-    ) -> Report:
-        """As :func:`backward`, for a tensor made in the block."""
-        return look(
-            self._recorder,
-            root,
-            (gradient,),
-            values=values,
-            saved=saved,
-            histograms=histograms,
-        )
-
-    @in_python()
-    @flags_checked
-    def explain(
-        self,
-        root: torch.Tensor,
-        leaf: str | None = None,
-        *,
-        gradient: Any = None,
-        node: int | None = None,
-        jacobian: bool = False,
-        all: bool = False,
-    ) -> Report:
-        """As :func:`explain`, for a tensor made in the block."""
-        asked = explanation_of(leaf, node, jacobian, all)
-        return look(self._recorder, root, (gradient,), asked)
-
-    @in_python()
-    @flags_checked
-    def check(
-        self,
-        root: torch.Tensor,
-        *,
-        gradient: Any = None,
-        node: int | None = None,
-        every_call: bool = False,
-    ) -> Report:
-        """As :func:`check`, for a tensor made in a block that was recorded with ``check=True``."""
-        return look(self._recorder, root, (gradient,), check_of(node, every_call), self._tape)
-
-    @in_python()
-    def memory(self, root: torch.Tensor) -> Report:
-        """As :func:`memory`, for a tensor made in the block."""
-        return look(self._recorder, root, None, MemoryStudy())
-
-    @in_python()
-    def doctor(self, root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
-        """As :func:`doctor`, for a tensor made in the block, whether or not it was recorded with
-        ``doctor=True``; where it was, what was seen of the forward pass counts as well."""
-        from gradscope.running.built import examine
-
-        ignored = (*self._ignored, *codes(ignore))
-        seen = self._block.examiner.listener if self._block and self._block.examiner else None
-        return diagnosed(
-            examine(self._recorder, sys._getframe(1), root, seen), ignored, self._folder
-        )
+    def _heard(self) -> DoctorListener | None:
+        return self._block.examiner.listener if self._block and self._block.examiner else None
 
     @in_python()
     def report(self) -> Report:

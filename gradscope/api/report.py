@@ -113,31 +113,11 @@ class Report(plain.Report, frozen=True):
         Args:
             format: ``"tree"`` and ``"lanes"`` draw the graph, ``"table"`` lists its leaves.  By
                 default what was asked for: the explanation, check or memory, else the tree.
-            depth: open modules down to this depth of calls.
-            all: show every node; fold nothing.
-            path: show only the ways from the root to the leaf of this name.
-            focus: open the modules, functions, variables or expressions that match this pattern,
-                with ``*`` and ``?``, and close the rest.
-            top: list so many nodes with the largest gradients; with the smallest if negative.  Of a
-                table: so many leaves.
-            sort: the column of a table by which its rows are ordered.
-            by: of memory, only this table.
-            width: columns of the text; the terminal's own by default.
-            lines: how many lines of it folding aims at.
-            precision: significant digits of numbers; by default four, or five where those are all.
-            names: ``"torch"`` calls nodes as torch does (``MulBackward0``), and numbers edges as
-                ``next_functions`` does.
-            values: show the values of tensors of every size that the report holds.
-            saved: show what each node saved for backward.
-            call: which of several backward calls to show, by its number; by default the first.
-            rank: whose gradients to show, of a report of several ranks; by default rank 0's.
-            color: colour the text.
-            unicode: draw with box characters rather than ASCII.
+            options:
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
-            ValueError: for another format; or ``depth`` or ``lines`` below 1, ``width``
-                below 20.
+            ValueError: for another format, or a number that is too small or too large.
             GradscopeError: when ``path``, ``focus``, ``call`` or ``rank`` names nothing in the
                 report.
         """
@@ -166,7 +146,7 @@ class Report(plain.Report, frozen=True):
 
         Raises:
             TypeError: for any other keyword, or a value of another type.
-            ValueError: for a number that is too small, as in :meth:`show`.
+            ValueError: for a number that is too small or too large, as in :meth:`show`.
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.
             ToolMissing: when a picture is asked for and there is no Graphviz.
@@ -184,7 +164,7 @@ class Report(plain.Report, frozen=True):
 
         Raises:
             TypeError: for an unknown keyword, or a value of another type.
-            ValueError: for a number that is too small, as in :meth:`show`.
+            ValueError: for a number that is too small or too large, as in :meth:`show`.
         """
         return self._text("html", drawing("to_html", ToSave, options))
 
@@ -195,7 +175,7 @@ class Report(plain.Report, frozen=True):
 
         Raises:
             TypeError: for an unknown keyword, or a value of another type.
-            ValueError: for a number that is too small, as in :meth:`show`.
+            ValueError: for a number that is too small or too large, as in :meth:`show`.
             GradscopeError: when it would be too large for a picture.
         """
         return self._text("dot", drawing("to_dot", ToSave, options))

@@ -17,17 +17,17 @@ from gradscope.analyses.diff import Tolerance, compare
 from gradscope.api.difference import in_one
 from gradscope.cli import beforehand, progress, ranks
 from gradscope.cli import last_target as memory
-from gradscope.cli.options import DiffOptions, TargetOptions
+from gradscope.cli.given import Given
 from gradscope.cli.output import Output
-from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
-from gradscope.cli.running import is_saved, tell_unused
+from gradscope.cli.running import is_saved, program_of, tell_unused
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
 from gradscope.formats import FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.model.request import Request
+from gradscope.options import Looking, Running, options_on
 from gradscope.target import Program
 
 
@@ -65,24 +65,24 @@ entry()
 """
 
 
-def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
+def run_diff(given: Given) -> Result:
     """The whole of ``diff``.
 
     Raises:
         GradscopeError: when one side could not be looked at, or the result not be written.
     """
-    if not (is_saved(options.a.strip()) and is_saved(options.b.strip())):
+    if not (is_saved(given.a.strip()) and is_saved(given.b.strip())):
         ranks.only_alone("diff")
-    output = Output.of(shown, "diff")
-    sides = [Named("A", options.a.strip()), Named("B", options.b.strip())]
+    output = Output.of(given, "diff")
+    sides = [Named("A", given.a.strip()), Named("B", given.b.strip())]
     for side in sides:
-        _check(side, options)
+        _check(side, given)
         if is_saved(side.words):
             tell_unused(side.words, output.remark)
     with progress.shown(output.quiet):
-        a, b = (_report(side, options, output.quiet) for side in sides)
+        a, b = (_report(side, given, output.quiet) for side in sides)
         with doing.during("comparing A and B"):
-            comparison = compare(a, b, Tolerance(options.rtol, options.atol))
+            comparison = compare(a, b, Tolerance(given.rtol, given.atol))
         if output.format not in FORMATS:
             output.write(comparison)
         else:
@@ -90,7 +90,7 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
             replace(output, drawing=drawing).write(both)
     different = comparison.verdict in ("different", "unrelated")
     is_one = sides[0].words == sides[1].words and not is_saved(sides[0].words)
-    if different and is_one and options.seed is None:
+    if different and is_one and given.seed is None:
         output.remark(
             "A and B are one program, which gave other numbers: if it draws random ones, "
             "--seed 0 makes them equal"
@@ -98,7 +98,7 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     return Result(ExitStatus.FINDINGS if different else ExitStatus.OK)
 
 
-def _check(side: Named, options: DiffOptions) -> None:
+def _check(side: Named, given: Given) -> None:
     """Find out before either program runs whether this side could be looked at.
 
     Raises:
@@ -106,22 +106,32 @@ def _check(side: Named, options: DiffOptions) -> None:
         click.ClickException: an option of it is wrong.
     """
     if is_saved(side.words):
-        storage.load(side.words, options.max_size)
+        storage.load(side.words, given.max_size)
         return
-    given = side.split()
-    own = [*options.of_both, *(given[: given.index("--")] if "--" in given else given)]
+    words = side.split()
+    own = [*_of_both(given), *(words[: words.index("--")] if "--" in words else words)]
     context = click.get_current_context()
     group = context.find_root().command
     assert isinstance(group, click.Group)
     typed = group.commands["backward"].make_context("backward", own, context.find_root()).params
-    named = ("target", "module", "code", "lets")
-    target = TargetOptions((), **{name: typed[name] for name in named}).program()
+    of_side = Given(**typed)
+    target = program_of(of_side)
     if target is not None and target.kind != "stdin":  # which can be read only once
-        asked = Request(root=typed["root"], gradient=typed["gradient"])
-        beforehand.checked(asked, Program.prepare(target))
+        beforehand.checked(of_side.part(Request, steps=1), Program.prepare(target))
 
 
-def _report(side: Named, options: DiffOptions, quiet: bool) -> Report:
+def _of_both(given: Given) -> list[str]:
+    """What is asked of both sides, as it is typed."""
+    shared = {one.name for one in options_on("backward") if one.group in (Running, Looking)}
+    found = [(one, getattr(given, one.name)) for one in options_on("diff") if one.name in shared]
+    return [
+        one.row.names[-1] if value is True else f"{one.row.names[-1]}={value}"
+        for one, value in found
+        if value is not None and value is not False
+    ]
+
+
+def _report(side: Named, given: Given, quiet: bool) -> Report:
     """One side: a saved report, or a program that is run in a process of its own.
 
     Raises:
@@ -129,22 +139,22 @@ def _report(side: Named, options: DiffOptions, quiet: bool) -> Report:
     """
     words = side.words
     saved = is_saved(words)
-    report = storage.load(words, options.max_size) if saved else _looked_at(side, options, quiet)
+    report = storage.load(words, given.max_size) if saved else _looked_at(side, given, quiet)
     return report.of_target(words)
 
 
-def _looked_at(side: Named, options: DiffOptions, quiet: bool) -> Report:
-    given = side.split()
-    if options.arguments:
-        given += options.arguments if "--" in given else ("--", *options.arguments)
+def _looked_at(side: Named, given: Given, quiet: bool) -> Report:
+    words = side.split()
+    if given.arguments:
+        words += given.arguments if "--" in words else ("--", *given.arguments)
     with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
         path = Path(folder) / "report.json"
         # It alone can tell how far its program is, between what that writes.
         shown = "" if quiet else side.name
-        own = ["backward", "-q", "-o", str(path), *options.of_both]
+        own = ["backward", "-q", "-o", str(path), *_of_both(given)]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
-            command = [sys.executable, "-c", _CHILD, shown, *own, *given]
+            command = [sys.executable, "-c", _CHILD, shown, *own, *words]
             subprocess.run(command, stdout=2, check=False)
         if not path.exists():
             # That process has said why, and what to do next.

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,19 +15,18 @@ import click
 
 from gradscope import doing, render
 from gradscope.cli import terminal
+from gradscope.cli.given import Given
 from gradscope.cli.last_target import is_first_tree
 from gradscope.cli.messages import say
-from gradscope.cli.output_options import DrawingOptions, OutputOptions
 from gradscope.errors import OutputError
 from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, FORMATS, LISTS, TEXTS
 from gradscope.model.report import Report
-from gradscope.render.options import options_of
 from gradscope.render.output import STDOUT
 from gradscope.render.words.text import ASCII, UNICODE, legend
+from gradscope.simplify import Folding
 
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
-    from gradscope.cli.output_options import Display
     from gradscope.model.history import History
 
 
@@ -75,10 +74,10 @@ class Output:
     quiet: bool
     is_text: bool
     is_opened: bool = False
-    display: Display | None = None
+    display: Callable[[Report, render.Options], None] | None = None
 
     @classmethod
-    def of(cls, options: OutputOptions, command: str = "graph") -> Output:
+    def of(cls, options: Given, command: str = "graph") -> Output:
         """What the options come to; finds out early what could not be written.
 
         Args:
@@ -100,14 +99,14 @@ class Output:
             raise OutputError(
                 f"{format_name} cannot be shown as text", f"name a file: -o graph.{format_name}"
             )
-        drawing = options_of(
+        drawing = options.part(
+            render.Options,
+            folding=options.part(Folding),
             width=terminal.chosen_width(options.width, to_stdout),
             color=terminal.color(options.color) and to_stdout,
             screen=terminal.height() if to_stdout else 0,
             unicode=terminal.has_unicode() or not to_stdout,
             call=options.held,
-            rank=options.rank,
-            **{field.name: getattr(options, field.name) for field in fields(DrawingOptions)},
         )
         _check_lists(drawing, format_name)
         text = format_name in (own["text"], *TEXTS)

@@ -7,52 +7,47 @@ command line always has the last word.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
+from gradscope.cli.typed_command import parameter
 from gradscope.errors import TargetError
 from gradscope.filesystem import here
+from gradscope.options import SETTINGS, Option
 from gradscope.words import nearest
 
 FILE = "pyproject.toml"
-KEYS = ("ignore", "fail-on", "width", "color", "precision")
-"""What may be set, by the names of the options."""
 
 Settings = Mapping[str, Any]
 
 
-def defaults(group: click.Group) -> dict[str, dict[str, Any]]:
+def defaults() -> dict[str, dict[str, Any]]:
     """For every command the defaults of its options, as click's ``default_map`` takes them.
 
     Raises:
         TargetError: the file cannot be read, or a key or value is wrong.
     """
     path, found = _nearest()
-    options = {key: list(_options(group, key)) for key in KEYS}
-    known = [key for key in KEYS if options[key]]
     given: dict[str, dict[str, Any]] = {}
     for key, value in found.items():
-        if key not in known:
-            (meant, *_) = nearest(key, known)
+        if key not in SETTINGS:
+            (meant, *_) = nearest(key, SETTINGS)
             raise TargetError(
                 f"{path}: tool.gradscope.{key}: there is no such setting",
-                f"did you mean {meant}? there are: {', '.join(known)}",
+                f"did you mean {meant}? there are: {', '.join(SETTINGS)}",
             )
-        for command, option in options[key]:
-            _check(option, value, f"{path}: tool.gradscope.{key}")
-            given.setdefault(command, {})[option.name or ""] = value
+        one = SETTINGS[key]
+        _check(one, value, f"{path}: tool.gradscope.{key}")
+        for command in one.row.on.split():
+            given.setdefault(command, {})[one.name] = value
     return given
 
 
-def _options(group: click.Group, key: str) -> Iterator[tuple[str, click.Parameter]]:
-    for name, command in group.commands.items():
-        yield from ((name, one) for one in command.params if f"--{key}" in one.opts)
-
-
-def _check(option: click.Parameter, value: object, place: str) -> None:
+def _check(one: Option, value: object, place: str) -> None:
+    option = parameter(one)
     wanted = "a list of strings" if option.multiple else "a string or a number"
     items = value if option.multiple and isinstance(value, list) else [value]
     # A bool is a number to python, and a list of one letter each is what a text is to click.
@@ -61,15 +56,14 @@ def _check(option: click.Parameter, value: object, place: str) -> None:
         isinstance(one, bool) or not isinstance(one, str | int) for one in items
     ):
         raise TargetError(f"{place} is {value!r}", f"write {wanted}")
-    context = click.Context(click.Command(None))
     try:
-        option.type_cast_value(context, value)
+        option.type_cast_value(click.Context(click.Command(None)), value)
         if option.multiple:
             # The rules take long to load, and most commands know none of them.
             from gradscope.cli.rules import find
 
             for code in items:
-                find(str(code))
+                find(str(code), "that setting")
     except click.BadParameter as error:
         raise TargetError(f"{place}: {error.message}", "correct it there") from None
     except TargetError as error:

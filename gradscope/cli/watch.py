@@ -8,25 +8,26 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 
 from gradscope import doing, render
 from gradscope.cli import last_target as memory
 from gradscope.cli import progress, terminal
+from gradscope.cli.given import Given
 from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.live_view import LiveTraining
 from gradscope.cli.messages import say, tell_error
-from gradscope.cli.options import TargetOptions, WatchOptions
 from gradscope.cli.output import Output
-from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
-from gradscope.cli.running import given_options, prepared, remembered_target
+from gradscope.cli.running import is_typed, prepared, program_of, remembered_target
 from gradscope.errors import CaptureError, GradscopeError, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
 from gradscope.model import storage
 from gradscope.model.history import SUFFIXES, History, load
 from gradscope.model.rows import LogHead, Row
+from gradscope.options import options_on
 from gradscope.ranks.job import Job
 from gradscope.render.answers import training
 from gradscope.render.output import STDOUT
@@ -37,8 +38,8 @@ from gradscope.watching.sinks import Log
 from gradscope.watching.turns import USUAL
 
 _BY_HAND = 'watch a model yourself: with gradscope.watch(model, to="run.jsonl"): ...'
-_OF_A_LOG = {"--output", "--open", "--format", "--width", "--color", "--quiet", "--max-size"}
-"""Options of ``show`` that a log has a use for."""
+_OF_A_LOG = {"output", "opened", "format_name", "width", "color", "quiet", "max_size"}
+"""Fields of the options of ``show`` that a log has a use for."""
 
 
 class _Receiver:
@@ -63,7 +64,7 @@ class _Receiver:
             self._log.close()
 
 
-def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
+def run_watch(options: Given) -> Result:
     """The whole of ``watch``.
 
     Raises:
@@ -80,10 +81,11 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
             "name it run.jsonl; gradscope show run.jsonl -o run.html makes a page of it",
         )
     render.output.check_writable(path or STDOUT)
-    target = named.program() or remembered_target(named.arguments)
-    notes = [*named.notes]
-    notes += [] if named.program() is not None else [f"running {target.describe()} again"]
-    program = prepared(target, named)
+    named = program_of(options)
+    target = named or remembered_target(options.arguments)
+    notes = [*options.notes]
+    notes += [] if named is not None else [f"running {target.describe()} again"]
+    program = prepared(target, options)
     for note in notes if not is_quiet else ():
         say(note)
     log = None if path is None else Log(Path(path), LogHead(VERSION, options.every or USUAL, None))
@@ -107,7 +109,7 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
 
 def _watched(
     program: Program,
-    options: WatchOptions,
+    options: Given,
     rows: _Receiver,
     rank: int,
     held: HeldAtFindings | None,
@@ -154,9 +156,7 @@ def _reason(has_calls: bool | None, others: OtherProcesses) -> GradscopeError:
     return CaptureError(what, f"where the program has no torch.optim.Optimizer, {_BY_HAND}")
 
 
-def _conclude(
-    ending: Ending, history: History, options: WatchOptions, reason: GradscopeError
-) -> Result:
+def _conclude(ending: Ending, history: History, options: Given, reason: GradscopeError) -> Result:
     if not history.rows:
         if ending.exception is not None:
             return Result(ending=ending)  # it has said what is wrong
@@ -197,24 +197,26 @@ def _write_pages(history: History, folder: Path, place: Output, max_size: int) -
         history.events[number] = msgspec.structs.replace(row, report=name)
 
 
-def show_log(path: str, max_size: int, shown: OutputOptions) -> Result:
+def show_log(given: Given) -> Result:
     """Draw the log of a training.
 
     Raises:
         GradscopeError: it cannot be read, or not drawn in the format that was asked for.
     """
-    place = Output.of(shown, "watch")
+    path, place = given.file, Output.of(given, "watch")
     if place.format not in ANSWERS["watch"].values():
         raise OutputError(
             f"{path} is the log of a training, which is shown as text or html, not {place.format}",
             "leave out --format and -o, or name a page: -o run.html",
         )
     with progress.shown(place.quiet), doing.during("reading the file"):
-        history = load(path, max_size)
+        history = load(path, given.max_size)
         if place.format == "training_page" and not place.to_stdout:
-            _write_pages(history, Path(path).parent, place, max_size)
+            _write_pages(history, Path(path).parent, place, given.max_size)
         place.write(history)
-    unused = [one for one in given_options() if one[:1] == "-" and one not in _OF_A_LOG]
+    context = click.get_current_context()
+    typed = (one for one in options_on("show") if one.row.names and is_typed(context, one.name))
+    unused = [one.row.names[-1] for one in typed if one.name not in _OF_A_LOG]
     if unused:
         place.remark(f"{path} is the log of a training; ignored: {', '.join(unused)}")
     return Result()

@@ -4,8 +4,8 @@ cannot do."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypedDict, TypeVar
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict, TypeVar
 
 from gradscope.formats import Column
 from gradscope.simplify import Folding
@@ -131,10 +131,3 @@ class ToCompare(TypedDict, total=False):
     precision: int | None
     color: bool
     unicode: bool
-
-
-def options_of(**chosen: Any) -> Options:
-    """The options that the names of the command line choose, and how far to fold among them."""
-    own = {one.name for one in fields(Folding)} & chosen.keys()
-    folding = Folding(**{name: chosen.pop(name) for name in own})
-    return Options(folding=folding, **chosen)
