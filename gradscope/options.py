@@ -393,6 +393,7 @@ class Writing:
         "--max-size SIZE  Refuse saved reports larger than this, uncompressed.",
         READS,
         default=DEFAULT_SIZE,
+        least=1,
         read=read_size,
         without="1GiB",
     )

@@ -6,6 +6,7 @@ import functools
 import inspect
 import re
 import reprlib
+import shutil
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -15,9 +16,10 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 import msgspec
 
-from gradscope.options import OPTIONS, OptionRow
+from gradscope.options import OPTIONS
 from gradscope.render.options import Options, ToCompare
 from gradscope.simplify import Folding
+from gradscope.words import in_python
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -84,71 +86,85 @@ def drawing(method: str, known: type, given: Mapping[str, object]) -> Options:
         ValueError: naming the first number that is too small.
     """
     names = known.__annotations__
+    if method == "show" and given.get("width") is None:
+        given = {**given, "width": max(20, shutil.get_terminal_size((100, 40)).columns)}
     for name in given:
         if name not in names:
             raise TypeError(f"{method}() has no option {name}; it has {', '.join(names)}")
     chosen: dict[str, Any] = {name: one for name, one in given.items() if one is not None}
     kinds = get_type_hints(known)
     for name, value in chosen.items():
-        of_kind(method, name, value, kinds[name])
         # The largest of a comparison are listed; those of a report from either end.
-        not_below(method, name, value, 1 if name == "top" and known is ToCompare else None)
+        least = {"lines": 1, "top": 1 if known is ToCompare else None}.get(name)
+        fits(method, name, value, kinds[name], least)
     own = {one.name for one in fields(Folding)} & chosen.keys()
     folding = Folding(**{name: chosen.pop(name) for name in own})
     return Options(folding=folding, **chosen)
 
 
-def not_below(method: str, name: str, value: Any, least: int | None = None) -> None:
-    """Look whether a number is large enough for a method, and not too large.
-
-    Raises:
-        ValueError: it is not.
-    """
-    row = _ROWS.get(name, OptionRow("", "", least=1 if name == "lines" else None))
-    least, most = row.least if least is None else least, row.most
-    if (least is not None and value < least) or (most is not None and value > most):
-        limits = f"from {least} up" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{method}() takes a whole number {limits} as {name}, not {value}")
-
-
-def flags_checked(function: F) -> F:
-    """Let a function refuse, by a TypeError, what is neither True nor False as one of its flags."""
-    parameters = inspect.signature(function).parameters.values()
-    flags = {one.name for one in parameters if one.annotation == "bool"}
+def public(function: F) -> F:
+    """Let a function speak of keywords, not of options, and refuse a plain argument that does not
+    fit."""
+    kinds = {
+        name: _PLAIN.get(one.annotation)
+        for name, one in inspect.signature(function).parameters.items()
+    }
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        for name in [one for one in kwargs if one in flags]:
-            of_kind(function.__name__, name, kwargs[name], bool)
-        return function(*args, **kwargs)
+        with in_python():
+            for name, value in (*zip(kinds, args, strict=False), *kwargs.items()):
+                if kinds.get(name) is not None:
+                    fits(function.__name__, name, value, kinds[name])
+            return function(*args, **kwargs)
 
     return cast(F, checked)
 
 
-def of_kind(method: str, name: str, value: object, kind: Any) -> None:
-    """Look whether an argument is what a method takes; ``kind`` is its annotation.
+def fits(method: str, name: str, value: Any, kind: Any, least: int | None = None) -> None:
+    """Look whether a value is what a method takes.
+
+    Args:
+        method: its name.
+        name: of the argument, which may be in the table of options, and then has its limits.
+        value: what is given.
+        kind: an annotation.
+        least: the least that it may be, where the table does not say it.
 
     Raises:
-        TypeError: it is not.
+        TypeError: it is of another type.
+        ValueError: it is too small, or too large.
     """
     plain = value
     # Numbers of NumPy are as good.
     if isinstance(value, Real) and not isinstance(value, bool):
         plain = int(value) if isinstance(value, Integral) else float(value)
+    parts = [one for one in _parts(kind) if one is not type(None)]
+    known = [_KINDS.get(one) or f"one of {', '.join(get_args(one))}" for one in parts]
+    told = " or ".join(known)
     try:
         msgspec.convert(plain, kind)
     except msgspec.ValidationError:
-        known = [_KINDS.get(one) or f"one of {', '.join(get_args(one))}" for one in _parts(kind)]
-        raise TypeError(
-            f"{method}() takes {' or '.join(known)} as {name}, not {reprlib.repr(value)}"
-        ) from None
+        raise TypeError(f"{method}() takes {told} as {name}, not {reprlib.repr(value)}") from None
+    row = _ROWS.get(name)
+    least = row.least if least is None and row else least
+    most = row.most if row else None
+    if value is None or isinstance(value, str | bool) or least is None:
+        return
+    if not value >= least or (most is not None and value > most):
+        limits = f"from {least} up" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{method}() takes {told} {limits} as {name}, not {value}")
 
+
+_PLAIN = {
+    **{one.__name__: one for one in (bool, int, float, str)},
+    **{f"{one.__name__} | None": one | None for one in (int, float, str)},
+}
+"""The annotations whose arguments are checked."""
 
 _KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: "text"}
 
 
-def _parts(kind: Any) -> list[Any]:
-    """The kinds in a union, but for None."""
-    if get_origin(kind) not in (Union, UnionType):
-        return [kind]
-    return [one for one in get_args(kind) if one is not type(None)]
+def _parts(kind: Any) -> tuple[Any, ...]:
+    """The kinds in a union."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)

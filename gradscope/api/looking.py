@@ -12,13 +12,13 @@ import msgspec
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
-from gradscope.api.keywords import flags_checked, not_below, of_kind
+from gradscope.api.keywords import public
 from gradscope.api.report import Report
 from gradscope.filesystem import cache_folder, here
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
 from gradscope.rules import PROBLEMS, IgnoredByComment, diagnose, find_rule
-from gradscope.words import count, in_python
+from gradscope.words import count
 
 if TYPE_CHECKING:
     import torch
@@ -51,14 +51,13 @@ class Looks:
     ) -> Report:
         """A look; ``kept`` are fields of :class:`gradscope.graphing.probe.Detail`."""
         from gradscope.graphing.probe import Detail
-        from gradscope.running.look import Asked, look
+        from gradscope.running.look import look
 
-        asked = Asked(study, listener, Detail(**kept))
         # Frames of ours are passed over in the search for the caller's variables.
-        return Report.of(look(self._recorder, sys._getframe(1), root, gradient, asked))
+        asked = root, gradient, study, listener, Detail(**kept)
+        return Report.of(look(self._recorder, sys._getframe(1), *asked))
 
-    @in_python()
-    @flags_checked
+    @public
     def trace(self, root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:
         """The graph that ``root.backward()`` would walk.
 
@@ -72,8 +71,7 @@ class Looks:
         """
         return self._look(root, values=values, saved=saved)
 
-    @in_python()
-    @flags_checked
+    @public
     def backward(
         self,
         root: torch.Tensor,
@@ -103,8 +101,7 @@ class Looks:
         """
         return self._look(root, (gradient,), values=values, saved=saved, histograms=histograms)
 
-    @in_python()
-    @flags_checked
+    @public
     def explain(
         self,
         root: torch.Tensor,
@@ -141,13 +138,10 @@ class Looks:
         """
         if leaf is not None and node is not None:
             raise TypeError("explain() takes a leaf or a node, not both")
-        of_kind("explain", "leaf", leaf, str | None)
-        of_kind("explain", "node", node, int | None)
         asked = Explain(leaf, node, jacobian, all, str(cache_folder()))
         return self._look(root, (gradient,), asked)
 
-    @in_python()
-    @flags_checked
+    @public
     def check(
         self,
         root: torch.Tensor,
@@ -174,11 +168,10 @@ class Looks:
                 there is no such node.
             CaptureError: when the calls were not recorded, or backward fails.
         """
-        of_kind("check", "node", node, int | None)
         asked = Check(node=node, everything=every_call)
         return self._look(root, (gradient,), asked, self._tape)
 
-    @in_python()
+    @public
     def memory(self, root: torch.Tensor) -> Report:
         """What autograd keeps alive for backward through this graph, by line, module, op and dtype.
 
@@ -195,7 +188,7 @@ class Looks:
         """
         return self._look(root, None, MemoryStudy())
 
-    @in_python()
+    @public
     def doctor(self, root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
         """What is wrong with a graph that is there, and with the gradient that flows through it.
 
@@ -228,7 +221,7 @@ trace, backward, explain = _BARE.trace, _BARE.backward, _BARE.explain
 check, memory, doctor = _BARE.check, _BARE.memory, _BARE.doctor
 
 
-@in_python()
+@public
 def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
     """A report saved as .json or .json.gz.
 
@@ -240,9 +233,6 @@ def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
         ValueError: when ``max_size`` is below 1.
         ReportError: when the file is not a report that this version reads, or is larger.
     """
-    of_kind("load", "max_size", max_size, int | None)
-    if max_size is not None:
-        not_below("load", "max_size", max_size, 1)
     return Report.of(storage.load(Path(path), max_size))
 
 

@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
 from gradscope.analyses.check.request import Check
-from gradscope.api.keywords import flags_checked
+from gradscope.api.keywords import public
 from gradscope.api.looking import Looks, codes, diagnosed
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
@@ -54,7 +54,7 @@ class Run(Looks):
     def _heard(self) -> DoctorListener | None:
         return self._block.examiner.listener if self._block and self._block.examiner else None
 
-    @in_python()
+    @public
     def report(self) -> Report:
         """What ``gradscope doctor`` would say of the block: one of its backward calls, that which
         matters most, with the findings on all of them.
@@ -168,8 +168,7 @@ class RecordedBlock:
                 self._block.end(error)
 
 
-@in_python()
-@flags_checked
+@public
 def record(
     *,
     doctor: bool = False,

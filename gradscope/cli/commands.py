@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import click
 
@@ -92,6 +93,12 @@ def gradscope(context: click.Context) -> None:
     context.default_map = settings.defaults()
 
 
+def _run(given: Given, *args: Any, **more: Any) -> Result:
+    from gradscope.cli.running import run_command
+
+    return run_command(given, *args, **more)
+
+
 @gradscope.command(
     examples=("train.py", "train.py -o graph.html --open"),
     epilog=f"{LEGEND}\n\n{EXIT_STATUSES}",
@@ -101,9 +108,7 @@ def trace(given: Given) -> Result:
 
     Runs the program up to its first backward call, or to its end if it makes none.
     """
-    from gradscope.cli.running import run_command
-
-    return run_command(given, gradients=False)
+    return _run(given, gradients=False)
 
 
 @gradscope.command(
@@ -117,9 +122,7 @@ def backward(given: Given) -> Result:
     them, also where they walk different graphs.  With --gradient or --root, sends a gradient of
     your choice through the graph instead, and leaves the program's .grad alone.
     """
-    from gradscope.cli.running import run_command
-
-    return run_command(given)
+    return _run(given)
 
 
 @gradscope.command(
@@ -133,12 +136,10 @@ def explain(given: Given) -> Result:
     every leaf the paths to it; and what the numbers of --gradient are the weights of.  TARGET
     may also be a saved explanation, FILE.json.
     """
-    from gradscope.cli.running import run_command
-
     if given.leaf is not None and given.node is not None:
         raise TargetError("--leaf and --node given at once", "ask for one of them")
     asked = given.part(Explain, everything=given.all, cache=str(cache_folder()))
-    return run_command(given, "explain", asked)
+    return _run(given, "explain", asked)
 
 
 @gradscope.command(
@@ -191,9 +192,7 @@ def memory(given: Given) -> Result:
     Runs the program up to its first backward call and counts the memory of all saved tensors,
     each storage once.  TARGET may also be a saved answer, FILE.json.
     """
-    from gradscope.cli.running import run_command
-
-    return run_command(given, "memory", MemoryStudy(), gradients=False)
+    return _run(given, "memory", MemoryStudy(), gradients=False)
 
 
 @gradscope.command(
@@ -207,9 +206,7 @@ def check(given: Given) -> Result:
     program. Custom Functions are checked call by call, built-in operations once a line of the
     program.  TARGET may also be a saved report, FILE.json.
     """
-    from gradscope.cli.running import run_command
-
-    return run_command(
+    return _run(
         given,
         "check",
         Check(node=given.node, everything=given.every_call),

@@ -16,11 +16,11 @@ from gradscope.cli import last_target as memory
 from gradscope.cli.given import Given
 from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.messages import say, tell_error, tell_unbound
-from gradscope.cli.output import Output, temporary
+from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
-from gradscope.cli.running import prepared, program_of, remembered_target, tell_unused
-from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
+from gradscope.cli.running import prepared, tell_unused
+from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.filesystem import here
 from gradscope.formats import SAVED
 from gradscope.model import storage
@@ -81,18 +81,11 @@ class Verdict:
         Raises:
             OutputError: the file or stdout could not be written, or a suffix names no format.
         """
-        path = options.output
-        if options.opened and path == STDOUT:
-            raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
-        if options.opened and path is None:
-            path = temporary(None)
         render.output.check_writable(STDOUT)
         file = None
-        if path is not None and path != STDOUT:
-            form, drawing = render.format_for(path), render.Options(width=terminal.PIPED_WIDTH)
-            render.output.check_writable(path)
-            place = render.output.settled(path)
-            file = Output(path, place, form, drawing, options.quiet, False, options.opened)
+        if options.opened or options.output not in (None, STDOUT):
+            # What --format says is about the findings.
+            file = Output.of(replace(options, format_name=None))
         ignored = tuple(find(code, "--ignore").code for code in options.ignore)
         return cls(options, file, ignored, IgnoredByComment(here()))
 
@@ -114,11 +107,9 @@ class Verdict:
         """Tell, and write; the exit status that follows."""
         found = report.findings
         form = self.options.format_name or "text"
-        drawing = render.Options(
-            width=terminal.chosen_width(self.options.width),
-            color=terminal.color(self.options.color) and form == "text",
-            unicode=terminal.has_unicode(),
-        )
+        drawing = on_stdout(self.options)
+        if form != "text":
+            drawing = replace(drawing, color=False)
         with doing.during("writing the findings"):
             told = diagnosis.FORMATS[form](report, drawing, taken_back)
             render.output.write(STDOUT, told)
@@ -154,13 +145,11 @@ def run_doctor(given: Given) -> Result:
     for note in given.notes:
         verdict.remark(note)
     limits = how_long(given)
-    target = program_of(given)
-    if target is not None and target.kind == "script" and target.text.endswith(SAVED):
-        tell_unused(target.text, verdict.remark)
-        return Result(verdict.deliver(*verdict.filtered(_loaded(target.text, given.max_size))))
-    if target is None:
-        target = remembered_target(given.arguments)
-        verdict.remark(f"running {target.describe()} again")
+    if given.target is not None and given.target.endswith(SAVED):
+        tell_unused(given.target, verdict.remark)
+        return Result(verdict.deliver(*verdict.filtered(_loaded(given.target, given.max_size))))
+    program = prepared(given, verdict.remark)
+    target = program.target
     held = None
     if given.hold:
         held = HeldAtFindings(target.describe(), verdict.diagnosed, given.fail_on)
@@ -179,7 +168,6 @@ def run_doctor(given: Given) -> Result:
         "graver": is_graver,
     }
     examination = given.part(Examination, **limits, **more)
-    program = prepared(target, given)
     beforehand.checked(given.part(Request, steps=1), program)
     with memory.remembered(target, not member.job.rank and not is_cell):
         return _examined(program, examination, verdict, member)
@@ -212,7 +200,7 @@ def _examined(
     ) != "text" and program.target.kind != "cell"
     with progress.shown(verdict.options.quiet, program.target.kind == "cell") as tell:
         with terminal.stdout_reserved(is_reserved):
-            outcome = examine(program.target, program, replace(examination, on_step=tell), member)
+            outcome = examine(program, replace(examination, on_step=tell), member)
             outcome.ending.show()
         tell_unbound(program.target, outcome.ending.exception)
         # What this rank finds goes to the others; alone, it is diagnosed when it is told.

@@ -59,6 +59,15 @@ def _has_display() -> bool:
     return any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")))
 
 
+def on_stdout(given: Given) -> render.Options:
+    """How a text looks on stdout."""
+    return render.Options(
+        width=terminal.chosen_width(given.width),
+        color=terminal.color(given.color),
+        unicode=terminal.has_unicode(),
+    )
+
+
 @dataclass(frozen=True)
 class Output:
     """Where the result goes: a file or ``-``, its format, and the options of the drawing.

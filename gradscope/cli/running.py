@@ -73,11 +73,8 @@ def run_command(
         report = storage.load(given.target, given.max_size)
         _show_again(given.target, report, study, output)
         return Result(_status(report, is_bad))
-    target = program_of(given)
-    if target is None:
-        target = remembered_target(given.arguments)
-        output.remark(f"running {target.describe()} again")
-    program = prepared(target, given)
+    program = prepared(given, output.remark)
+    target = program.target
     request = given.part(
         Request,
         gradients=gradients,
@@ -96,7 +93,7 @@ def run_command(
     numbers = memory.numbers(target, request, given.seed) if is_remembered else None
     with progress.shown(output.quiet, given.cell is not None):
         with memory.remembered(target, is_remembered), reserved:
-            outcome = run(target, program, request, member)
+            outcome = run(program, request, member)
             outcome.ending.show()
         tell_unbound(target, outcome.ending.exception)
         # A picture of no graph is none; the study of this rank's program is nobody else's.
@@ -151,13 +148,19 @@ def _let(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def prepared(target: Target, given: Given) -> Program:
-    """The program, ready to run.
+def prepared(given: Given, remark: Callable[[str], None]) -> Program:
+    """The program that is named, or else the one that was run last in this directory, ready to run.
 
     Raises:
-        TargetError: it cannot be found or read.
+        TargetError: there is none, or it cannot be found or read.
         ToolMissing: what runs such a program is not installed.
     """
+    target = program_of(given)
+    if target is None:
+        target = memory.recall()
+        if given.arguments:
+            target = Target(target.kind, target.text, given.arguments, target.lets)
+        remark(f"running {target.describe()} again")
     return given.cell or Program.prepare(target, given.seed)
 
 
@@ -209,18 +212,6 @@ def tell_unused(name: str, remark: Callable[[str], None]) -> None:
 def is_typed(context: click.Context, name: str) -> bool:
     """Whether an option stands on the command line."""
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-
-
-def remembered_target(arguments: tuple[str, ...]) -> Target:
-    """The target run last in this directory, with these arguments if there are any.
-
-    Raises:
-        TargetError: when none was run here.
-    """
-    target = memory.recall()
-    if not arguments:
-        return target
-    return Target(target.kind, target.text, arguments, target.lets)
 
 
 def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:

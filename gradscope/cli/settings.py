@@ -21,8 +21,6 @@ from gradscope.words import nearest
 
 FILE = "pyproject.toml"
 
-Settings = Mapping[str, Any]
-
 
 def defaults() -> dict[str, dict[str, Any]]:
     """For every command the defaults of its options, as click's ``default_map`` takes them.
@@ -49,12 +47,10 @@ def defaults() -> dict[str, dict[str, Any]]:
 def _check(one: Option, value: object, place: str) -> None:
     option = parameter(one)
     wanted = "a list of strings" if option.multiple else "a string or a number"
-    items = value if option.multiple and isinstance(value, list) else [value]
+    items = value if isinstance(value, list) else [value]
     # A bool is a number to python, and a list of one letter each is what a text is to click.
-    is_list = isinstance(value, list)
-    if is_list != option.multiple or any(
-        isinstance(one, bool) or not isinstance(one, str | int) for one in items
-    ):
+    are_plain = all(isinstance(one, str | int) and not isinstance(one, bool) for one in items)
+    if isinstance(value, list) != option.multiple or not are_plain:
         raise TargetError(f"{place} is {value!r}", f"write {wanted}")
     try:
         option.type_cast_value(click.Context(click.Command(None)), value)
@@ -70,32 +66,23 @@ def _check(one: Option, value: object, place: str) -> None:
         raise TargetError(f"{place}: {error.what}", *error.hints) from None
 
 
-def _nearest() -> tuple[Path, Settings]:
+def _nearest() -> tuple[Path, Mapping[str, Any]]:
     """The nearest file that has settings, and what it says; nothing where there is none."""
     start = here()
     for folder in (Path(start), *Path(start).parents) if start else ():
         path = folder / FILE
-        if not path.is_file():
+        # It is read at every start: by a library only where it says something to us.
+        if not path.is_file() or b"gradscope" not in (content := path.read_bytes()):
             continue
-        tool = _read(path).get("tool", {})
-        if isinstance(tool, dict) and "gradscope" in tool:
-            settings = tool["gradscope"]
-            if not isinstance(settings, dict):
-                raise TargetError(
-                    f"{path}: tool.gradscope is not a table", "write [tool.gradscope]"
-                )
+        import tomllib
+
+        try:
+            tool = tomllib.loads(content.decode()).get("tool", {})
+        except ValueError as error:
+            raise TargetError(f"{path}: {error}", "correct it, or run elsewhere") from None
+        settings = tool.get("gradscope") if isinstance(tool, dict) else None
+        if isinstance(settings, dict):
             return path, settings
+        if settings is not None:
+            raise TargetError(f"{path}: tool.gradscope is not a table", "write [tool.gradscope]")
     return Path(), {}
-
-
-def _read(path: Path) -> dict[str, Any]:
-    content = path.read_bytes()
-    # The file of a project is read at every start: a library only where it says something to us.
-    if b"gradscope" not in content:
-        return {}
-    import tomllib
-
-    try:
-        return tomllib.loads(content.decode())
-    except ValueError as error:
-        raise TargetError(f"{path}: {error}", "correct it, or run elsewhere") from None

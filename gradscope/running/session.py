@@ -47,7 +47,7 @@ class Outcome:
     stopped: StoppedAt | None = None
 
 
-def run(target: Target, program: Program, request: Request, member: Member = ALONE) -> Outcome:
+def run(program: Program, request: Request, member: Member = ALONE) -> Outcome:
     """Run a prepared program under a recorder and answer the request.
 
     ``member`` is this process where it is one rank of several.
@@ -56,7 +56,6 @@ def run(target: Target, program: Program, request: Request, member: Member = ALO
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
     """
     return _watched(
-        target,
         program,
         lambda sources: _load("running.watcher").Watcher(request, sources, member),
         lambda watcher, ending: _finish(watcher, ending, program),
@@ -65,9 +64,7 @@ def run(target: Target, program: Program, request: Request, member: Member = ALO
     )
 
 
-def examine(
-    target: Target, program: Program, examination: Examination, member: Member = ALONE
-) -> Outcome:
+def examine(program: Program, examination: Examination, member: Member = ALONE) -> Outcome:
     """Run a prepared program under a doctor's eyes; the report carries observations.
 
     ``member`` is this process where it is one rank of several.
@@ -76,7 +73,6 @@ def examine(
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
     """
     return _watched(
-        target,
         program,
         lambda sources: _load("analyses.doctor.examiner").Examiner(examination, sources, member),
         _finish_examination,
@@ -86,7 +82,6 @@ def examine(
 
 
 def _watched(
-    target: Target,
     program: Program,
     make: Callable[[Any], Seer],
     finish: Callable[[Seer, Ending], Outcome],
@@ -96,6 +91,7 @@ def _watched(
     """Run the program under whoever ``make`` makes of its sources, and let ``finish`` conclude."""
     # A list, because it is filled in the middle of the program, when torch has been imported.
     seers: list[Seer] = []
+    target = program.target
     folder = here()  # where the user is: the program may go elsewhere
     stances: list[Any] = []
     others = OtherProcesses()
@@ -106,7 +102,7 @@ def _watched(
         if asked.eager:
             stances.append(_load("recording.compiler").Eager())
             stances[0].start()
-        seers.append(make(_sources(target, program, folder)))
+        seers.append(make(_sources(program, folder)))
         recorder = seers[0].recorder
         # Of a file that holds the function that is meant, only what it defines is wanted.
         recorder.handlers.skip_while(lambda: program.is_importing, recorder.let_run)
@@ -147,10 +143,9 @@ def _load(room: str) -> Any:
     return importlib.import_module(f"gradscope.{room}")
 
 
-def _sources(target: Target, program: Program, folder: str) -> Any:
-    texts = {}
-    if target.kind in ("code", "stdin"):
-        texts = {"<string>" if target.kind == "code" else "<stdin>": program.source}
+def _sources(program: Program, folder: str) -> Any:
+    file = {"code": "<string>", "stdin": "<stdin>"}.get(program.target.kind)
+    texts = {} if file is None else {file: program.source}
     return _load("recording.source").Sources(texts, folder, program.codes)
 
 
