@@ -28,17 +28,22 @@ SHOWS = "trace backward explain memory check show diff"
 EVERY = "trace backward explain doctor memory check watch show diff"
 
 
-@dataclass(frozen=True)
-class OptionRow:
-    """One option, or argument, of the command line.
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One option, or argument, of the command line: a row of the table.
 
-    ``text`` is its line of the help: names, a word for its value, two blanks, and what it does.
-    ``on`` are the commands that have it.  ``least`` and ``most`` limit a number, ``choices`` are
-    the words that it takes, ``read`` makes a value of what was typed (raising ValueError).
+    ``name``, ``kind`` and ``default`` are those of the field that it stands at, ``group`` is its
+    class.  ``text`` is its line of the help: names, a word for its value, two blanks, and what it
+    does.  ``on`` are the commands that have it.  ``least`` and ``most`` limit a number, ``choices``
+    are the words that it takes, ``read`` makes a value of what was typed (raising ValueError).
     ``without`` says what holds where it is left out and has no plain default.  ``is_setting``: a
     project may choose the default.
     """
 
+    name: str
+    kind: Any
+    default: Any
+    group: type
     text: str
     on: str
     least: int | None = None
@@ -49,36 +54,43 @@ class OptionRow:
     is_setting: bool = False
 
     @property
-    def spelled(self) -> list[str]:
-        """Its names and the word for its value, as they are typed."""
-        return self.text.partition("  ")[0].replace(",", "").split()
-
-    @property
     def names(self) -> list[str]:
-        """Its names; an argument has none."""
-        return [word for word in self.spelled if word.startswith("-")]
+        """How it is typed; an argument has no name."""
+        return [word for word in self._spelled if word.startswith("-")]
 
     @property
     def value(self) -> str:
         """The word for its value; "" where there is none."""
-        return next((word for word in self.spelled if not word.startswith("-")), "")
+        return next((word for word in self._spelled if not word.startswith("-")), "")
 
     @property
     def words(self) -> str:
         """What it does."""
         return self.text.partition("  ")[2]
 
-
-def row(text: str, on: str, *, default: Any = ..., **more: Any) -> Any:
-    """A field with its :class:`OptionRow`; by default a flag is False, what takes a value None."""
-    one = OptionRow(text, on, **more)
-    plain = None if one.value else False
-    return rows(one, default=plain if default is ... else default)
+    @property
+    def _spelled(self) -> list[str]:
+        return self.text.partition("  ")[0].replace(",", "").split()
 
 
-def rows(*variants: OptionRow, default: Any = None) -> Any:
+def row(text: str, on: str, *, default: Any = None, **more: Any) -> Any:
+    """A field with its row: what an :class:`Option` is besides."""
+    return rows(variant(text, on, **more), default=default)
+
+
+def flag(text: str, on: str, **more: Any) -> Any:
+    """The same of an option that is given or not."""
+    return row(text, on, default=False, **more)
+
+
+def rows(*variants: dict[str, Any], default: Any = None) -> Any:
     """A field whose option does not mean the same in all commands."""
     return field(default=default, metadata={"rows": variants})
+
+
+def variant(text: str, on: str, **more: Any) -> dict[str, Any]:
+    """What it means in some of them."""
+    return {"text": text, "on": on, **more}
 
 
 def read_size(text: str) -> int:
@@ -147,8 +159,8 @@ class Running:
         least=0,
         most=2**63 - 1,
     )
-    run_on: bool = row("--run-on  Let the program go on after what is looked at.", LOOKS)
-    eager: bool = row(
+    run_on: bool = flag("--run-on  Let the program go on after what is looked at.", LOOKS)
+    eager: bool = flag(
         "--eager  Run what torch.compile would compile as plain Python, so that its nodes "
         "have lines too (torch.compiler.set_stance).",
         LOOKS,
@@ -171,41 +183,39 @@ class Looking:
         "explain check",
         least=0,
     )
-    jacobian: bool = row(
+    jacobian: bool = flag(
         "--jacobian  Print the whole Jacobian of the root by each leaf, or by --leaf, up to "
         "24 × 24; with --create-graph the Hessian. Needs no --gradient.",
         "explain",
     )
-    every_call: bool = row(
+    every_call: bool = flag(
         "--every-call  Check every call, whatever its size, not only one at each line.", "check"
     )
     root: str | None = row(
-        "--root EXPR  Start from this tensor: a variable or an expression, which is run as "
-        "Python code.",
+        "--root EXPR  Start from this tensor: a variable or an expression, run as Python code.",
         LOOKS,
     )
     gradient: str | None = row(
-        "--gradient V  Feed in this gradient at the root, not the program's own: a literal, "
-        "ones, zeros, randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression, which is "
-        "run as Python code.",
+        "--gradient V  Feed in this gradient, not the program's own: a literal, ones, zeros, "
+        "randn, onehot:I,J, @FILE (.npy, .pt, .json), or an expression, run as Python code.",
         "backward explain check diff",
     )
     call: int | None = rows(
-        OptionRow(
-            "--call N  Look at the program's Nth backward call.",
+        variant(
+            "--call N  Look at the Nth backward call.",
             "trace backward explain memory check diff",
             least=1,
             without="the first",
         ),
-        OptionRow(
-            "--call N  Begin with the program's Nth backward call.",
+        variant(
+            "--call N  Begin with the Nth backward call.",
             "doctor",
             least=1,
             without="the first",
         ),
     )
     held: int | None = row(
-        "--call N  Draw the program's Nth backward call, of those in the report.",
+        "--call N  Draw the Nth backward call, of those in the report.",
         "show",
         least=0,
         without="the first",
@@ -223,7 +233,7 @@ class Looking:
         read=read_duration,
         without="60s, but not before five calls",
     )
-    keep_going: bool = row("--keep-going  Do not stop at the first serious finding.", "doctor")
+    keep_going: bool = flag("--keep-going  Do not stop at the first serious finding.", "doctor")
     every: int | None = row(
         "--every N  Look at one step of the optimizer in N.",
         "watch",
@@ -237,17 +247,17 @@ class Looking:
         default=5,
         least=0,
     )
-    hold: bool = row(
+    hold: bool = flag(
         "--hold  Wait in a backward call in which something is found, for gradscope ask in "
         "another terminal; ask next goes on to the next one.",
         "doctor watch",
     )
-    thorough: bool = row(
+    thorough: bool = flag(
         "--thorough  Examine every backward call in full. By default the first ones are, then"
         " fewer and fewer, and those where something is wrong.",
         "doctor",
     )
-    check: bool = row(
+    check: bool = flag(
         "--check  Compare every custom Function with finite differences, whatever its size "
         "and however long that takes.",
         "doctor",
@@ -257,9 +267,9 @@ class Looking:
         "with create_graph=True. LEAF may be any tensor on the way.",
         "trace backward explain diff",
     )
-    values: bool = row("--values  Use the values of all tensors, not only of small ones.", GRAPHS)
-    saved: bool = row("--saved  Show what each node saved for backward.", "trace backward show")
-    histograms: bool = row(
+    values: bool = flag("--values  Use the values of all tensors, not only of small ones.", GRAPHS)
+    saved: bool = flag("--saved  Show what each node saved for backward.", "trace backward show")
+    histograms: bool = flag(
         "--histograms  Count the elements of large gradients by size, for -o FILE.html and "
         ".json; tables always have these counts.",
         "backward",
@@ -294,7 +304,7 @@ class Showing:
         "explain",
     )
     depth: int | None = row("--depth N  Open modules down to this depth of calls.", GRAPHS, least=1)
-    all: bool = row("--all  Show everything; fold nothing.", f"{GRAPHS} {STUDIES}")
+    all: bool = flag("--all  Show everything; fold nothing.", f"{GRAPHS} {STUDIES}")
     focus: str | None = row(
         "--focus GLOB  Open what matches and close the rest: a module's path, a function, a "
         "variable or an expression, with * and ?.  --depth and --all then count from there.",
@@ -302,7 +312,7 @@ class Showing:
     )
     path: str | None = row("--path LEAF  Show only the ways from the root to this leaf.", GRAPHS)
     by: Literal["line", "module", "op", "dtype"] | None = row(
-        "--by  Show only this table.", "memory", default=None
+        "--by  Show only this table.", "memory"
     )
     top: int | None = row(
         "--top N  List only N rows, the largest first: nodes by gradient (table, csv: "
@@ -365,29 +375,29 @@ class Writing:
     """Where to read and write."""
 
     output: str | None = rows(
-        OptionRow(
+        variant(
             "-o, --output FILE  Write to FILE, in the format of its suffix; - is stdout.", SHOWS
         ),
-        OptionRow(
+        variant(
             "-o, --output FILE  Also write the report with its findings to FILE, whose suffix "
             "chooses the format.",
             "doctor",
         ),
-        OptionRow(
+        variant(
             "-o, --output FILE.jsonl  Write each row to FILE as soon as it is known, for "
             "gradscope show.",
             "watch",
         ),
     )
-    opened: bool = row(
+    opened: bool = flag(
         "--open  Open the file, or without -o a page in a temporary folder. Over SSH, or "
         "without a display: print its path.",
         f"{SHOWS} doctor",
     )
     format_name: str | None = rows(
-        OptionRow(_FORMAT, "trace backward show", choices=tuple(FORMATS)),
-        OptionRow(_FORMAT, STUDIES, choices=("text", *DRAWINGS)),
-        OptionRow("--format FORMAT  Output format of the findings:", "doctor", choices=DIAGNOSES),
+        variant(_FORMAT, "trace backward show", choices=tuple(FORMATS)),
+        variant(_FORMAT, STUDIES, choices=("text", *DRAWINGS)),
+        variant("--format FORMAT  Output format of the findings:", "doctor", choices=DIAGNOSES),
     )
     max_size: int = row(
         "--max-size SIZE  Refuse saved reports larger than this, uncompressed.",
@@ -397,7 +407,7 @@ class Writing:
         read=read_size,
         without="1GiB",
     )
-    quiet: bool = row(
+    quiet: bool = flag(
         "-q, --quiet  Hide progress and notes on stderr; errors are still shown.", EVERY
     )
 
@@ -421,19 +431,8 @@ FIRST = {
 """The fields of the options that most people want, which the help of a command shows first."""
 
 
-@dataclass(frozen=True)
-class Option:
-    """A row, with the field that it stands at: its ``name``, ``kind`` and ``default``."""
-
-    name: str
-    kind: Any
-    default: Any
-    row: OptionRow
-    group: type
-
-
 OPTIONS = tuple(
-    Option(one.name, one.type, one.default, variant, group)
+    Option(name=one.name, kind=one.type, default=one.default, group=group, **variant)
     for group in GROUPS
     for one in fields(group)
     for variant in one.metadata["rows"]
@@ -444,9 +443,9 @@ OPTIONS = tuple(
 def options_on(command: str) -> Iterator[Option]:
     """The options of a command, in the order of the table."""
     for one in OPTIONS:
-        if command in one.row.on.split():
+        if command in one.on.split():
             yield one
 
 
-SETTINGS = {name[2:]: one for one in OPTIONS if one.row.is_setting for name in one.row.names}
+SETTINGS = {name[2:]: one for one in OPTIONS if one.is_setting for name in one.names}
 """What ``[tool.gradscope]`` may set, by the names of the options."""

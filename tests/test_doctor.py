@@ -19,7 +19,7 @@ import torch
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.formats import DIAGNOSES
 from gradscope.model.observations import Stopped
-from gradscope.running.session import examine
+from gradscope.running.session import run
 from gradscope.target import Program, parse_target
 from tests import forkserver
 from tests.conftest import python_says
@@ -239,7 +239,7 @@ def test_a_program_that_was_stopped_is_told_in_every_format(session: Session) ->
 def test_unasked_a_handful_of_calls_is_watched_however_long_they_take(session: Session) -> None:
     target = parse_target(str(session.write(TRAINING.format(steps=9))), ())
     asked = Examination(seconds=1e-6, least=HANDFUL)
-    report = examine(Program.prepare(target), asked).report
+    report = run(Program.prepare(target), asked).report
     assert report is not None and report.observations is not None
     assert report.observations.watched == HANDFUL
     assert report.observations.stopped == Stopped("time", 1e-6)

@@ -84,7 +84,7 @@ def test_an_option_means_the_same_in_every_command() -> None:
 
 def test_the_table_names_commands_that_there_are() -> None:
     for one in OPTIONS:
-        assert {*one.row.on.split()} <= COMMANDS.keys(), one.name
+        assert {*one.on.split()} <= COMMANDS.keys(), one.name
     for name, first in FIRST.items():
         assert {*first.split()} <= {one.name for one in options_on(name)}, name
     assert {one.group for one in OPTIONS} == {*GROUPS}

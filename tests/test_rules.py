@@ -145,6 +145,8 @@ def test_on_a_terminal_a_page_is_drawn_and_what_is_longer_than_the_screen_paged(
     assert "How it is recognised" in plain
     assert "paged:" not in on_terminal("rule", "GS304", **color | {"PAGER": "cat"})
     assert "paged:" not in on_terminal("help", "rule", **color)
+    assert "paged:Usage: gradscope backward" in on_terminal("backward", "--help", **color)
+    assert "paged:" not in on_terminal("--no-pager", "backward", "--help", **color)
 
 
 def test_help_of_a_command(session: Session) -> None:

@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DEFAULTS = {one.name: one.default for one in (*fields(Folding), *fields(Options))}
 _DEFAULTS["width"] = None  # as wide as the terminal
 
-_ROWS = {one.name: one.row for one in OPTIONS}
+_ROWS = {one.name: one for one in OPTIONS}
 _ROWS["call"] = _ROWS["held"]  # of a report, as ``show`` has it
 
 _ONLY_HERE = {
@@ -65,9 +65,9 @@ def _words(name: str) -> str:
     """What a keyword does, in lines of a docstring."""
     if name in _ONLY_HERE:
         return _ONLY_HERE[name]
-    row = _ROWS[name]
-    words = re.sub(r"--(?=\w)", "", row.words)
-    default = f"; by default {row.without}." if row.without else ""
+    one = _ROWS[name]
+    words = re.sub(r"--(?=\w)", "", one.words)
+    default = f"; by default {one.without}." if one.without else ""
     told = f"{words[0].lower()}{words[1:]}"
     told = f"{told.rstrip('.:')}{default or '.'}"
     return f"\n{_INDENT}    ".join(textwrap.wrap(told, 80, break_on_hyphens=False))

@@ -125,7 +125,7 @@ def _of_both(given: Given) -> list[str]:
     shared = {one.name for one in options_on("backward") if one.group in (Running, Looking)}
     found = [(one, getattr(given, one.name)) for one in options_on("diff") if one.name in shared]
     return [
-        one.row.names[-1] if value is True else f"{one.row.names[-1]}={value}"
+        one.names[-1] if value is True else f"{one.names[-1]}={value}"
         for one, value in found
         if value is not None and value is not False
     ]

@@ -193,14 +193,14 @@ def _harmless_target(report: Report) -> str:
 def _examined(
     program: Program, examination: Examination, verdict: Verdict, member: Member
 ) -> Result:
-    from gradscope.running.session import examine
+    from gradscope.running.session import run
 
     is_reserved = (
         verdict.options.format_name or "text"
     ) != "text" and program.target.kind != "cell"
     with progress.shown(verdict.options.quiet, program.target.kind == "cell") as tell:
         with terminal.stdout_reserved(is_reserved):
-            outcome = examine(program, replace(examination, on_step=tell), member)
+            outcome = run(program, replace(examination, on_step=tell), member)
             outcome.ending.show()
         tell_unbound(program.target, outcome.ending.exception)
         # What this rank finds goes to the others; alone, it is diagnosed when it is told.

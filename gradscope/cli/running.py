@@ -199,9 +199,9 @@ def tell_unused(name: str, remark: Callable[[str], None]) -> None:
     context = click.get_current_context()
     of_a_run = (Running, Looking)
     names = [
-        one.row.names[-1]
+        one.names[-1]
         for one in options_on(context.command.name or "")
-        if one.row.names and one.group in of_a_run and is_typed(context, one.name)
+        if one.names and one.group in of_a_run and is_typed(context, one.name)
     ]
     if names:
         remark(

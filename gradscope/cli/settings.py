@@ -39,7 +39,7 @@ def defaults() -> dict[str, dict[str, Any]]:
             )
         one = SETTINGS[key]
         _check(one, value, f"{path}: tool.gradscope.{key}")
-        for command in one.row.on.split():
+        for command in one.on.split():
             given.setdefault(command, {})[one.name] = value
     return given
 

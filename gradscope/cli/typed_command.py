@@ -92,7 +92,7 @@ class TypedCommand(_PagedHelp):
         self.format_epilog(ctx, formatter)
 
     def _sections(self, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-        known = {one.name: one for one in self._options if one.row.names}
+        known = {one.name: one for one in self._options if one.names}
         common = [known.pop(name) for name in FIRST.get(self.name or "", "").split()]
         found = {"Options": [_record(one) for one in common]}
         for group in GROUPS:
@@ -176,12 +176,12 @@ def _write_section(
 
 def _record(one: Option) -> tuple[str, str]:
     """How an option is written, and what it does."""
-    row, choices = one.row, _choices(one)
-    value = row.value or (f"[{'|'.join(choices)}]" if choices else "")
-    words = f"{row.words} {', '.join(choices)}." if row.value and choices else row.words
+    choices = _choices(one)
+    value = one.value or (f"[{'|'.join(choices)}]" if choices else "")
+    words = f"{one.words} {', '.join(choices)}." if one.value and choices else one.words
     plain = "" if one.default in (None, False, ()) else one.default
-    default = row.without or (f"{plain:g}" if isinstance(plain, float) else plain)
-    return f"{', '.join(row.names)} {value}".strip(), words + (
+    default = one.without or (f"{plain:g}" if isinstance(plain, float) else plain)
+    return f"{', '.join(one.names)} {value}".strip(), words + (
         f"  [default: {default}]" if default else ""
     )
 
@@ -191,7 +191,7 @@ def _record(one: Option) -> tuple[str, str]:
 
 def _read(_context: click.Context, option: click.Parameter, text: Any) -> Any:
     """What a text comes to that a function of the table reads."""
-    read = next(one.row.read for one in OPTIONS if one.name == option.name)
+    read = next(one.read for one in OPTIONS if one.name == option.name)
     try:
         return text if text is None or read is None else read(text)
     except ValueError as error:
@@ -200,39 +200,38 @@ def _read(_context: click.Context, option: click.Parameter, text: Any) -> Any:
 
 def parameter(one: Option) -> click.Parameter:
     """What click is given for an option."""
-    row = one.row
-    offered: Any = _OFFERED.get(row.value)
-    if not row.names:
-        named = None if one.default is None else row.value
+    offered: Any = _OFFERED.get(one.value)
+    if not one.names:
+        named = None if one.default is None else one.value
         return click.Argument(
             [one.name], required=named is not None, metavar=named, shell_complete=offered
         )
     return click.Option(
-        [*row.names, one.name],
+        [*one.names, one.name],
         type=_type(one),
         is_flag=one.kind is bool,
         multiple=get_origin(one.kind) is tuple,
         default=None if one.default == () else one.default,
-        callback=_read if row.read else None,
-        metavar=row.value or None,
-        help=row.words,
+        callback=_read if one.read else None,
+        metavar=one.value or None,
+        help=one.words,
         shell_complete=offered,
     )
 
 
 def _type(one: Option) -> Any:
-    row, choices = one.row, _choices(one)
-    if choices or row.read:
+    choices = _choices(one)
+    if choices or one.read:
         return click.Choice(choices) if choices else str
     kinds = _plain(one.kind)
     if float in kinds:
-        return click.FloatRange(row.least, row.most)
-    return click.IntRange(row.least, row.most) if int in kinds else None
+        return click.FloatRange(one.least, one.most)
+    return click.IntRange(one.least, one.most) if int in kinds else None
 
 
 def _choices(one: Option) -> tuple[str, ...]:
     words = (get_args(kind) for kind in _plain(one.kind) if get_origin(kind) is Literal)
-    return one.row.choices or next(words, ())
+    return one.choices or next(words, ())
 
 
 def _plain(kind: Any) -> tuple[Any, ...]:

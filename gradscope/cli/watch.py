@@ -187,9 +187,9 @@ def show_log(given: Given) -> Result:
             _write_pages(history, Path(path).parent, place, given.max_size)
         place.write(history)
     context = click.get_current_context()
-    of_a_graph = [one for one in options_on("show") if one.row.names and one.group is not Writing]
+    of_a_graph = [one for one in options_on("show") if one.names and one.group is not Writing]
     typed = (one for one in of_a_graph if is_typed(context, one.name))
-    unused = [one.row.names[-1] for one in typed if one.name not in ("width", "color")]
+    unused = [one.names[-1] for one in typed if one.name not in ("width", "color")]
     if unused:
         place.remark(f"{path} is the log of a training; ignored: {', '.join(unused)}")
     return Result()
