@@ -103,14 +103,10 @@ class Difference:
                 there before is kept.
         """
         chosen = drawing("save", ToCompare, options)
-        of_text = str(file).lower().endswith(".txt")
-        name = "text" if of_text else render.format_for(file)
+        name = render.format_for(file)
         name = ANSWERS["diff"].get(name, name)
-        if name not in FORMATS:
-            render.save(self.comparison, str(file), name, chosen)
-        else:
-            both, chosen = in_one(self._a, self._b, self.comparison, chosen, name)
-            render.save(both, str(file), name, chosen)
+        shown, chosen = in_one(self._a, self._b, self.comparison, chosen, name)
+        render.save(shown, str(file), name, chosen)
 
     @public
     def _repr_html_(self) -> str:
@@ -158,14 +154,16 @@ def _report(name: str, given: PlainReport | str | Path) -> PlainReport:
 
 def in_one(
     a: PlainReport, b: PlainReport, found: Comparison, options: Options, format: str
-) -> tuple[PlainReport, Options]:
+) -> tuple[PlainReport | Comparison, Options]:
     """Both graphs in one, with what differs marked, for a picture; for a page with the gradients
-    of both, and what is said of them.
+    of both, and what is said of them.  In a format of its own, what differs.
 
     Raises:
         CaptureError: when the two have too little in common to be drawn as one, except on a page,
             where each has its place.
     """
+    if format not in FORMATS:
+        return found, options
     if format == "html":
         answer = render.beside_graph(found, ANSWERS["diff"]["text"], options)
         sides = f"A: {found.a.target}", f"B: {found.b.target}"

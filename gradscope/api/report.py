@@ -149,8 +149,7 @@ class Report(plain.Report, frozen=True):
             ToolMissing: when a picture is asked for and there is no Graphviz.
         """
         chosen = drawing("save", ToSave, options)
-        of_text = str(file).lower().endswith(".txt")
-        name = format or ("text" if of_text else render.format_for(file))
+        name = format or render.format_for(file)
         render.save(self, str(file), render.answer_format(self, name), chosen)
 
     @spelled_out(ToSave)

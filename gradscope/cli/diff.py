@@ -23,7 +23,6 @@ from gradscope.cli.result import Result
 from gradscope.cli.running import is_saved, program_of, tell_unused
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
-from gradscope.formats import FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -83,11 +82,8 @@ def run_diff(given: Given) -> Result:
         a, b = (_report(side, given, output.quiet) for side in sides)
         with doing.during("comparing A and B"):
             comparison = compare(a, b, Tolerance(given.rtol, given.atol))
-        if output.format not in FORMATS:
-            output.write(comparison)
-        else:
-            both, drawing = in_one(a, b, comparison, output.drawing, output.format)
-            replace(output, drawing=drawing).write(both)
+        shown, drawing = in_one(a, b, comparison, output.drawing, output.format)
+        replace(output, drawing=drawing).write(shown)
     different = comparison.verdict in ("different", "unrelated")
     is_one = sides[0].words == sides[1].words and not is_saved(sides[0].words)
     if different and is_one and given.seed is None:

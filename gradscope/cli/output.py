@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,7 +101,7 @@ class Output:
         to_stdout = path == STDOUT
         if opened and to_stdout:
             raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
-        format_name = format_name or ("text" if to_stdout else _format_for(path, own))
+        format_name = format_name or ("text" if to_stdout else render.format_for(path))
         format_name = own.get(format_name, format_name)
         render.output.check_writable(path)
         if to_stdout and format_name in BINARIES and terminal.is_read():
@@ -168,9 +168,3 @@ def _check_lists(drawing: render.Options, format: str) -> None:
     if drawing.top and format in DRAWINGS:
         hint = "leave out --format and -o, or draw less with --focus GLOB or --path LEAF"
         raise OutputError(f"--top works with lists, not {format}", hint)
-
-
-def _format_for(path: str, own: Mapping[str, str]) -> str:
-    suffix = Path(path).suffix.lower().removeprefix(".")
-    format_name = "text" if suffix == "txt" else suffix
-    return format_name if format_name in own else render.format_for(path)

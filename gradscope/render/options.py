@@ -55,17 +55,12 @@ class Overlay:
 class Options:
     """How to draw.
 
-    ``width`` is in terminal cells; ``lines`` is the budget of a tree that is not folded by
-    ``--all``, ``screen`` that of the terminal which shows an answer; 0 for no terminal. ``values``:
-    numbers of tensors of every size that the report holds. ``saved``: the tensors kept for
-    backward. ``call``: which of the report's backward passes, by its number; None takes the first.
-    ``rank``: whose gradients, where several ranks told of theirs; None is the one that the report
-    is of. ``direction``: which way the arrows of pictures point. ``by`` and ``top``: which table of
-    several to show, and how many rows; a negative ``top`` takes the smallest instead of the
-    largest. ``sort``: the column by which parameters are ordered. ``precision``: significant digits
-    of numbers; None is four, or five where those are all. ``names``: what operations are called,
-    ``Mul`` or as torch does, ``MulBackward0``. ``overlay``: what a picture shows instead of the
-    report's own gradients.  ``answer``: what a command says in words, which a page shows as
+    A field that has the name of an option is what that says (:mod:`gradscope.options`). ``width``
+    is in terminal cells; ``lines`` is the budget of a tree that is not folded by ``--all``,
+    ``screen`` that of the terminal which shows an answer; 0 for no terminal. ``call``: None takes
+    the first of the report's backward passes. ``rank``: None is the one that the report is of.
+    ``direction``: which way the arrows of pictures point. ``overlay``: what a picture shows instead
+    of the report's own gradients.  ``answer``: what a command says in words, which a page shows as
     well.  ``sides``: the names of the passes of a comparison."""
 
     width: int = 100
