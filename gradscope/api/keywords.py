@@ -110,6 +110,8 @@ def public(function: F) -> F:
         for name, one in inspect.signature(function).parameters.items()
     }
 
+    function.__qualname__ = function.__name__  # as it is called, in python's own messages
+
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
         with in_python():

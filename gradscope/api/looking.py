@@ -253,7 +253,7 @@ def codes(ignore: Collection[str]) -> tuple[str, ...]:
     for word in ignore:
         if not isinstance(word, str):
             raise TypeError(f"ignore takes codes or names of rules, not {type(word).__name__}")
-    return tuple(find_rule(word).code for word in ignore)
+    return tuple(find_rule(word, source="ignore").code for word in ignore)
 
 
 def diagnosed(found: PlainReport, ignored: Collection[str], folder: str) -> Report:
