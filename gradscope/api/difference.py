@@ -78,10 +78,6 @@ class Difference:
 
         Args:
             options:
-
-        Raises:
-            TypeError: for any other keyword, or a value of another type.
-            ValueError: for a number that is too small or too large; ``top`` from 1 on.
         """
         chosen = drawing("show", ToCompare, options)
         render.output.write(render.output.STDOUT, self._text(chosen))
@@ -96,8 +92,6 @@ class Difference:
             options: as in :meth:`show`.
 
         Raises:
-            TypeError: for any other keyword, or a value of another type.
-            ValueError: for a number that is too small or too large; ``top`` from 1 on.
             CaptureError: for a picture of two reports that have too little in common.
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.

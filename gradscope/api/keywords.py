@@ -40,7 +40,8 @@ _ONLY_HERE = {
 
 def spelled_out(known: type) -> Callable[[F], F]:
     """Show the keywords of a TypedDict in the signature of a method, where ``help`` and editors
-    look for them; and below ``options:`` in its docstring, if that stands at the end of a line."""
+    look for them; in its docstring the words of each, for ``options:`` at the end of a line, and
+    what is raised for them."""
 
     def decorate(method: F) -> F:
         signature = inspect.signature(method)
@@ -52,13 +53,19 @@ def spelled_out(known: type) -> Callable[[F], F]:
         ]
         method.__signature__ = signature.replace(parameters=[*kept, *named])  # type: ignore[attr-defined]
         told = "".join(f"{_INDENT}{name}: {_words(name)}\n" for name in known.__annotations__)
-        method.__doc__ = (method.__doc__ or "").replace(f"{_INDENT}options:\n", told)
+        doc = (method.__doc__ or "").replace(f"{_INDENT}options:\n", told)
+        doc = doc if "Raises:\n" in doc else f"{doc.rstrip()}\n\n        Raises:\n"
+        method.__doc__ = doc.replace("Raises:\n", f"Raises:\n{_RAISES}")
         return method
 
     return decorate
 
 
 _INDENT = " " * 12
+_RAISES = (
+    f"{_INDENT}TypeError: for any other keyword, or a value of another type.\n"
+    f"{_INDENT}ValueError: for a number that is too small or too large.\n"
+)
 
 
 def _words(name: str) -> str:

@@ -115,8 +115,7 @@ class Report(plain.Report, frozen=True):
             options:
 
         Raises:
-            TypeError: for any other keyword, or a value of another type.
-            ValueError: for another format, or a number that is too small or too large.
+            ValueError: for another format.
             GradscopeError: when ``path``, ``focus``, ``call`` or ``rank`` names nothing in the
                 report.
         """
@@ -142,8 +141,6 @@ class Report(plain.Report, frozen=True):
             direction: which way the arrows of a picture point, ``"backward"`` or ``"forward"``.
 
         Raises:
-            TypeError: for any other keyword, or a value of another type.
-            ValueError: for a number that is too small or too large, as in :meth:`show`.
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.
             ToolMissing: when a picture is asked for and there is no Graphviz.
@@ -155,12 +152,7 @@ class Report(plain.Report, frozen=True):
     @spelled_out(ToSave)
     @public
     def to_html(self, **options: Unpack[ToSave]) -> str:
-        """The text of the page that ``save("graph.html")`` writes.
-
-        Raises:
-            TypeError: for an unknown keyword, or a value of another type.
-            ValueError: for a number that is too small or too large, as in :meth:`show`.
-        """
+        """The text of the page that ``save("graph.html")`` writes."""
         return self._text("html", drawing("to_html", ToSave, options))
 
     @spelled_out(ToSave)
@@ -169,8 +161,6 @@ class Report(plain.Report, frozen=True):
         """The picture as text for Graphviz.
 
         Raises:
-            TypeError: for an unknown keyword, or a value of another type.
-            ValueError: for a number that is too small or too large, as in :meth:`show`.
             GradscopeError: when it would be too large for a picture.
         """
         return self._text("dot", drawing("to_dot", ToSave, options))
