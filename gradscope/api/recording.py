@@ -52,7 +52,7 @@ class Run(Looks):
         return f"<Run of gradscope.record(){asked}>"
 
     def _heard(self) -> DoctorListener | None:
-        return self._block.examiner.listener if self._block and self._block.examiner else None
+        return self._block.doctor.listener if self._block and self._block.doctor else None
 
     @public
     def report(self) -> Report:

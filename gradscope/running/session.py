@@ -25,7 +25,7 @@ from gradscope.ranks.member import ALONE, Member
 from gradscope.target import Ending, OtherProcesses, Program, Target
 
 if TYPE_CHECKING:
-    from gradscope.analyses.doctor.examiner import Examiner
+    from gradscope.analyses.doctor.doctor import Doctor
     from gradscope.analyses.doctor.request import Examination
     from gradscope.running.stopped import StoppedAt
     from gradscope.running.watcher import Watcher
@@ -54,7 +54,7 @@ def run(program: Program, asked: Request | Examination, member: Member = ALONE) 
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
     """
     # A list, because it is filled in the middle of the program, when torch has been imported.
-    seers: list[Watcher | Examiner] = []
+    seers: list[Watcher | Doctor] = []
     target = program.target
     folder = here()  # where the user is: the program may go elsewhere
     stances: list[Any] = []
@@ -115,14 +115,14 @@ def _sources(program: Program, folder: str) -> Any:
     return _load("recording.source").Sources(texts, folder, program.codes)
 
 
-def _seer(asked: Request | Examination, sources: Any, member: Member) -> Watcher | Examiner:
+def _seer(asked: Request | Examination, sources: Any, member: Member) -> Watcher | Doctor:
     is_look = isinstance(asked, Request)
-    room = _load("running.watcher" if is_look else "analyses.doctor.examiner")
-    seer: Watcher | Examiner = (room.Watcher if is_look else room.Examiner)(asked, sources, member)
+    room = _load("running.watcher" if is_look else "analyses.doctor.doctor")
+    seer: Watcher | Doctor = (room.Watcher if is_look else room.Doctor)(asked, sources, member)
     return seer
 
 
-def _finish(seer: Watcher | Examiner, ending: Ending, program: Program) -> Outcome:
+def _finish(seer: Watcher | Doctor, ending: Ending, program: Program) -> Outcome:
     # Who calls sys.exit has ended as intended.
     failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
     frames = list(frames_of(failure)) if failure is not None else []
