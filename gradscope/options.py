@@ -12,12 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from gradscope.formats import DIAGNOSES, DRAWINGS, FORMATS, Column
+from gradscope.formats import DIAGNOSES, DRAWINGS, FORMATS, MAX_SIZE, Column
 from gradscope.ranks.job import WAIT
-
-DEFAULT_SIZE = 2**30
-"""Named here again, and not imported, because storage costs more than all of --help; a test holds
-the two together."""
 
 RUNS = "trace backward explain doctor memory check watch"
 LOOKS = "trace backward explain doctor memory check diff"
@@ -26,6 +22,8 @@ STUDIES = "explain memory check diff"
 READS = "explain doctor memory check show diff"
 SHOWS = "trace backward explain memory check show diff"
 EVERY = "trace backward explain doctor memory check watch show diff"
+"""The commands that run a program, look at one of its calls, draw a graph, tell more than a graph,
+read a saved report, write in any format; and all that have something to show."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -402,7 +400,7 @@ class Writing:
     max_size: int = row(
         "--max-size SIZE  Refuse saved reports larger than this, uncompressed.",
         READS,
-        default=DEFAULT_SIZE,
+        default=MAX_SIZE,
         least=1,
         read=read_size,
         without="1GiB",

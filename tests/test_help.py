@@ -15,8 +15,7 @@ from gradscope.cli.commands import gradscope
 from gradscope.cli.entry import split
 from gradscope.cli.given import Given
 from gradscope.cli.typed_command import TypedCommand
-from gradscope.model import storage
-from gradscope.options import DEFAULT_SIZE, FIRST, GROUPS, OPTIONS, options_on
+from gradscope.options import FIRST, GROUPS, OPTIONS, options_on
 from tests.looking import Session
 
 COMMANDS: dict[str, TypedCommand] = {
@@ -88,7 +87,6 @@ def test_the_table_names_commands_that_there_are() -> None:
     for name, first in FIRST.items():
         assert {*first.split()} <= {one.name for one in options_on(name)}, name
     assert {one.group for one in OPTIONS} == {*GROUPS}
-    assert DEFAULT_SIZE == storage.MAX_SIZE
 
 
 def test_every_option_is_read_somewhere() -> None:

@@ -34,7 +34,7 @@ ROOMS = {
     "doing": "",
     "holding": "handlers errors filesystem",
     # The wall: plain data.
-    "model": "words errors escaping",
+    "model": "words errors escaping formats",
     "notation": "",
     # Left of it: the program runs, torch is alive.
     "target": "patched words errors filesystem garbage",

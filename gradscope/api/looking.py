@@ -15,6 +15,7 @@ from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.api.keywords import public
 from gradscope.api.report import Report
 from gradscope.filesystem import cache_folder, here
+from gradscope.formats import MAX_SIZE
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
 from gradscope.rules import PROBLEMS, IgnoredByComment, diagnose, find_rule
@@ -222,7 +223,7 @@ check, memory, doctor = _BARE.check, _BARE.memory, _BARE.doctor
 
 
 @public
-def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
+def load(path: str | Path, max_size: int | None = MAX_SIZE) -> Report:
     """A report saved as .json or .json.gz.
 
     Args:
