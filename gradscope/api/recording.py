@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,7 @@ class Run(Looks):
         return self.report().findings
 
 
+@dataclass(eq=False, repr=False)
 class RecordedBlock:
     """The block itself; ends with it, and lets exceptions through as they are.
 
@@ -90,33 +92,25 @@ class RecordedBlock:
         as_test: as in an :class:`gradscope.analyses.doctor.request.Examination`.
     """
 
-    def __init__(
-        self,
-        doctor: bool,
-        thorough: bool,
-        check: bool,
-        ignored: Collection[str],
-        as_test: bool = False,
-    ) -> None:
-        self._doctor = doctor
-        self._thorough = thorough
-        self._check = check
-        self._ignored = ignored
-        self._as_test = as_test
-        self._block: WatchedBlock | None = None
-        self._own: Recorder | None = None
-        self._joined: tuple[Recorder, Listener] | None = None
+    doctor: bool
+    thorough: bool
+    check: bool
+    ignored: Collection[str]
+    as_test: bool = False
+    _block: WatchedBlock | None = field(default=None, init=False)
+    _own: Recorder | None = field(default=None, init=False)
+    _joined: tuple[Recorder, Listener] | None = field(default=None, init=False)
 
     def __enter__(self) -> Run:
         if self._own is not None or self._block is not None:
             raise RuntimeError("one block at a time: call gradscope.record() for each")
         frame = sys._getframe(1)
         with in_python():
-            recorder = self._examined(frame) if self._doctor else self._recorded()
-            if self._check and recorder is not None:
+            recorder = self._examined(frame) if self.doctor else self._recorded()
+            if self.check and recorder is not None:
                 self._keep_calls(recorder)
         tape = self._joined[1] if self._joined else None
-        return Run(recorder, tape, self._block, self._ignored)
+        return Run(recorder, tape, self._block, self.ignored)
 
     def _examined(self, frame: FrameType) -> Recorder | None:
         from gradscope.analyses.doctor.request import Examination
@@ -125,11 +119,11 @@ class RecordedBlock:
 
         how = Examination(
             keep_going=True,
-            thorough=self._thorough,
+            thorough=self.thorough,
             serious=is_serious,
             graver=is_graver,
             passing=passing,
-            as_test=self._as_test,
+            as_test=self.as_test,
         )
         self._block = WatchedBlock(how, frame)
         self._block.begin()
