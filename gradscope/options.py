@@ -310,7 +310,7 @@ class Showing:
     )
     path: str | None = row("--path LEAF  Show only the ways from the root to this leaf.", GRAPHS)
     by: Literal["line", "module", "op", "dtype"] | None = row(
-        "--by  Show only this table.", "memory"
+        "--by TABLE  Show only this table:", "memory"
     )
     top: int | None = row(
         "--top N  List only N rows, the largest first: nodes by gradient (table, csv: "
