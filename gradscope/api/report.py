@@ -105,12 +105,15 @@ class Report(plain.Report, frozen=True):
     @spelled_out(ToPrint)
     @public
     def show(
-        self, format: Literal["tree", "lanes", "table"] | None = None, **options: Unpack[ToPrint]
+        self,
+        format: Literal["tree", "lanes", "code", "table"] | None = None,
+        **options: Unpack[ToPrint],
     ) -> None:
         """Print the report to standard output.
 
         Args:
-            format: ``"tree"`` and ``"lanes"`` draw the graph, ``"table"`` lists its leaves.  By
+            format: ``"tree"`` and ``"lanes"`` draw the graph, ``"code"`` shows the source beside
+                its gradients, ``"table"`` lists the leaves.  By
                 default what was asked for: the explanation, check or memory, else the tree.
             options:
 
