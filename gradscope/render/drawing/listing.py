@@ -7,12 +7,11 @@ Must not know how a listing is written.
 from __future__ import annotations
 
 import ast
-import linecache
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from gradscope.filesystem import is_file
 from gradscope.model.report import Graph, Origin
+from gradscope.render.words.places import source_lines
 
 MOST_BETWEEN = 3
 """Lines without a node that are shown between two that have one; of more only that they are
@@ -20,7 +19,7 @@ there."""
 
 
 @dataclass
-class Piece:
+class SourceExpression:
     """An expression, the nodes that it made, and of them those that made its value."""
 
     origin: Origin
@@ -35,13 +34,13 @@ class SourceLine:
 
     number: int
     text: str
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[SourceExpression] = field(default_factory=list)
     leaves: list[int] = field(default_factory=list)
 
     @property
-    def wholes(self) -> list[Piece]:
+    def wholes(self) -> list[SourceExpression]:
         """The expressions that are part of no other: ``f(a)`` and ``g(b)`` of ``f(a), g(b)``."""
-        found: list[Piece] = []
+        found: list[SourceExpression] = []
         for piece in self.pieces:
             if not any(piece.origin.expression in one.origin.expression for one in found):
                 found.append(piece)
@@ -82,12 +81,12 @@ def listing(graph: Graph, wanted: Collection[int]) -> Iterator[SourceFunction]:
 
 def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], SourceLine]:
     """The lines that made these nodes, file by file in the order of their first."""
-    pieces: dict[int, Piece] = {}
+    pieces: dict[int, SourceExpression] = {}
     for node in graph.nodes:
         # What backward made with `create_graph` is not what its line made.
         is_operation = node.kind != "leaf" and not node.backward_made and node.id in wanted
         if node.origin is not None and is_operation:
-            piece = pieces.setdefault(node.origin, Piece(graph.origins[node.origin]))
+            piece = pieces.setdefault(node.origin, SourceExpression(graph.origins[node.origin]))
             piece.nodes.append(node.id)
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
@@ -116,11 +115,7 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
 
 def _text(file: str, origins: Sequence[Origin]) -> list[str]:
     """The lines of a file as it was when it ran; none where it is gone, or is another by now."""
-    # A notebook's cells are no files, but known by their names.
-    if not (is_file(file) or file in linecache.cache):
-        return []
-    linecache.checkcache(file)
-    lines = [line.rstrip("\n") for line in linecache.getlines(file)]
+    lines = source_lines(file)
     for origin in origins:
         if origin.line > len(lines) or _first_line(origin.expression) not in lines[origin.line - 1]:
             return []

@@ -10,7 +10,7 @@ from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.head import Head
-from gradscope.render.drawing.listing import Piece, SourceFunction, SourceLine, listing
+from gradscope.render.drawing.listing import SourceExpression, SourceFunction, SourceLine, listing
 from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import odd, span, strip
@@ -24,12 +24,15 @@ from gradscope.words import count, one_line
 
 COLUMNS = (
     Column("", right=True),
-    Column("", narrowest=12, comfort=44),
+    Column("", narrowest=12),
     Column("‖g‖", right=True),
     Column("", drop=3),
     Column("", drop=2),
     Column("", drop=1, narrowest=12, comfort=20),
 )
+SIZES = 28
+"""Cells that the number of a line and the sizes beside it may need."""
+
 NOTHING: Cell = (Part(""),)
 BLANK = [NOTHING] * 4
 
@@ -58,14 +61,20 @@ class _Code(Head):
         yield from self.first(calls, findings=False)
         yield ""
         # One table, so that sizes stand below one another.
-        yield from self.table(COLUMNS, self._all_rows(functions))
+        number, text, *others = COLUMNS
+        # The source is what this is about: notes go before less than this of it is left.
+        least = max(self.options.width * 2 // 5, text.narrowest)
+        text = replace(text, narrowest=min(least, self.options.width - SIZES), comfort=least)
+        yield from self.table([number, text, *others], self._all_rows(functions))
         lines = (line for function in functions for line in function.lines if line is not None)
         made = sum(len(piece.nodes) for line in lines for piece in line.pieces)
         nodes = self.scene.graph.nodes
-        others = sum(nodes[node].kind != "leaf" for node in self.wanted) - made
-        if others:
+        missing = sum(nodes[node].kind != "leaf" for node in self.wanted) - made
+        if missing:
             yield ""
-            words = f"{count(others, 'node')} more, made by a backward or by no line of the program"
+            words = (
+                f"{count(missing, 'node')} more, made by a backward or by no line of the program"
+            )
             yield self.line(words, "dim")
 
     def _name(self, function: SourceFunction) -> str:
@@ -94,7 +103,7 @@ class _Code(Head):
             yield from map(self._part, shown)
             yield from self._findings(function.file, line, margin)
 
-    def _row(self, line: SourceLine, wholes: Sequence[Piece], margin: int) -> list[Cell]:
+    def _row(self, line: SourceLine, wholes: Sequence[SourceExpression], margin: int) -> list[Cell]:
         text = line.text[margin:].expandtabs().rstrip()
         cells = self._flow(wholes[0]) if len(wholes) == 1 else BLANK
         is_silent = not line.pieces
@@ -104,13 +113,13 @@ class _Code(Head):
             row[-1] = self._leaves(line.leaves, row[-1])
         return row
 
-    def _part(self, piece: Piece) -> list[Cell]:
+    def _part(self, piece: SourceExpression) -> list[Cell]:
         text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
         return [NOTHING, (Part(text, "dim"),), *self._flow(piece)]
 
     # ------------------------------------------------------------------ the gradient
 
-    def _flow(self, piece: Piece) -> list[Cell]:
+    def _flow(self, piece: SourceExpression) -> list[Cell]:
         """The size of what arrives, how often, a strip in the order of the program, a note."""
         gradients = self.scene.gradients
         if gradients is None:
