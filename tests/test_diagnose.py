@@ -789,37 +789,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS307", "information", 7)],
     ),
-    "in no optimizer, later in a list": (
-        {
-            "learners": (
-                held("blocks.0.w", (0,)),
-                learner("blocks.1.w", in_optimizer=False, reached=True, made=A),
-            ),
-            "optimizers": (B,),
-        },
-        [("GS307", "warning", 8)],
-    ),
-    "in no optimizer, earlier in a list": (
-        {
-            "learners": (
-                held("blocks.2.w", (0,)),
-                learner("blocks.1.w", in_optimizer=False, reached=True, made=A),
-            ),
-            "optimizers": (B,),
-        },
-        [("GS307", "information", 7)],
-    ),
-    "in no optimizer, in a module of which the rest is": (
-        {
-            "learners": (
-                *(held(f"{name}.{one}", (0,)) for name in "ab" for one in ("w", "b")),
-                held("c.w", (0,)),
-                learner("c.b", in_optimizer=False, reached=True, made=A),
-            ),
-            "optimizers": (B,),
-        },
-        [("GS307", "warning", 8)],
-    ),
     "in no optimizer, and made later": (
         {
             "learners": (

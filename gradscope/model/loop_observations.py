@@ -34,7 +34,6 @@ OrderMistake = Literal[
     "optimizer idle",
     "clip empty",
     "model replaced",
-    "listed twice",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
@@ -43,7 +42,7 @@ backward; an optimizer made at ``other`` that never steps, though backward calls
 bring gradients to what only it holds (``fine``: they bring others one as well, and so many calls
 only those); clipping of what a generator gives that has been gone through before; a copy, or a
 new model, that took the place of one whose optimizer steps on at ``other``, in vain, for what gets
-the gradients is in none; an optimizer that is given so many parameters once more."""
+the gradients is in none."""
 
 
 MistakeKind = (

@@ -711,13 +711,6 @@ CASES: tuple[Case, ...] = (
         "",
     ),
     Case(
-        "only_the_first_layer",
-        "GS307",
-        "of the same list",
-        "a python list of layers, of which the optimizer got the first",
-        "",
-    ),
-    Case(
         "projection_in_forward",
         "GS312",
         "nn.Linear",

@@ -120,11 +120,9 @@ class Optimizers:
 
     def note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
         """The program has made an optimizer, in a function that was called at ``caller``."""
-        known, tensors = self.of(optimizer), parameters_of(optimizer)
+        known = self.of(optimizer)
         known.made, self.callers[place] = place, caller
         self.idle.made(optimizer, known)
-        if place >= 0 and (more := len(tensors) - len(set(map(id, tensors)))):
-            self.order.odd.tell("listed twice", place, more)
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer)
         self._leaves.note_optimizer()

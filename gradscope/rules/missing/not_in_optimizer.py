@@ -10,10 +10,8 @@ information, for it may be meant. It is a warning where something speaks against
 - it is in a plain list, dict or attribute, or an `nn.Parameter` that belongs to no module;
 - it was made, or let learn, after the optimizers, and the program does not change it by hand;
 - an optimizer holds what is no longer used, what it has taken the place of, or a copy of it;
-- an optimizer is given others twice, or two hold the same and nothing of this module;
+- two optimizers hold the same parameters, and none of this module;
 - it belongs to the module that makes the loss, and not to a network in it;
-- the optimizer holds an earlier member of the same list, or other parameters of the same module
-  (the last members alone, or the biases alone, are often meant);
 - it lies between layers that the optimizer holds, or is the last layer before the loss, drawn at
   random, not loaded or in eval mode; and at most a fifth of the parameters are left out;
 - it is such a part of a whole module beside the one that the optimizer holds.

@@ -6,7 +6,6 @@ last layer of what is trained, a head with weights of its own between the networ
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -16,8 +15,6 @@ from gradscope.rules.questions.ops import MOVING, REDUCING, VIEWS, WEIGHING
 from gradscope.rules.questions.optimizers import order_of, replacements, twin_optimizers
 from gradscope.walks import walk
 from gradscope.words import count
-
-_NUMBER = re.compile(r"(?:^|\.|\[)(\d+)\]?(?=\.)")
 
 _Items = Sequence[TrackedParameter]
 
@@ -54,11 +51,8 @@ def evidence(facts: Facts, left: _Items) -> Evidence | None:
     probes: tuple[Callable[[Facts, _Items], Evidence | None], ...] = (
         _replaced,
         _thawed,
-        _doubled,
         _twins,
         _of_the_loss,
-        _of_a_list,
-        _of_one_module,
         _late,
         _between,
         _beside,
@@ -172,15 +166,6 @@ def _thawed(facts: Facts, left: _Items) -> Evidence | None:
     return Evidence(words, _first_optimizer(facts), _LATER)
 
 
-def _doubled(facts: Facts, left: _Items) -> Evidence | None:
-    """An optimizer is given others twice."""
-    odd = next((one for one in facts.seen.mistaken_calls if one.kind == "listed twice"), None)
-    if odd is None or not all(item.reached for item in left):
-        return None
-    words = f"this optimizer is given {count(odd.figures[0], 'parameter')} twice"
-    return Evidence(words, odd.origin, "Give it these in the place of what it is given twice.")
-
-
 def _twins(facts: Facts, left: _Items) -> Evidence | None:
     """Two optimizers, made by different lines, hold the same, and one module is in none."""
     tops = {item.name.partition(".")[0] for item in left}
@@ -233,48 +218,6 @@ def _losses(facts: Facts) -> set[str]:
         if first is not None and not first.shape:
             found.add(facts.module(record))
     return found - {""}
-
-
-def _of_a_list(facts: Facts, left: _Items) -> Evidence | None:
-    """Members of a list of modules, of which the optimizer holds an earlier one of the same shape.
-
-    To train the last ones of a list is ordinary; to leave out later ones is not."""
-    held = [item for item in facts.seen.learners if item.in_optimizer]
-    for item in left:
-        for match in _NUMBER.finditer(item.name):
-            start, end = item.name[: match.start(1)], item.name[match.end(1) :]
-            for other in held:
-                inner = other.name.removeprefix(start).removesuffix(end)
-                if (
-                    other.name == f"{start}{inner}{end}"
-                    and inner.isdigit()
-                    and int(inner) < int(match[1])
-                    and other.tensor.shape == item.tensor.shape
-                ):
-                    words = f"the optimizer holds {other.name}, of the same list"
-                    return Evidence(words, _holder(facts, other), _BOTH)
-    return None
-
-
-def _of_one_module(facts: Facts, left: _Items) -> Evidence | None:
-    """A module of which another parameter is held, where all of most such modules are."""
-    kinds: dict[str, dict[str, TrackedParameter]] = {}
-    for item in facts.seen.learners:
-        if item.requires_grad:
-            path, _, name = item.name.rpartition(".")
-            kinds.setdefault(path, {})[name] = item
-    for item in left:
-        path, _, name = item.name.rpartition(".")
-        own = kinds[path]
-        other = next((one for one in own.values() if one.in_optimizer), None)
-        alike = [one for one in kinds.values() if one.keys() == own.keys()]
-        whole = sum(all(one.in_optimizer for one in kind.values()) for kind in alike)
-        # Who trains the biases only leaves out the weights of nearly all.
-        partly = sum(not kind[name].in_optimizer for kind in alike)
-        if other is not None and len(own) > 1 and whole > partly:
-            words = f"the optimizer holds {other.name}, of the same module"
-            return Evidence(words, _holder(facts, other), _BOTH)
-    return None
 
 
 def _holder(facts: Facts, item: TrackedParameter) -> int | None:
