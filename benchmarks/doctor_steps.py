@@ -24,7 +24,7 @@ import torch
 
 from benchmarks.subjects import Bare
 from benchmarks.tables import ROOT, table
-from gradscope.analyses.doctor.examiner import Examiner
+from gradscope.analyses.doctor.doctor import Doctor
 from gradscope.analyses.doctor.request import Examination
 from gradscope.recording.source import Sources
 
@@ -110,12 +110,12 @@ def first_by_doctor(training: Training) -> Block:
     """The first step of a run, each time by another doctor."""
 
     def block() -> list[float]:
-        examiner = Examiner(Examination(steps=None), Sources())
-        examiner.recorder.start()
+        doctor = Doctor(Examination(steps=None), Sources())
+        doctor.recorder.start()
         try:
             return [training.timed()]
         finally:
-            examiner.recorder.stop()
+            doctor.recorder.stop()
 
     return block
 
@@ -125,14 +125,14 @@ def by_doctor(training: Training, thorough: bool) -> Block:
     stopped does not begin again."""
 
     def block() -> list[float]:
-        examiner = Examiner(Examination(steps=None, thorough=thorough), Sources())
-        examiner.recorder.start()
+        doctor = Doctor(Examination(steps=None, thorough=thorough), Sources())
+        doctor.recorder.start()
         try:
             for _ in range(3):
                 training.block()
             return training.block()
         finally:
-            examiner.recorder.stop()
+            doctor.recorder.stop()
 
     return block
 

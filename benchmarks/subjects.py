@@ -217,7 +217,7 @@ def traced(program: Program) -> Report:
         loss = program.forward()
     finally:
         watcher.recorder.stop()
-    watcher.finish({"loss": loss}, None)
+    watcher.finish({"loss": loss}, None, None, [])
     return _answer(watcher)
 
 

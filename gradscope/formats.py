@@ -27,6 +27,7 @@ class Format(NamedTuple):
 FORMATS = {
     "tree": Format((".txt",), is_text=True),
     "lanes": Format(is_text=True),
+    "code": Format(is_text=True),
     "table": Format(is_text=True, is_list=True),
     "csv": Format((".csv",), is_list=True),
     "json": Format((".json",)),
@@ -40,6 +41,10 @@ FORMATS = {
 
 SAVED = (".json", ".json.gz")
 """How the names of saved reports end."""
+
+MAX_SIZE = 2**30
+"""Bytes of JSON, unpacked, that are read unless somebody asks for more.  A graph of a million nodes
+takes 200 to 400 MB with its gradients; in memory a report is about seven times as large."""
 
 SEVERAL_GRAPHS = ("json", "html")
 """Those that hold all graphs of a report; the others draw one."""

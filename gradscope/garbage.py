@@ -30,7 +30,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def without_collector(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, with the collector paused while it runs.
+    """Return a function that pauses the garbage collector while ``function`` runs.
 
     Not :func:`collector_paused` as a decorator: that would run it in a function of contextlib's,
     which torch.compile traces where it meets us in the middle of a compiled program.

@@ -1,4 +1,4 @@
-"""What signal handlers of the program raise while code of ours happens to run.
+"""The program's signal handlers, and what they raise while code of ours happens to run.
 
 Knows nothing of torch.
 """
@@ -6,9 +6,90 @@ Knows nothing of torch.
 from __future__ import annotations
 
 import functools
+import importlib
 import signal
-from types import CodeType
+import threading
+from types import CodeType, FrameType
 from typing import Any
+
+_signals: Any = importlib.import_module("_signal")
+"""What ``signal`` is made of: that makes an enum of each handler, which costs ten times more."""
+
+_NUMBERS = tuple(
+    number
+    for number in sorted(map(int, signal.valid_signals()))
+    # No handler is given these two, and hardly any those for real time.
+    if number < getattr(signal, "SIGRTMIN", 64)
+    and number not in (getattr(signal, "SIGKILL", 0), getattr(signal, "SIGSTOP", 0))
+)
+
+
+class HandlersWait:
+    """While the ``with`` block runs, the program's signal handlers wait; they are called at its
+    end, each once.
+
+    Python runs a handler wherever it happens to be, and what the handler raises would leave us
+    halfway: with gradients switched off for the rest of a program that goes on after a timeout.
+    For the main thread only, as all handlers.
+
+    Args:
+        interrupts: whether Ctrl-C waits as well, also where the program has no handler for it.
+        briefly: for a block that comes many times a step: the handlers that the last block not so
+            brief has found wait, and are not looked for again.
+    """
+
+    _is_waiting = False
+    _found: tuple[int, ...] = ()
+    """Signals that the program has a handler of its own for."""
+
+    def __init__(self, interrupts: bool = False, briefly: bool = False) -> None:
+        self._interrupts, self._briefly = interrupts, briefly
+        self._handlers: dict[int, Any] = {}
+        self._came: list[int] = []
+
+    def __enter__(self) -> None:
+        if self._briefly and not HandlersWait._found:
+            return
+        if HandlersWait._is_waiting or threading.get_ident() != threading.main_thread().ident:
+            return
+        known = HandlersWait._found if self._briefly else _NUMBERS
+        handlers = {one: _signals.getsignal(one) for one in known}
+        # Else it is ignored, left to the system, or set by C code.
+        self._handlers = {one: handler for one, handler in handlers.items() if callable(handler)}
+        usual = _signals.default_int_handler
+        HandlersWait._found = tuple(
+            one for one, handler in self._handlers.items() if handler is not usual
+        )
+        if not self._interrupts:
+            self._handlers.pop(signal.SIGINT, None)
+        # In this frame: python looks for signals where a function begins.
+        try:
+            HandlersWait._is_waiting = bool(self._handlers)
+            for number in self._handlers:
+                _signals.signal(number, self._note)
+        except BaseException:
+            self._put_back()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        if not self._handlers:
+            return
+        try:
+            self._put_back()
+        # A handler that is back may be called while others are not.
+        except BaseException:
+            self._put_back()
+            raise
+        # All at once, and then python calls one after the other; what one raises leaves from here.
+        list(map(_signals.raise_signal, dict.fromkeys(self._came)))
+
+    def _put_back(self) -> None:
+        for number, handler in self._handlers.items():
+            _signals.signal(number, handler)
+        HandlersWait._is_waiting = False
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._came.append(number)
 
 
 def let_pass(error: Exception) -> None:

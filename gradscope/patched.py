@@ -42,7 +42,7 @@ class Patched:
         return self._ours is not None
 
     def start(self) -> None:
-        """From now on."""
+        """Put ours in the place of the other."""
         # Of a class as it stands there: a classmethod is not to be bound.
         original = self.original = vars(self._owner).get(self._name)
         if original is not None:

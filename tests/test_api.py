@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 import torch
@@ -18,6 +18,7 @@ import gradscope
 from gradscope.cli.commands import gradscope as commands
 from gradscope.errors import CaptureError, RootError
 from gradscope.formats import FORMATS
+from gradscope.options import options_on
 from gradscope.render.options import ToPrint, ToSave
 from tests.looking import (
     Session,
@@ -336,6 +337,11 @@ def test_every_drawing_option_of_the_command_line_is_a_documented_keyword() -> N
     of_files = {"file", "output", "open", "format", "quiet", "max-size"}
     keywords = {name.replace("-", "_") for name in options - of_files}
     assert keywords <= set(ToSave.__annotations__)
+    kinds = get_type_hints(ToSave)
+    for one in options_on("show"):
+        name = "call" if one.name == "held" else one.name
+        if name in kinds and name != "color":  # which is a word there, and a flag here
+            assert one.kind == kinds[name], name
     told = f"{gradscope.Report.show.__doc__}{gradscope.Report.save.__doc__}"
     for name in ToSave.__annotations__:
         assert re.search(rf"^ +{name}: ", told, re.MULTILINE), name

@@ -14,7 +14,7 @@ from gradscope.model import storage
 from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
-    Oddity,
+    MistakenCall,
     RemadeParameters,
     Setting,
     SpoilingStep,
@@ -899,7 +899,12 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [],
     ),
     "a gradient that is none": (
-        {"oddities": (Oddity("none left", A, name="w", other=B), Oddity("none yet", C, name="v"))},
+        {
+            "mistaken_calls": (
+                MistakenCall("none left", A, name="w", other=B),
+                MistakenCall("none yet", C, name="v"),
+            )
+        },
         [("GS413", "error", 7), ("GS413", "error", 9)],
     ),
     "silent change": (
@@ -995,16 +1000,16 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [],
     ),
     "clipped while scaled": (
-        {"oddities": (Oddity("clip scaled", A, other=B),)},
+        {"mistaken_calls": (MistakenCall("clip scaled", A, other=B),)},
         [("GS507", "warning", 7)],
     ),
     "clipped at the right time, too": (
-        {"oddities": (Oddity("clip unused", A, 9, other=B, fine=1),)},
+        {"mistaken_calls": (MistakenCall("clip unused", A, 9, other=B, fine=1),)},
         [],
     ),
     "an optimizer whose turn may come": (
         {
-            "oddities": (Oddity("optimizer idle", A, 5, (3,), other=B, fine=5),),
+            "mistaken_calls": (MistakenCall("optimizer idle", A, 5, (3,), other=B, fine=5),),
             "stopped": Stopped("time", 60),
         },
         [],
@@ -1014,7 +1019,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS313", "warning", 8)],
     ),
     "steps before the first backward": (
-        {"oddities": (Oddity("step alone", B, 2),), "steps": STEPS},
+        {"mistaken_calls": (MistakenCall("step alone", B, 2),), "steps": STEPS},
         [],
     ),
     "a gradient's graph is lost": (
@@ -1073,11 +1078,11 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [],
     ),
     "probabilities for logarithms": (
-        {"oddities": (Oddity("input no log", 1, 1, (1,)),)},
+        {"mistaken_calls": (MistakenCall("input no log", 1, 1, (1,)),)},
         [("GS512", "warning", 3)],
     ),
     "logarithms for probabilities": (
-        {"oddities": (Oddity("target log", 1, 1, (1,)),)},
+        {"mistaken_calls": (MistakenCall("target log", 1, 1, (1,)),)},
         [("GS512", "warning", 3)],
     ),
     "parts made beside the result": (
@@ -1094,12 +1099,12 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS306", "warning", 7)],
     ),
     "a reward with history": (
-        {"oddities": (Oddity("weight learns", A, 1, (3,)),)},
+        {"mistaken_calls": (MistakenCall("weight learns", A, 1, (3,)),)},
         [("GS533", "warning", 7)],
     ),
     "a code compared with what it stands for, and its cut": (
         {
-            "oddities": (Oddity("own value", A, 1, (), "", B),),
+            "mistaken_calls": (MistakenCall("own value", A, 1, (), "", B),),
             "cuts": (Cut(B, "detach", "function", ("w",), feeds_graph=True),),
             "learners": (learner("w"),),
         },
@@ -1331,8 +1336,8 @@ def beside(rule: str, code: str) -> Report:
 def compared() -> Report:
     """A code that is cut off, and a loss that compares its straight-through value."""
     seen = seen_in(beside("GS303", ""))
-    odd = Oddity("own value", C, 1, (), "", seen.cuts[0].origin)
-    return observed(plain(), learners=seen.learners, cuts=seen.cuts, oddities=(odd,))
+    odd = MistakenCall("own value", C, 1, (), "", seen.cuts[0].origin)
+    return observed(plain(), learners=seen.learners, cuts=seen.cuts, mistaken_calls=(odd,))
 
 
 def not_finite(rule: str, **active: float) -> Report:
@@ -1451,8 +1456,10 @@ def diverging(report: Report, *losses: float) -> Report:
 def ended_over_none(report: Report) -> Report:
     """The same of a program that read a gradient last, and got none."""
     seen = seen_in(report)
-    odd = (*seen.oddities, Oddity("none brought", C, name="w"))
-    return msgspec.structs.replace(report, observations=msgspec.structs.replace(seen, oddities=odd))
+    odd = (*seen.mistaken_calls, MistakenCall("none brought", C, name="w"))
+    return msgspec.structs.replace(
+        report, observations=msgspec.structs.replace(seen, mistaken_calls=odd)
+    )
 
 
 def after_a_step(rule: str) -> Report:
@@ -1520,7 +1527,7 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS302", "GS515"): observed(
         plain(),
         learners=(REACHED, learner("b", used=A, recorded=True)),
-        oddities=(Oddity("parameter dropped", A, name="clamp"),),
+        mistaken_calls=(MistakenCall("parameter dropped", A, name="clamp"),),
     ),
     ("GS534", "GS303"): compared(),
     ("GS701", "GS410"): with_ranks(

@@ -356,20 +356,40 @@ def test_a_deep_chain_that_lost_one_step() -> None:
 STEPS = """
 import torch
 w = torch.tensor([1.0, 2.0], requires_grad=True)
-for _ in range(2):
+for step in range({steps}):
     loss = (w * w).sum()
     loss.backward()
     with torch.no_grad():
-        w -= {rate} * w.grad
+        w -= ({rate} if step != {odd} else 0.3) * w.grad
         w.grad = None
 """
 
 
-def test_identical_says_of_which_call_and_where_steps_would_differ(session: Session) -> None:
-    session.write(STEPS.format(rate=0.1), "a.py")
-    session.write(STEPS.format(rate=0.2), "b.py")
-    told = " ".join(session.cli("diff", "a.py", "b.py").out.split())
-    assert "identical" in told
+@pytest.mark.parametrize(
+    ("b", "told"),
+    [
+        ({}, "identical: 3 nodes, 3 gradients the same at backward calls 1, 2 and 8; --call N"),
+        ({"rate": 0.2}, "values of 1 leaf differ, 2 of 3 gradients differ this is backward call 2"),
+        ({"odd": 4}, "differ this is backward call 8; calls 1 and 2 did not differ"),
+        ({"steps": 1}, "before any step of an optimizer; one of the two makes no second"),
+        ({"steps": 3}, "identical: 3 nodes, 3 gradients the same at backward calls 1 and 2"),
+    ],
+)
+def test_later_calls_are_compared_where_the_first_is_the_same(
+    b: dict[str, float], told: str, session: Session
+) -> None:
+    usual = {"rate": 0.1, "odd": -1, "steps": 9}
+    session.write(STEPS.format(**usual), "a.py")
+    session.write(STEPS.format(**{**usual, **b}), "b.py")
+    done = session.cli("diff", "a.py", "b.py")
+    assert told in " ".join(done.out.split())
+    assert done.status == ("identical" not in done.out)
+
+
+def test_one_call_is_compared_where_one_is_asked_for(session: Session) -> None:
+    session.write(STEPS.format(rate=0.1, odd=-1, steps=2), "a.py")
+    session.write(STEPS.format(rate=0.2, odd=-1, steps=2), "b.py")
+    told = " ".join(session.cli("diff", "a.py --call 1", "b.py").out.split())
     assert "compared is backward call 1, before any step" in told and "--call 2" in told
     later = " ".join(session.cli("diff", "a.py --call 2", "b.py --call 2").out.split())
     assert "different" in later and "compared is" not in later

@@ -19,7 +19,7 @@ import torch
 from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.formats import DIAGNOSES
 from gradscope.model.observations import Stopped
-from gradscope.running.session import examine
+from gradscope.running.session import run
 from gradscope.target import Program, parse_target
 from tests import forkserver
 from tests.conftest import python_says
@@ -116,10 +116,10 @@ RUNS = {
         "stopped after 1e-06 s",
     ),
     "minutes": Run(TRAINING.format(steps=2), ("--for", "1.5m"), 0, "2 backward calls watched\n"),
-    "no time": Run(SICK, ("--for", "0"), 2, "", "--for 0 is not a duration"),
-    "negative time": Run(SICK, ("--for", "-1"), 2, "", "--for -1 is not a duration"),
-    "words for time": Run(SICK, ("--for", "ever"), 2, "", "write --for 90s, --for 10m or --for 1h"),
-    "an unknown unit": Run(SICK, ("--for", "3d"), 2, "", "--for 3d is not a duration"),
+    "no time": Run(SICK, ("--for", "0"), 2, "", "'0' is not a duration"),
+    "negative time": Run(SICK, ("--for", "-1"), 2, "", "'-1' is not a duration"),
+    "words for time": Run(SICK, ("--for", "ever"), 2, "", "write 90s, 10m or 1h"),
+    "an unknown unit": Run(SICK, ("--for", "3d"), 2, "", "'3d' is not a duration"),
     "an endless time": Run(SICK, ("--for", "9" * 400), 2, "", "is not a duration"),
     "no steps": Run(SICK, ("--steps", "0"), 2, "", "'0' is neither a positive number nor all"),
     "negative steps": Run(SICK, ("--steps", "-1"), 2, "", "'-1' is neither a positive number"),
@@ -239,7 +239,7 @@ def test_a_program_that_was_stopped_is_told_in_every_format(session: Session) ->
 def test_unasked_a_handful_of_calls_is_watched_however_long_they_take(session: Session) -> None:
     target = parse_target(str(session.write(TRAINING.format(steps=9))), ())
     asked = Examination(seconds=1e-6, least=HANDFUL)
-    report = examine(target, Program.prepare(target), asked).report
+    report = run(Program.prepare(target), asked).report
     assert report is not None and report.observations is not None
     assert report.observations.watched == HANDFUL
     assert report.observations.stopped == Stopped("time", 1e-6)

@@ -514,7 +514,7 @@ p, q = log_p.exp(), log_q.exp()
 {loss}.mean().backward()
 """,
     )
-    found = [(one.kind, one.figures) for one in seen(report).oddities]
+    found = [(one.kind, one.figures) for one in seen(report).mistaken_calls]
     assert found == SCALES[loss]
 
 

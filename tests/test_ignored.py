@@ -63,7 +63,7 @@ def test_an_unknown_code_in_a_comment_is_told(session: Session) -> None:
     session.write(commented(session, "  # gradscope: ignore GS999"))
     done = session.cli("doctor", "program.py")
     assert done.status == 1
-    assert re.search(r"gradscope: program.py:\d+: unknown rule GS999 in a comment", done.err)
+    assert re.search(r"gradscope: program.py:\d+: in a comment: unknown rule GS999;", done.err)
 
 
 def cut(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -87,5 +87,5 @@ def test_comments_hold_in_blocks_and_reports_from_python() -> None:
         cut_and_misspelled(a * 2, b * 2).sum().backward()  # type: ignore[no-untyped-call]
     assert [one.rule for one in run.findings] == ["GS303"]
     assert re.search(
-        r"test_ignored\.py:\d+: unknown rule GS999 in a comment", run.report().notes[-1]
+        r"test_ignored\.py:\d+: in a comment: unknown rule GS999;", run.report().notes[-1]
     )

@@ -134,6 +134,29 @@ def test_leaves_have_the_names_the_program_has_for_them(session: Session) -> Non
     }
 
 
+ROWS = "rows = [torch.ones(2, requires_grad=True) for _ in range(3)]\ny = a.sum()\n"
+LAYERS = "rows = [torch.nn.Linear(3, 3, bias=False) for _ in range(3)]\ny = a\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        (ROWS + "for row in rows:\n    y = y + row\n", {"rows[0]", "rows[1]", "rows[2]"}),
+        (ROWS + "last = rows[2]\nfirst = rows[0]\ny = sum(rows)\n", {"first", "rows[1]", "last"}),
+        (LAYERS + "for row in rows:\n    y = row(y)\n", {f"rows[{n}].weight" for n in range(3)}),
+        (
+            "b = a.detach().clone().requires_grad_()\nboth = [b, a * 2]\ny = sum(both)\n",
+            {"b"},
+        ),
+    ],
+)
+def test_the_last_of_a_loop_is_called_as_the_others(
+    code: str, names: set[str], session: Session
+) -> None:
+    report = session.look(A + code + "y = y.sum()\n", "--root", "y", command="trace")
+    assert {leaf.names[0] for leaf in report.graph.leaves} - {"a"} == names
+
+
 def test_a_parameter_has_its_path_in_the_module_first_and_a_tied_one_has_both(
     session: Session,
 ) -> None:

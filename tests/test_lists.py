@@ -301,7 +301,7 @@ def saved(session: Session) -> str:
         ("--focus", "Option '--focus' requires an argument", ""),
         ("--path gpt.h.99.weight", "no leaf is called", "nearest first"),
         ("--open -o -", "--open: stdout cannot be opened", "leave out -o"),
-        ("--format lines", "'lines' is not one of 'tree', 'lanes', 'table', 'csv'", ""),
+        ("--format lines", "'lines' is not one of 'tree', 'lanes', 'code', 'table', 'csv'", ""),
     ],
 )
 def test_bad_input_is_answered_in_two_lines(

@@ -283,7 +283,7 @@ def test_a_long_tensor_loses_whole_numbers() -> None:
 
 def test_suffixes_name_formats() -> None:
     names = ("a.svg", "b.JSON.GZ", "c.d.dot", "e.gv", "f.pdf", "g.txt")
-    assert [format_for(name) for name in names] == ["svg", "json", "dot", "dot", "pdf", "tree"]
+    assert [format_for(name) for name in names] == ["svg", "json", "dot", "dot", "pdf", "text"]
 
 
 @pytest.mark.parametrize("format", ["svgg", "findings", "__init__", "../formats/svg", ""])

@@ -95,7 +95,11 @@ def test_rules_are_listed_in_a_sentence_each_and_unknown_ones_refused(session: S
     done = session.cli("rule", "GS999")
     assert done.status == 2
     assert "unknown rule GS999" in done.err
-    assert "rule GS540 has gone" in session.cli("doctor", "x.py", "--ignore", "gs540").err
+    removed = "gradscope: rule GS412 was removed in version 0.1.0\ngradscope: "
+    assert session.cli("rule", "GS412").err == f"{removed}gradscope rule lists them all\n"
+    ignoring = session.cli("doctor", "x.py", "--ignore", "gs412")
+    assert ignoring.err == f"{removed}take it out of --ignore\n"
+    assert "; GS505 looks for what it found\n" in session.cli("rule", "GS540").err
 
 
 def test_rules_are_found_by_a_word(session: Session) -> None:
@@ -141,6 +145,8 @@ def test_on_a_terminal_a_page_is_drawn_and_what_is_longer_than_the_screen_paged(
     assert "How it is recognised" in plain
     assert "paged:" not in on_terminal("rule", "GS304", **color | {"PAGER": "cat"})
     assert "paged:" not in on_terminal("help", "rule", **color)
+    assert "paged:Usage: gradscope backward" in on_terminal("backward", "--help", **color)
+    assert "paged:" not in on_terminal("--no-pager", "backward", "--help", **color)
 
 
 def test_help_of_a_command(session: Session) -> None:

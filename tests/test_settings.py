@@ -22,6 +22,7 @@ def settings(session: Session, text: str) -> None:
         ("width = true", "width is True", "write a string or a number"),
         ("ignore = 'GS304'", "ignore is 'GS304'", "write a list of strings"),
         ("ignore = ['GS999']", "ignore: unknown rule GS999", "gradscope rule lists them all"),
+        ("ignore = ['GS412']", "ignore: rule GS412 was removed", "take it out of that setting"),
         ("fail-on = 'bad'", "fail-on: 'bad' is not one of 'information'", ""),
         ("width =", "Invalid value", "correct it"),
     ],

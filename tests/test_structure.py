@@ -34,7 +34,7 @@ ROOMS = {
     "doing": "",
     "holding": "handlers errors filesystem",
     # The wall: plain data.
-    "model": "words errors escaping",
+    "model": "words errors escaping formats",
     "notation": "",
     # Left of it: the program runs, torch is alive.
     "target": "patched words errors filesystem garbage",
@@ -43,6 +43,7 @@ ROOMS = {
     "graphing": "doing handlers words errors escaping garbage version model autograd recording",
     "derivatives": "handlers words errors model autograd",
     "ranks": "patched words errors model target",
+    "options": "formats ranks",
     "analyses": "",
     "analyses/training": "patched model autograd recording",
     "analyses/doctor": "patched handlers walks words errors escaping garbage model target autograd "
@@ -72,7 +73,7 @@ ROOMS = {
     "render/notebook": "errors escaping formats model render render/options render/words "
     "render/drawing",
     # The doors.
-    "api": "words errors escaping formats filesystem model target recording graphing "
+    "api": "options words errors escaping formats filesystem model target recording graphing "
     "analyses/doctor analyses/check analyses/explain analyses/memory running analyses/diff "
     "rules simplify render/options render/words render/drawing render render/notebook "
     "version watching",

@@ -18,8 +18,8 @@ import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.loop_observations import (
-    Oddity,
-    OrderKind,
+    MistakenCall,
+    OrderMistake,
     RemadeParameters,
     StepEffect,
     WastedCalls,
@@ -214,9 +214,9 @@ def unstepped(count: int) -> Report:
     return observed(plain(), learners=(REACHED,), steps=steps, never_stepped=True)
 
 
-def out_of_order(kind: OrderKind, times: int) -> Report:
+def out_of_order(kind: OrderMistake, times: int) -> Report:
     """A call of the loop that was so often out of order."""
-    return observed(plain(), oddities=(Oddity(kind, A, times, other=B),))
+    return observed(plain(), mistaken_calls=(MistakenCall(kind, A, times, other=B),))
 
 
 def nothing(count: int) -> Report:
@@ -647,8 +647,10 @@ EDGES = (
     Edge(
         "norms.VANISHED",
         levels(straight(1e-6), bottom=9.9),
-        ("GS201",),
+        WARNING,
         levels(straight(1e-6), bottom=10.1),
+        REMARK,
+        severity,
     ),
     Edge(
         "exploding_gradient.EXPLODED",
@@ -707,9 +709,9 @@ EDGES = (
     ),
     Edge(
         "gradients_unused.FEWEST_EMPTY",
-        observed(plain(), oddities=(Oddity("dropped", A, 2),)),
+        observed(plain(), mistaken_calls=(MistakenCall("dropped", A, 2),)),
         ("GS505",),
-        observed(plain(), oddities=(Oddity("dropped", A),)),
+        observed(plain(), mistaken_calls=(MistakenCall("dropped", A),)),
     ),
     Edge(
         "gradients_unused.FEWEST_WASTED",
@@ -719,19 +721,19 @@ EDGES = (
     ),
     Edge("steps.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
     Edge(
-        "oddities.FEWEST",
+        "mistaken_calls.FEWEST",
         out_of_order("clip unused", 2),
         ("GS506",),
         out_of_order("clip unused", 1),
     ),
     Edge(
-        "oddities.FEWEST",
+        "mistaken_calls.FEWEST",
         out_of_order("stale graph", 2),
         ("GS508",),
         out_of_order("stale graph", 1),
     ),
     Edge(
-        "oddities.FEWEST",
+        "mistaken_calls.FEWEST",
         out_of_order("step alone", 2),
         ("GS509",),
         out_of_order("step alone", 1),
@@ -762,9 +764,9 @@ EDGES = (
     Edge("left_out.MOST_LEFT", headed(5), ["warning"], headed(4), ["information"], ask=severity),
     Edge(
         "not_in_optimizer.FEWEST_VAIN",
-        observed(plain(), oddities=(Oddity("model replaced", A, 2, other=B),)),
+        observed(plain(), mistaken_calls=(MistakenCall("model replaced", A, 2, other=B),)),
         ("GS307",),
-        observed(plain(), oddities=(Oddity("model replaced", A, other=B),)),
+        observed(plain(), mistaken_calls=(MistakenCall("model replaced", A, other=B),)),
     ),
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), ("GS307",), copied(2)),
     Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),

@@ -615,7 +615,7 @@ def test_a_timeout_reaches_the_program_wherever_we_are(command: str, process: Se
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             while rung == seen: w.tanh().sum().backward()
-        except Timeout: caught += 1
+        except Timeout: caught += torch.is_grad_enabled()
     print("rung", rung, "caught", caught)
     """
     on = ["--steps", "all"] if command == "doctor" else ["--run-on"]

@@ -12,180 +12,218 @@ import msgspec
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
-from gradscope.api.keywords import flags_checked, not_below, of_kind
+from gradscope.api.keywords import public
 from gradscope.api.report import Report
 from gradscope.filesystem import cache_folder, here
+from gradscope.formats import MAX_SIZE
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
 from gradscope.rules import PROBLEMS, IgnoredByComment, diagnose, find_rule
-from gradscope.words import count, in_python
+from gradscope.words import count
 
 if TYPE_CHECKING:
     import torch
 
+    from gradscope.analyses.doctor.listener import DoctorListener
     from gradscope.model.request import Study
     from gradscope.recording.listener import Listener
     from gradscope.recording.recorder import Recorder
 
 
-@in_python()
-@flags_checked
-def trace(root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:
-    """The graph that ``root.backward()`` would walk.
+class Looks:
+    """What can be asked of a tensor, here with all that a recorder and a tape know."""
 
-    Args:
-        root: any tensor that requires grad.
-        values: keep the values of all tensors, not only of small ones.
-        saved: keep what each node saved for backward.
+    _recorder: Recorder | None = None
+    _tape: Listener | None = None
+    _ignored: Collection[str] = ()
+    _folder = ""
 
-    Raises:
-        RootError: when ``root`` carries no gradient history.
-    """
-    return look(None, root, values=values, saved=saved)
+    def _heard(self) -> DoctorListener | None:
+        """Who has seen how it was made."""
+        return None
+
+    def _look(
+        self,
+        root: torch.Tensor,
+        gradient: tuple[Any, ...] | None = None,
+        study: Study | None = None,
+        listener: Listener | None = None,
+        **kept: bool,
+    ) -> Report:
+        """A look; ``kept`` are fields of :class:`gradscope.graphing.probe.Detail`."""
+        from gradscope.graphing.probe import Detail
+        from gradscope.running.look import look
+
+        # Frames of ours are passed over in the search for the caller's variables.
+        asked = root, gradient, study, listener, Detail(**kept)
+        return Report.of(look(self._recorder, sys._getframe(1), *asked))
+
+    @public
+    def trace(self, root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:
+        """The graph that ``root.backward()`` would walk.
+
+        Args:
+            root: any tensor that requires grad.
+            values: keep the values of all tensors, not only of small ones.
+            saved: keep what each node saved for backward.
+
+        Raises:
+            RootError: when ``root`` carries no gradient history.
+        """
+        return self._look(root, values=values, saved=saved)
+
+    @public
+    def backward(
+        self,
+        root: torch.Tensor,
+        gradient: Any = None,
+        *,
+        values: bool = False,
+        saved: bool = False,
+        histograms: bool = False,
+    ) -> Report:
+        """The graph, and the gradient that flows along each edge when ``gradient`` is fed in at
+        ``root``.
+
+        Nothing is accumulated into ``.grad`` and no buffer is freed.
+
+        Args:
+            root: any tensor that requires grad.
+            gradient: a tensor or nested list of the root's shape, or text: ``"ones"``, ``"zeros"``,
+                ``"randn"``, ``"onehot:0,2"``, ``"@FILE.npy"``, or an expression of the caller's
+                variables; may be left out for a root of one element, where it is 1.
+            values: keep the values of all tensors, not only of small ones.
+            saved: keep what each node saved for backward.
+            histograms: count the elements of each gradient by size, for pages and tables.
+
+        Raises:
+            RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
+            CaptureError: when backward fails, or an earlier call has freed the graph.
+        """
+        return self._look(root, (gradient,), values=values, saved=saved, histograms=histograms)
+
+    @public
+    def explain(
+        self,
+        root: torch.Tensor,
+        leaf: str | None = None,
+        *,
+        gradient: Any = None,
+        node: int | None = None,
+        jacobian: bool = False,
+        all: bool = False,
+    ) -> Report:
+        """The chain rule in numbers, from the root to a leaf.
+
+        For every step the derivative of the operation, upstream times local, and every sum; for
+        every leaf the paths to it.  The report's ``explanation`` holds that, and
+        :meth:`Report.show` tells it.  The formulas of torch are read once, which takes seconds, and
+        kept in the user's folder for caches.
+
+        Args:
+            root: any tensor that requires grad.
+            leaf: the name of a leaf to explain, or of a tensor on the way to the leaves, ``"#3"``
+                for what node 3 made; by default all leaves of a small graph, of a large one the
+                leaf with the longest way.
+            gradient: what is fed in at the root, as for :func:`backward`.
+            node: explain only what this node does, by its number.
+            jacobian: with the whole Jacobian of the root by the leaves, at most 24 rows and
+                columns; needs no gradient.
+            all: every leaf, step and path; leave nothing out.
+
+        Raises:
+            TypeError: when both ``leaf`` and ``node`` are given.
+            RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
+            CaptureError: when the graph has no such leaf or node (naming the nearest), when the
+                Jacobian is too large to be read, or when backward fails.
+        """
+        if leaf is not None and node is not None:
+            raise TypeError("explain() takes a leaf or a node, not both")
+        asked = Explain(leaf, node, jacobian, all, str(cache_folder()))
+        return self._look(root, (gradient,), asked)
+
+    @public
+    def check(
+        self,
+        root: torch.Tensor,
+        *,
+        gradient: Any = None,
+        node: int | None = None,
+        every_call: bool = False,
+    ) -> Report:
+        """Every derivative compared with finite differences.
+
+        Makes the calls behind the graph again in float64, each alone, and compares what backward
+        gives with differences of forward; then the gradients of all leaves with differences of all
+        calls together.  That needs the calls, which a graph does not hold: they are recorded inside
+        of ``record(check=True)``.  The report's ``checks`` holds the verdicts.
+
+        Args:
+            root: a tensor that was made in such a block.
+            gradient: what is fed in at the root, as for :func:`backward`.
+            node: check only the call that made this node, by its number.
+            every_call: check every call, whatever its size, not only one at each line.
+
+        Raises:
+            RootError: when ``root`` carries no gradient history, ``gradient`` does not fit it, or
+                there is no such node.
+            CaptureError: when the calls were not recorded, or backward fails.
+        """
+        asked = Check(node=node, everything=every_call)
+        return self._look(root, (gradient,), asked, self._tape)
+
+    @public
+    def memory(self, root: torch.Tensor) -> Report:
+        """What autograd keeps alive for backward through this graph, by line, module, op and dtype.
+
+        Counts the memory of all saved tensors in bytes, each storage once; changes none of it.  The
+        report's ``memory`` holds the count.  The peak of a device during backward is measured by
+        ``gradscope memory`` only, which watches the program's own call.
+
+        Args:
+            root: any tensor that requires grad.
+
+        Raises:
+            RootError: when ``root`` carries no gradient history.
+            CaptureError: when an earlier backward call has freed the graph.
+        """
+        return self._look(root, None, MemoryStudy())
+
+    @public
+    def doctor(self, root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
+        """What is wrong with a graph that is there, and with the gradient that flows through it.
+
+        Nothing is accumulated into ``.grad`` and no buffer is freed.  The rules apply that need no
+        more than the graph, its gradients and its leaves.  ``notes`` say what is left out: how the
+        graph was made, the optimizer and the training loop are seen by ``record(doctor=True)``.
+
+        Args:
+            root: a tensor of one element that requires grad, such as a loss.
+            ignore: rules that stay silent, by code (``"GS205"``) or name (``"zero-gradient"``).
+
+        Returns:
+            A report with ``findings``, worst first.
+
+        Raises:
+            RootError: when ``root`` carries no gradient history, or has more than one element.
+            CaptureError: when an earlier backward call has freed the graph.
+            TypeError: when ``ignore`` is no collection of texts.
+            GradscopeError: when ``ignore`` names no rule.
+        """
+        from gradscope.running.built import examine
+
+        ignored = (*self._ignored, *codes(ignore))
+        found = examine(self._recorder, sys._getframe(1), root, self._heard())
+        return diagnosed(found, ignored, self._folder or here())
 
 
-@in_python()
-@flags_checked
-def backward(
-    root: torch.Tensor,
-    gradient: Any = None,
-    *,
-    values: bool = False,
-    saved: bool = False,
-    histograms: bool = False,
-) -> Report:
-    """The graph, and the gradient that flows along each edge when ``gradient`` is fed in at
-    ``root``.
-
-    Nothing is accumulated into ``.grad`` and no buffer is freed.
-
-    Args:
-        root: any tensor that requires grad.
-        gradient: a tensor or nested list of the root's shape, or text: ``"ones"``, ``"zeros"``,
-            ``"randn"``, ``"onehot:0,2"``, ``"@FILE.npy"``, or an expression of the caller's
-            variables; may be left out for a root of one element, where it is 1.
-        values: keep the values of all tensors, not only of small ones.
-        saved: keep what each node saved for backward.
-        histograms: count the elements of each gradient by size, for pages and tables.
-
-    Raises:
-        RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
-        CaptureError: when backward fails, or an earlier call has freed the graph.
-    """
-    return look(None, root, (gradient,), values=values, saved=saved, histograms=histograms)
+_BARE = Looks()
+trace, backward, explain = _BARE.trace, _BARE.backward, _BARE.explain
+check, memory, doctor = _BARE.check, _BARE.memory, _BARE.doctor
 
 
-@in_python()
-@flags_checked
-def explain(
-    root: torch.Tensor,
-    leaf: str | None = None,
-    *,
-    gradient: Any = None,
-    node: int | None = None,
-    jacobian: bool = False,
-    all: bool = False,
-) -> Report:
-    """The chain rule in numbers, from the root to a leaf.
-
-    For every step the derivative of the operation, upstream times local, and every sum; for every
-    leaf the paths to it.  The report's ``explanation`` holds that, and :meth:`Report.show` tells
-    it.  The formulas of torch are read once, which takes seconds, and kept in the user's folder for
-    caches.
-
-    Args:
-        root: any tensor that requires grad.
-        leaf: the name of a leaf to explain, or of a tensor on the way to the leaves, ``"#3"`` for
-            what node 3 made; by default all leaves of a small graph, of a large one the
-            leaf with the longest way.
-        gradient: what is fed in at the root, as for :func:`backward`.
-        node: explain only what this node does, by its number.
-        jacobian: with the whole Jacobian of the root by the leaves, at most 24 rows and columns;
-            needs no gradient.
-        all: every leaf, step and path; leave nothing out.
-
-    Raises:
-        TypeError: when both ``leaf`` and ``node`` are given.
-        RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
-        CaptureError: when the graph has no such leaf or node (naming the nearest), when the
-            Jacobian is too large to be read, or when backward fails.
-    """
-    return look(None, root, (gradient,), explanation_of(leaf, node, jacobian, all))
-
-
-@in_python()
-@flags_checked
-def check(
-    root: torch.Tensor, *, gradient: Any = None, node: int | None = None, every_call: bool = False
-) -> Report:
-    """Every derivative compared with finite differences.
-
-    Makes the calls behind the graph again in float64, each alone, and compares what backward gives
-    with differences of forward; then the gradients of all leaves with differences of all calls
-    together.  That needs the calls, which a graph does not hold: they are recorded inside of
-    ``record(check=True)``.  The report's ``checks`` holds the verdicts.
-
-    Args:
-        root: a tensor that was made in such a block.
-        gradient: what is fed in at the root, as for :func:`backward`.
-        node: check only the call that made this node, by its number.
-        every_call: check every call, whatever its size, not only one at each line.
-
-    Raises:
-        RootError: when ``root`` carries no gradient history, ``gradient`` does not fit it, or there
-            is no such node.
-        CaptureError: when the calls were not recorded, or backward fails.
-    """
-    return look(None, root, (gradient,), check_of(node, every_call))
-
-
-@in_python()
-def memory(root: torch.Tensor) -> Report:
-    """What autograd keeps alive for backward through this graph, by line, module, op and dtype.
-
-    Counts the memory of all saved tensors in bytes, each storage once; changes none of it.  The
-    report's ``memory`` holds the count.  The peak of a device during backward is measured by
-    ``gradscope memory`` only, which watches the program's own call.
-
-    Args:
-        root: any tensor that requires grad.
-
-    Raises:
-        RootError: when ``root`` carries no gradient history.
-        CaptureError: when an earlier backward call has freed the graph.
-    """
-    return look(None, root, None, MemoryStudy())
-
-
-@in_python()
-def doctor(root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
-    """What is wrong with a graph that has been built, and with the gradient that flows through it.
-
-    Nothing is accumulated into ``.grad`` and no buffer is freed.  The rules apply that need no more
-    than the graph, its gradients and its leaves.  ``notes`` say what is left out: how the graph was
-    made, the optimizer and the training loop are seen by ``record(doctor=True)``.
-
-    Args:
-        root: a tensor of one element that requires grad, such as a loss.
-        ignore: rules that stay silent, by code (``"GS205"``) or name (``"zero-gradient"``).
-
-    Returns:
-        A report with ``findings``, worst first.
-
-    Raises:
-        RootError: when ``root`` carries no gradient history, or has more than one element.
-        CaptureError: when an earlier backward call has freed the graph.
-        TypeError: when ``ignore`` is no collection of texts.
-        GradscopeError: when ``ignore`` names no rule.
-    """
-    from gradscope.running.built import examine
-
-    ignored = codes(ignore)
-    return diagnosed(examine(None, sys._getframe(1), root), ignored, here())
-
-
-@in_python()
-def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
+@public
+def load(path: str | Path, max_size: int | None = MAX_SIZE) -> Report:
     """A report saved as .json or .json.gz.
 
     Args:
@@ -196,55 +234,10 @@ def load(path: str | Path, max_size: int | None = storage.MAX_SIZE) -> Report:
         ValueError: when ``max_size`` is below 1.
         ReportError: when the file is not a report that this version reads, or is larger.
     """
-    of_kind("load", "max_size", max_size, int | None)
-    if max_size is not None:
-        not_below("load", "max_size", max_size, 1)
     return Report.of(storage.load(Path(path), max_size))
 
 
 # ---------------------------------------------------------------- what these share with a Run
-
-
-def look(
-    recorder: Recorder | None,
-    root: torch.Tensor,
-    gradient: tuple[Any, ...] | None = None,
-    study: Study | None = None,
-    listener: Listener | None = None,
-    **kept: bool,
-) -> Report:
-    """A look with what a recorder and a listener know; ``kept`` are fields of
-    :class:`gradscope.graphing.probe.Detail`."""
-    from gradscope.graphing.probe import Detail
-    from gradscope.running.look import Asked
-    from gradscope.running.look import look as look_at
-
-    asked = Asked(study, listener, Detail(**kept))
-    # Frames of ours are passed over in the search for the caller's variables.
-    return Report.of(look_at(recorder, sys._getframe(1), root, gradient, asked))
-
-
-def explanation_of(leaf: str | None, node: int | None, jacobian: bool, all: bool) -> Explain:
-    """The question of ``explain``.
-
-    Raises:
-        TypeError: when it asks for a leaf and for a node, or for what can be neither.
-    """
-    if leaf is not None and node is not None:
-        raise TypeError("explain() takes a leaf or a node, not both")
-    of_kind("explain", "leaf", leaf, str | None)
-    of_kind("explain", "node", node, int | None)
-    return Explain(leaf, node, jacobian, all, str(cache_folder()))
-
-
-def check_of(node: int | None, every_call: bool) -> Check:
-    """The question of ``check``.
-
-    Raises:
-        TypeError: when it asks for what can be no node.
-    """
-    of_kind("check", "node", node, int | None)
-    return Check(node=node, everything=every_call)
 
 
 def codes(ignore: Collection[str]) -> tuple[str, ...]:
@@ -261,7 +254,7 @@ def codes(ignore: Collection[str]) -> tuple[str, ...]:
     for word in ignore:
         if not isinstance(word, str):
             raise TypeError(f"ignore takes codes or names of rules, not {type(word).__name__}")
-    return tuple(find_rule(word).code for word in ignore)
+    return tuple(find_rule(word, source="ignore").code for word in ignore)
 
 
 def diagnosed(found: PlainReport, ignored: Collection[str], folder: str) -> Report:

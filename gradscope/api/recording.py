@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gradscope.analyses.check.request import Check
-from gradscope.analyses.memory.request import MemoryStudy
-from gradscope.api.keywords import flags_checked
-from gradscope.api.looking import check_of, codes, diagnosed, explanation_of, look
+from gradscope.api.keywords import public
+from gradscope.api.looking import Looks, codes, diagnosed
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
 from gradscope.filesystem import here
@@ -19,19 +19,20 @@ from gradscope.target import clean
 from gradscope.words import in_python
 
 if TYPE_CHECKING:
-    import torch
-
+    from gradscope.analyses.doctor.listener import DoctorListener
     from gradscope.model.observations import Finding
     from gradscope.recording.listener import Listener
     from gradscope.recording.recorder import Recorder
     from gradscope.running.block import WatchedBlock
 
 
-class Run:
-    """A block of code that was recorded: its results can be looked at with the lines that made
-    them, and with ``doctor=True`` there is a report of all its backward calls.
+class Run(Looks):
+    """A block of code that was recorded, made by :func:`record`.
 
-    Made by :func:`record`."""
+    Its methods ``trace``, ``backward``, ``explain``, ``check``, ``memory`` and ``doctor`` are the
+    functions of these names, for a tensor made in the block: with the lines that made it.
+    ``check`` needs ``record(check=True)``; ``doctor`` does without ``doctor=True``, but with it
+    what was seen of the forward pass counts as well."""
 
     def __init__(
         self,
@@ -51,80 +52,10 @@ class Run:
         asked = "" if self._block is None else "; .report(), .findings"
         return f"<Run of gradscope.record(){asked}>"
 
-    @in_python()
-    @flags_checked
-    def trace(self, root: torch.Tensor, *, values: bool = False, saved: bool = False) -> Report:
-        """As :func:`trace`, for a tensor made in the block."""
-        return look(self._recorder, root, values=values, saved=saved)
+    def _heard(self) -> DoctorListener | None:
+        return self._block.doctor.listener if self._block and self._block.doctor else None
 
-    @in_python()
-    @flags_checked
-    def backward(
-        self,
-        root: torch.Tensor,
-        gradient: Any = None,
-        *,
-        values: bool = False,
-        saved: bool = False,
-        histograms: bool = False,
-    ) -> Report:
-        """As :func:`backward`, for a tensor made in the block."""
-        return look(
-            self._recorder,
-            root,
-            (gradient,),
-            values=values,
-            saved=saved,
-            histograms=histograms,
-        )
-
-    @in_python()
-    @flags_checked
-    def explain(
-        self,
-        root: torch.Tensor,
-        leaf: str | None = None,
-        *,
-        gradient: Any = None,
-        node: int | None = None,
-        jacobian: bool = False,
-        all: bool = False,
-    ) -> Report:
-        """As :func:`explain`, for a tensor made in the block."""
-        asked = explanation_of(leaf, node, jacobian, all)
-        return look(self._recorder, root, (gradient,), asked)
-
-    @in_python()
-    @flags_checked
-    def check(
-        self,
-        root: torch.Tensor,
-        *,
-        gradient: Any = None,
-        node: int | None = None,
-        every_call: bool = False,
-    ) -> Report:
-        """As :func:`check`, for a tensor made in a block that was recorded with ``check=True``."""
-        return look(self._recorder, root, (gradient,), check_of(node, every_call), self._tape)
-
-    @in_python()
-    def memory(self, root: torch.Tensor) -> Report:
-        """As :func:`memory`, for a tensor made in the block."""
-        return look(self._recorder, root, None, MemoryStudy())
-
-    @in_python()
-    def doctor(self, root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
-        """As :func:`doctor`, for a tensor made in the block, whether or not it was recorded with
-        ``doctor=True``; where it was, what was seen of the forward pass counts as well."""
-        from gradscope.running.built import examine
-
-        ignored = (*self._ignored, *codes(ignore))
-        seen = self._block.examiner.listener if self._block and self._block.examiner else None
-        return diagnosed(
-            examine(self._recorder, sys._getframe(1), root, seen), ignored, self._folder
-        )
-
-    @in_python()
+    @public
     def report(self) -> Report:
         """What ``gradscope doctor`` would say of the block: one of its backward calls, that which
         matters most, with the findings on all of them.
@@ -149,6 +80,7 @@ class Run:
         return self.report().findings
 
 
+@dataclass(eq=False, repr=False)
 class RecordedBlock:
     """The block itself; ends with it, and lets exceptions through as they are.
 
@@ -160,33 +92,25 @@ class RecordedBlock:
         as_test: as in an :class:`gradscope.analyses.doctor.request.Examination`.
     """
 
-    def __init__(
-        self,
-        doctor: bool,
-        thorough: bool,
-        check: bool,
-        ignored: Collection[str],
-        as_test: bool = False,
-    ) -> None:
-        self._doctor = doctor
-        self._thorough = thorough
-        self._check = check
-        self._ignored = ignored
-        self._as_test = as_test
-        self._block: WatchedBlock | None = None
-        self._own: Recorder | None = None
-        self._joined: tuple[Recorder, Listener] | None = None
+    doctor: bool
+    thorough: bool
+    check: bool
+    ignored: Collection[str]
+    as_test: bool = False
+    _block: WatchedBlock | None = field(default=None, init=False)
+    _own: Recorder | None = field(default=None, init=False)
+    _joined: tuple[Recorder, Listener] | None = field(default=None, init=False)
 
     def __enter__(self) -> Run:
         if self._own is not None or self._block is not None:
             raise RuntimeError("one block at a time: call gradscope.record() for each")
         frame = sys._getframe(1)
         with in_python():
-            recorder = self._examined(frame) if self._doctor else self._recorded()
-            if self._check and recorder is not None:
+            recorder = self._examined(frame) if self.doctor else self._recorded()
+            if self.check and recorder is not None:
                 self._keep_calls(recorder)
         tape = self._joined[1] if self._joined else None
-        return Run(recorder, tape, self._block, self._ignored)
+        return Run(recorder, tape, self._block, self.ignored)
 
     def _examined(self, frame: FrameType) -> Recorder | None:
         from gradscope.analyses.doctor.request import Examination
@@ -195,11 +119,11 @@ class RecordedBlock:
 
         how = Examination(
             keep_going=True,
-            thorough=self._thorough,
+            thorough=self.thorough,
             serious=is_serious,
             graver=is_graver,
             passing=passing,
-            as_test=self._as_test,
+            as_test=self.as_test,
         )
         self._block = WatchedBlock(how, frame)
         self._block.begin()
@@ -238,8 +162,7 @@ class RecordedBlock:
                 self._block.end(error)
 
 
-@in_python()
-@flags_checked
+@public
 def record(
     *,
     doctor: bool = False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 import msgspec
 
 from gradscope import render
-from gradscope.api.keywords import drawing, of_kind, spelled_out
+from gradscope.api.keywords import drawing, public, spelled_out
 from gradscope.errors import ToolMissing
 from gradscope.escaping import visible
 from gradscope.formats import TEXTS
@@ -24,7 +23,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options, ToPrint, ToSave
 from gradscope.render.words.numbers import number
 from gradscope.simplify import leaf_called
-from gradscope.words import count, in_python, one_line
+from gradscope.words import count, one_line
 
 if TYPE_CHECKING:
     import pandas
@@ -90,7 +89,7 @@ class Report(plain.Report, frozen=True):
         name = f"{label}{more}: " if label else ""
         return f"<Report {name}{', '.join(facts)}; .show()>"
 
-    @in_python()
+    @public
     def __str__(self) -> str:
         """What :meth:`show` prints, without colour."""
         return self._text(render.answer_format(self, "text"), drawing("str", ToPrint, {}))
@@ -104,45 +103,25 @@ class Report(plain.Report, frozen=True):
     # ------------------------------------------------------------------ as text and pictures
 
     @spelled_out(ToPrint)
-    @in_python()
+    @public
     def show(
-        self, format: Literal["tree", "lanes", "table"] | None = None, **options: Unpack[ToPrint]
+        self,
+        format: Literal["tree", "lanes", "code", "table"] | None = None,
+        **options: Unpack[ToPrint],
     ) -> None:
         """Print the report to standard output.
 
         Args:
-            format: ``"tree"`` and ``"lanes"`` draw the graph, ``"table"`` lists its leaves.  By
+            format: ``"tree"`` and ``"lanes"`` draw the graph, ``"code"`` shows the source beside
+                its gradients, ``"table"`` lists the leaves.  By
                 default what was asked for: the explanation, check or memory, else the tree.
-            depth: open modules down to this depth of calls.
-            all: show every node; fold nothing.
-            path: show only the ways from the root to the leaf of this name.
-            focus: open the modules, functions, variables or expressions that match this pattern,
-                with ``*`` and ``?``, and close the rest.
-            top: list so many nodes with the largest gradients; with the smallest if negative.  Of a
-                table: so many leaves.
-            sort: the column of a table by which its rows are ordered.
-            by: of memory, only this table.
-            width: columns of the text; the terminal's own by default.
-            lines: how many lines of it folding aims at.
-            precision: significant digits of numbers; by default four, or five where those are all.
-            names: ``"torch"`` calls nodes as torch does (``MulBackward0``), and numbers edges as
-                ``next_functions`` does.
-            values: show the values of tensors of every size that the report holds.
-            saved: show what each node saved for backward.
-            call: which of several backward calls to show, by its number; by default the first.
-            rank: whose gradients to show, of a report of several ranks; by default rank 0's.
-            color: colour the text.
-            unicode: draw with box characters rather than ASCII.
+            options:
 
         Raises:
-            TypeError: for any other keyword, or a value of another type.
-            ValueError: for another format; or ``depth`` or ``lines`` below 1, ``width``
-                below 20.
+            ValueError: for another format.
             GradscopeError: when ``path``, ``focus``, ``call`` or ``rank`` names nothing in the
                 report.
         """
-        if options.get("width") is None:
-            options["width"] = max(20, shutil.get_terminal_size((100, 40)).columns)
         chosen = drawing("show", ToPrint, options)
         if format is not None and format not in TEXTS:
             raise ValueError(
@@ -152,7 +131,7 @@ class Report(plain.Report, frozen=True):
         render.output.write(render.output.STDOUT, str(text))
 
     @spelled_out(ToSave)
-    @in_python()
+    @public
     def save(
         self, file: str | Path, /, *, format: str | None = None, **options: Unpack[ToSave]
     ) -> None:
@@ -165,37 +144,26 @@ class Report(plain.Report, frozen=True):
             direction: which way the arrows of a picture point, ``"backward"`` or ``"forward"``.
 
         Raises:
-            TypeError: for any other keyword, or a value of another type.
-            ValueError: for a number that is too small, as in :meth:`show`.
             OutputError: when the suffix is unknown or the file cannot be written; a file that was
                 there before is kept.
             ToolMissing: when a picture is asked for and there is no Graphviz.
         """
         chosen = drawing("save", ToSave, options)
-        of_kind("save", "format", format, str | None)
-        of_text = str(file).lower().endswith(".txt")
-        name = format or ("text" if of_text else render.format_for(file))
+        name = format or render.format_for(file)
         render.save(self, str(file), render.answer_format(self, name), chosen)
 
     @spelled_out(ToSave)
-    @in_python()
+    @public
     def to_html(self, **options: Unpack[ToSave]) -> str:
-        """The text of the page that ``save("graph.html")`` writes.
-
-        Raises:
-            TypeError: for an unknown keyword, or a value of another type.
-            ValueError: for a number that is too small, as in :meth:`show`.
-        """
+        """The text of the page that ``save("graph.html")`` writes."""
         return self._text("html", drawing("to_html", ToSave, options))
 
     @spelled_out(ToSave)
-    @in_python()
+    @public
     def to_dot(self, **options: Unpack[ToSave]) -> str:
         """The picture as text for Graphviz.
 
         Raises:
-            TypeError: for an unknown keyword, or a value of another type.
-            ValueError: for a number that is too small, as in :meth:`show`.
             GradscopeError: when it would be too large for a picture.
         """
         return self._text("dot", drawing("to_dot", ToSave, options))
@@ -218,7 +186,7 @@ class Report(plain.Report, frozen=True):
             raise TypeError(f"page() takes a height in pixels, not {height!r}")
         return Page(self, height)
 
-    @in_python()
+    @public
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         from gradscope.render import notebook
 
@@ -226,19 +194,18 @@ class Report(plain.Report, frozen=True):
 
     # ------------------------------------------------------------------ as data
 
-    @in_python()
+    @public
     def leaf(self, name: str) -> LeafGradient:
         """The leaf of this name, such as ``"fc1.weight"``.
 
         Raises:
             GradscopeError: when no leaf is called so; names the nearest.
         """
-        of_kind("leaf", "name", name, str)
         found = leaf_called(self.graph, name)
         brought = self.passes[0].brought(self.graph.leaves.index(found)) if self.passes else None
         return LeafGradient.of(found, brought)
 
-    @in_python()
+    @public
     def top(self, count: int = 10) -> list[LeafGradient]:
         """So many leaves with the largest gradients, largest first; with the smallest if negative.
 
@@ -247,7 +214,6 @@ class Report(plain.Report, frozen=True):
         Raises:
             GradscopeError: when the report holds no gradients.
         """
-        of_kind("top", "count", count, int)
         if not self.passes:
             # In the words of the table, which cannot be sorted by them either.
             parameters(Scene(self, Options(top=count or 1)))
@@ -260,7 +226,7 @@ class Report(plain.Report, frozen=True):
         sized.sort(key=lambda pair: by_size(pair[0], sign))
         return [one for _, one in sized[: abs(count)]]
 
-    @in_python()
+    @public
     def to_dataframe(self) -> pandas.DataFrame:
         """The leaves as a pandas DataFrame, a row each, in the order of backward.
 
@@ -299,7 +265,7 @@ class Page:
     def __repr__(self) -> str:
         return f"<Page of {self.report!r}; in a notebook, or report.save('graph.html')>"
 
-    @in_python()
+    @public
     def _repr_html_(self) -> str:
         from gradscope.render import notebook
 

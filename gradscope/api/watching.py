@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from gradscope.api.keywords import not_below, of_kind
+from gradscope.api.keywords import public
 from gradscope.errors import CaptureError
 from gradscope.escaping import for_terminal
 from gradscope.model.rows import LogHead, Row
@@ -110,6 +110,7 @@ class WatchedTraining:
                 self._watch.stop(is_cut_short=error is not None)
 
 
+@public
 def watch(
     model: torch.nn.Module,
     *,
@@ -154,11 +155,6 @@ def watch(
 
     if not isinstance(model, torch.nn.Module):
         raise TypeError(f"watch() takes a torch.nn.Module, not {type(model).__name__}")
-    of_kind("watch", "keep", keep, int)
-    if every is not None:
-        of_kind("watch", "every", every, int)
-        not_below("watch", "every", every, 1)
-    not_below("watch", "keep", keep, 0)
     is_path = isinstance(to, (str, os.PathLike))
     if not (is_path or callable(to) or callable(getattr(to, "add_scalar", None))):
         raise TypeError(

@@ -108,7 +108,7 @@ class BackwardCall:
         )
 
     def handed_on(self, make: Callable[[], Any]) -> BackwardCall:
-        """The same call, which ``make`` makes when it is run."""
+        """Return this call so that ``make`` is called when it is run."""
         return replace(self, _function=lambda *_, **__: make(), is_handed_on=True)
 
     def run(self, retain_graph: bool | None = None) -> Any:

@@ -24,7 +24,7 @@ from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
 from gradscope.errors import Fault
 from gradscope.filesystem import is_installed, is_standard
-from gradscope.handlers import let_pass
+from gradscope.handlers import HandlersWait, let_pass
 
 PACKAGE = str(Path(__file__).parents[1]) + "/"
 
@@ -144,6 +144,8 @@ class Aside:
         self._note_fault = note_fault
 
     def __enter__(self) -> None:
+        self._waiting = HandlersWait(briefly=True)
+        self._waiting.__enter__()
         self._off = functions_off()
         self._off.__enter__()
         self._did_record = torch.is_grad_enabled()
@@ -152,6 +154,7 @@ class Aside:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
         _records_history(self._did_record)
         self._off.__exit__(None, None, None)
+        self._waiting.__exit__()
         # Ctrl-C, and the exception with which we end a program, are no faults and go on their way.
         if not isinstance(error, Exception):
             return False
@@ -240,24 +243,29 @@ def mode_removed(mode: TorchFunctionMode) -> Iterator[None]:
 
 
 @contextmanager
-def unseen() -> Iterator[None]:
+def unseen(interrupts_wait: bool = False) -> Iterator[None]:
     """Torch calls in the block reach no mode or tensor class of the program, record no history, and
     leave its random state alone.  Code of the program that is to run as it would by itself, as its
-    hooks do, needs :func:`functions_on` inside; what is to have a history, ``enable_grad``."""
-    states = _random_states()
-    # Taken off besides being switched off: `functions_on` inside would wake them again.
-    modes = mode_stack()
-    _pop(len(modes))
-    try:
-        # The program may call backward in inference mode, where tensors have no version.
-        is_odd = torch.is_inference_mode_enabled()
-        versioned = torch.inference_mode(False) if is_odd else nullcontext()
-        # Torch warns of a number that is taken out of a tensor with history.
-        with versioned, torch.no_grad(), functions_off(), CompilerOff():
-            yield
-    finally:
-        _push(modes)
-        _restore(states)
+    hooks do, needs :func:`functions_on` inside; what is to have a history, ``enable_grad``.
+
+    Args:
+        interrupts_wait: whether Ctrl-C waits for the end of the block, as other signals do.
+    """
+    with HandlersWait(interrupts_wait):
+        states = _random_states()
+        # Taken off besides being switched off: `functions_on` inside would wake them again.
+        modes = mode_stack()
+        _pop(len(modes))
+        try:
+            # The program may call backward in inference mode, where tensors have no version.
+            is_odd = torch.is_inference_mode_enabled()
+            versioned = torch.inference_mode(False) if is_odd else nullcontext()
+            # Torch warns of a number that is taken out of a tensor with history.
+            with versioned, torch.no_grad(), functions_off(), CompilerOff():
+                yield
+        finally:
+            _push(modes)
+            _restore(states)
 
 
 def _pop(count: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +21,8 @@ from gradscope.target import Program
 from gradscope.words import joined
 
 if TYPE_CHECKING:
-    from gradscope.cli.output_options import Display
+    from gradscope.model.report import Report
+    from gradscope.render.options import Options
 
 NAME = "%%gradscope"
 
@@ -28,7 +30,9 @@ _COMMANDS = ("trace", "backward", "explain", "doctor", "memory", "check")
 _OF_THE_GROUP = ("-h", "--help", "--version")
 
 
-def run_cell(line: str, program: Program, display: Display | None = None) -> None:
+def run_cell(
+    line: str, program: Program, display: Callable[[Report, Options], None] | None = None
+) -> None:
     """Run a cell under the command that stands above it.
 
     Without a command, ``backward`` that makes do with the graph where a gradient would be needed.

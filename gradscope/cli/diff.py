@@ -6,28 +6,29 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import click
+import msgspec
 
 from gradscope import doing
-from gradscope.analyses.diff import Tolerance, compare
+from gradscope.analyses.diff import Comparison, Tolerance, compare
 from gradscope.api.difference import in_one
 from gradscope.cli import beforehand, progress, ranks
 from gradscope.cli import last_target as memory
-from gradscope.cli.options import DiffOptions, TargetOptions
+from gradscope.cli.given import Given
 from gradscope.cli.output import Output
-from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
-from gradscope.cli.running import is_saved, tell_unused
+from gradscope.cli.running import is_saved, program_of, tell_unused
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
-from gradscope.formats import FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.model.request import Request
+from gradscope.options import Looking, Running, options_on
 from gradscope.target import Program
 
 
@@ -65,32 +66,31 @@ entry()
 """
 
 
-def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
+def run_diff(given: Given) -> Result:
     """The whole of ``diff``.
 
     Raises:
         GradscopeError: when one side could not be looked at, or the result not be written.
     """
-    if not (is_saved(options.a.strip()) and is_saved(options.b.strip())):
+    if not (is_saved(given.a.strip()) and is_saved(given.b.strip())):
         ranks.only_alone("diff")
-    output = Output.of(shown, "diff")
-    sides = [Named("A", options.a.strip()), Named("B", options.b.strip())]
+    output = Output.of(given, "diff")
+    sides = [Named("A", given.a.strip()), Named("B", given.b.strip())]
+    calls = [_check(side, given) for side in sides]
     for side in sides:
-        _check(side, options)
         if is_saved(side.words):
             tell_unused(side.words, output.remark)
     with progress.shown(output.quiet):
-        a, b = (_report(side, options, output.quiet) for side in sides)
+        a, b = (_report(side, given, output.quiet) for side in sides)
         with doing.during("comparing A and B"):
-            comparison = compare(a, b, Tolerance(options.rtol, options.atol))
-        if output.format not in FORMATS:
-            output.write(comparison)
-        else:
-            both, drawing = in_one(a, b, comparison, output.drawing, output.format)
-            replace(output, drawing=drawing).write(both)
+            comparison = compare(a, b, Tolerance(given.rtol, given.atol))
+        if comparison.is_same and calls == [None, None] and comparison.is_of_first_call:
+            a, b, comparison = _later(sides, given, (a, b, comparison))
+        shown, drawing = in_one(a, b, comparison, output.drawing, output.format)
+        replace(output, drawing=drawing).write(shown)
     different = comparison.verdict in ("different", "unrelated")
     is_one = sides[0].words == sides[1].words and not is_saved(sides[0].words)
-    if different and is_one and options.seed is None:
+    if different and is_one and given.seed is None:
         output.remark(
             "A and B are one program, which gave other numbers: if it draws random ones, "
             "--seed 0 makes them equal"
@@ -98,30 +98,66 @@ def run_diff(options: DiffOptions, shown: OutputOptions) -> Result:
     return Result(ExitStatus.FINDINGS if different else ExitStatus.OK)
 
 
-def _check(side: Named, options: DiffOptions) -> None:
-    """Find out before either program runs whether this side could be looked at.
+def _check(side: Named, given: Given) -> int | None:
+    """Find out before either program runs whether this side could be looked at; returns the
+    backward call that is asked for, 0 for that of a saved report.
 
     Raises:
         GradscopeError: the program is missing, or the saved report cannot be read.
         click.ClickException: an option of it is wrong.
     """
     if is_saved(side.words):
-        storage.load(side.words, options.max_size)
-        return
-    given = side.split()
-    own = [*options.of_both, *(given[: given.index("--")] if "--" in given else given)]
+        storage.load(side.words, given.max_size)
+        return 0
+    words = side.split()
+    own = [*_of_both(given), *(words[: words.index("--")] if "--" in words else words)]
     context = click.get_current_context()
     group = context.find_root().command
     assert isinstance(group, click.Group)
     typed = group.commands["backward"].make_context("backward", own, context.find_root()).params
-    named = ("target", "module", "code", "lets")
-    target = TargetOptions((), **{name: typed[name] for name in named}).program()
+    of_side = Given(**typed)
+    target = program_of(of_side)
     if target is not None and target.kind != "stdin":  # which can be read only once
-        asked = Request(root=typed["root"], gradient=typed["gradient"])
-        beforehand.checked(asked, Program.prepare(target))
+        beforehand.checked(of_side.part(Request, steps=1), Program.prepare(target))
+    return of_side.call
 
 
-def _report(side: Named, options: DiffOptions, quiet: bool) -> Report:
+def _of_both(given: Given) -> list[str]:
+    """What is asked of both sides, as it is typed."""
+    shared = {one.name for one in options_on("backward") if one.group in (Running, Looking)}
+    found = [(one, getattr(given, one.name)) for one in options_on("diff") if one.name in shared]
+    return [
+        one.names[-1] if value is True else f"{one.names[-1]}={value}"
+        for one, value in found
+        if value is not None and value is not False
+    ]
+
+
+LATER = (2, 8)
+"""The backward calls that are compared as well where the first is the same: a step of an optimizer
+shows at the second, and what builds up a little later."""
+
+_Compared = tuple[Report, Report, Comparison]
+
+
+def _later(sides: Sequence[Named], given: Given, first: _Compared) -> _Compared:
+    """The first of the later backward calls that differs, else what was found of the first call; of
+    both, at which calls the two programs were the same."""
+    found, same = first[2], [1]
+    for call in LATER:
+        with doing.during(f"comparing backward call {call}"):
+            asked = replace(given, call=call)
+            a, b = (_looked_at(side, asked, subprocess.DEVNULL) for side in sides)
+            if a is None or b is None:
+                break  # it makes no such call
+            then = compare(a, b, found.tolerance)
+        if not then.is_same:
+            return a, b, msgspec.structs.replace(then, same=tuple(same))
+        same.append(call)
+    return *first[:2], msgspec.structs.replace(found, same=tuple(same))
+
+
+def _report(side: Named, given: Given, quiet: bool) -> Report:
     """One side: a saved report, or a program that is run in a process of its own.
 
     Raises:
@@ -129,24 +165,31 @@ def _report(side: Named, options: DiffOptions, quiet: bool) -> Report:
     """
     words = side.words
     saved = is_saved(words)
-    report = storage.load(words, options.max_size) if saved else _looked_at(side, options, quiet)
-    return report.of_target(words)
+    report = (
+        storage.load(words, given.max_size).of_target(words)
+        if saved
+        # It alone can tell how far its program is, between what that writes.
+        else _looked_at(side, given, None, "" if quiet else side.name)
+    )
+    if report is None:
+        # That process has said why, and what to do next.
+        raise CaptureError(f"{side.name} gave no graph to compare: {side.words}")
+    return report
 
 
-def _looked_at(side: Named, options: DiffOptions, quiet: bool) -> Report:
-    given = side.split()
-    if options.arguments:
-        given += options.arguments if "--" in given else ("--", *options.arguments)
+def _looked_at(side: Named, given: Given, stderr: int | None, shown: str = "") -> Report | None:
+    """The report of a program, which writes to this stderr and says how far it is as ``shown``;
+    None where it gave none."""
+    words = side.split()
+    if given.arguments:
+        words += given.arguments if "--" in words else ("--", *given.arguments)
     with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
         path = Path(folder) / "report.json"
-        # It alone can tell how far its program is, between what that writes.
-        shown = "" if quiet else side.name
-        own = ["backward", "-q", "-o", str(path), *options.of_both]
+        own = ["backward", "-q", "-o", str(path), *_of_both(given)]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
-            command = [sys.executable, "-c", _CHILD, shown, *own, *given]
-            subprocess.run(command, stdout=2, check=False)
+            command = [sys.executable, "-c", _CHILD, shown, *own, *words]
+            subprocess.run(command, stdout=stderr or 2, stderr=stderr, check=False)
         if not path.exists():
-            # That process has said why, and what to do next.
-            raise CaptureError(f"{side.name} gave no graph to compare: {side.words}")
-        return storage.load(path, max_size=None)  # our own
+            return None
+        return storage.load(path, max_size=None).of_target(side.words)  # our own

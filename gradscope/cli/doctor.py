@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import re
 import shlex
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -15,14 +13,14 @@ from gradscope import doing, render
 from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
+from gradscope.cli.given import Given
 from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.messages import say, tell_error, tell_unbound
-from gradscope.cli.options import DoctorOptions, TargetOptions
-from gradscope.cli.output import Output, temporary
+from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.result import Result
 from gradscope.cli.rules import find
-from gradscope.cli.running import prepared, remembered_target, tell_unused
-from gradscope.errors import ExitStatus, GradscopeError, OutputError, TargetError
+from gradscope.cli.running import prepared, tell_unused
+from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.filesystem import here
 from gradscope.formats import SAVED
 from gradscope.model import storage
@@ -47,48 +45,20 @@ if TYPE_CHECKING:
     from gradscope.running.session import Outcome
 
 
-_DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*([smh]?)", re.ASCII)
-_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-
-
-def parse_duration(text: str) -> float:
-    """Seconds, of ``90``, ``90s``, ``1.5m`` or ``1h``.
+def how_long(given: Given) -> dict[str, Any]:
+    """The limits of an :class:`Examination`.
 
     Raises:
-        TargetError: it is none of these, or 0.
+        TargetError: one is asked for of a cell, which is never stopped.
     """
-    found = _DURATION.fullmatch(text.strip())
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
-    if 0 < seconds < math.inf:
-        return seconds
-    raise TargetError(f"--for {text} is not a duration", "write --for 90s, --for 10m or --for 1h")
-
-
-def how_long(options: DoctorOptions) -> dict[str, Any]:
-    """The limits of an :class:`Examination`, as the options say.
-
-    Raises:
-        TargetError: one of them is written wrongly.
-    """
-    if options.steps is None and options.duration is None:
-        return {"seconds": WHILE, "least": HANDFUL}
-    return {
-        "steps": options.steps,
-        "seconds": None if options.duration is None else parse_duration(options.duration),
-    }
-
-
-def _without_end(options: DoctorOptions) -> dict[str, Any]:
-    """No limits: a cell is never stopped.
-
-    Raises:
-        TargetError: one is asked for.
-    """
-    asked = {"--steps": options.steps, "--for": options.duration, "--hold": options.hold}
-    for name, given in asked.items():
-        if given:
+    if given.cell is not None:
+        asked = {"--steps": given.steps, "--for": given.duration, "--hold": given.hold}
+        for name in (name for name, value in asked.items() if value):
             raise TargetError(f"{name}: a cell is watched to its end", f"leave out {name}")
-    return {}
+        return {}
+    if given.steps is None and given.duration is None:
+        return {"seconds": WHILE, "least": HANDFUL}
+    return {"seconds": given.duration}
 
 
 @dataclass(frozen=True)
@@ -99,31 +69,24 @@ class Verdict:
     out, ``comments`` what the program itself takes back.
     """
 
-    options: DoctorOptions
+    options: Given
     file: Output | None
     ignored: tuple[str, ...]
     comments: IgnoredByComment
 
     @classmethod
-    def of(cls, options: DoctorOptions) -> Verdict:
+    def of(cls, options: Given) -> Verdict:
         """What the options come to; finds out early what could not be written.
 
         Raises:
             OutputError: the file or stdout could not be written, or a suffix names no format.
         """
-        path = options.output
-        if options.opened and path == STDOUT:
-            raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
-        if options.opened and path is None:
-            path = temporary(None)
         render.output.check_writable(STDOUT)
         file = None
-        if path is not None and path != STDOUT:
-            form, drawing = render.format_for(path), render.Options(width=terminal.PIPED_WIDTH)
-            render.output.check_writable(path)
-            place = render.output.settled(path)
-            file = Output(path, place, form, drawing, options.quiet, False, options.opened)
-        ignored = tuple(find(code).code for code in options.ignore)
+        if options.opened or options.output not in (None, STDOUT):
+            # What --format says is about the findings.
+            file = Output.of(replace(options, format_name=None))
+        ignored = tuple(find(code, "--ignore").code for code in options.ignore)
         return cls(options, file, ignored, IgnoredByComment(here()))
 
     def diagnosed(self, report: Report) -> tuple[Report, int]:
@@ -143,12 +106,10 @@ class Verdict:
     def deliver(self, report: Report, taken_back: int) -> int:
         """Tell, and write; the exit status that follows."""
         found = report.findings
-        form = self.options.format_name
-        drawing = render.Options(
-            width=terminal.chosen_width(self.options.width),
-            color=terminal.color(self.options.color) and form == "text",
-            unicode=terminal.has_unicode(),
-        )
+        form = self.options.format_name or "text"
+        drawing = on_stdout(self.options)
+        if form != "text":
+            drawing = replace(drawing, color=False)
         with doing.during("writing the findings"):
             told = diagnosis.FORMATS[form](report, drawing, taken_back)
             render.output.write(STDOUT, told)
@@ -173,51 +134,46 @@ class Verdict:
             say(text)
 
 
-def run_doctor(named: TargetOptions, options: DoctorOptions) -> Result:
+def run_doctor(given: Given) -> Result:
     """The whole of ``doctor``.
 
     Raises:
         GradscopeError: before the program ran.
     """
-    member = ranks.member(named.wait, options.output)
-    verdict = Verdict.of(ranks.share(options, member))
-    for note in named.notes:
+    member = ranks.member(given)
+    verdict = Verdict.of(ranks.share(given, member))
+    for note in given.notes:
         verdict.remark(note)
-    limits = _without_end(options) if named.cell is not None else how_long(options)
-    target = named.program()
-    if target is not None and target.kind == "script" and target.text.endswith(SAVED):
-        tell_unused(target.text, verdict.remark)
-        return Result(verdict.deliver(*verdict.filtered(_loaded(target.text, named.max_size))))
-    if target is None:
-        target = remembered_target(named.arguments)
-        verdict.remark(f"running {target.describe()} again")
+    limits = how_long(given)
+    if given.target is not None and given.target.endswith(SAVED):
+        tell_unused(given.target, verdict.remark)
+        return Result(verdict.deliver(*verdict.filtered(_loaded(given.target, given.max_size))))
+    program = prepared(given, verdict.remark)
+    target = program.target
     held = None
-    if options.hold:
-        held = HeldAtFindings(target.describe(), verdict.diagnosed, options.fail_on)
-    examination = Examination(
-        **limits,
+    if given.hold:
+        held = HeldAtFindings(target.describe(), verdict.diagnosed, given.fail_on)
+    is_cell = given.cell is not None
+    more = {
         # Who makes it wait says where it ends.
-        keep_going=options.keep_going or named.cell is not None or held is not None,
-        hold=held,
-        study=None if held is None else held.study,
-        check_all=options.check,
-        thorough=options.thorough,
-        eager=options.eager,
-        root=options.root,
-        call=options.call or 1,
-        run_on=options.run_on or named.cell is not None,
-        every_place=verdict.file is not None,
-        serious=is_serious,
-        passing=passing,
-        graver=is_graver,
-    )
-    program = prepared(target, named)
-    beforehand.checked(Request(root=options.root), program)
-    with memory.remembered(target, not member.job.rank and named.cell is None):
+        "keep_going": given.keep_going or is_cell or held is not None,
+        "hold": held,
+        "study": None if held is None else held.study,
+        "check_all": given.check,
+        "call": given.call or 1,
+        "run_on": given.run_on or is_cell,
+        "every_place": verdict.file is not None,
+        "serious": is_serious,
+        "passing": passing,
+        "graver": is_graver,
+    }
+    examination = given.part(Examination, **limits, **more)
+    beforehand.checked(given.part(Request, steps=1), program)
+    with memory.remembered(target, not member.job.rank and not is_cell):
         return _examined(program, examination, verdict, member)
 
 
-def _loaded(path: str, max_size: int | None) -> Report:
+def _loaded(path: str, max_size: int) -> Report:
     report = storage.load(path, max_size)
     if report.observations is None:
         raise TargetError(
@@ -237,12 +193,14 @@ def _harmless_target(report: Report) -> str:
 def _examined(
     program: Program, examination: Examination, verdict: Verdict, member: Member
 ) -> Result:
-    from gradscope.running.session import examine
+    from gradscope.running.session import run
 
-    is_reserved = verdict.options.format_name != "text" and program.target.kind != "cell"
+    is_reserved = (
+        verdict.options.format_name or "text"
+    ) != "text" and program.target.kind != "cell"
     with progress.shown(verdict.options.quiet, program.target.kind == "cell") as tell:
         with terminal.stdout_reserved(is_reserved):
-            outcome = examine(program.target, program, replace(examination, on_step=tell), member)
+            outcome = run(program, replace(examination, on_step=tell), member)
             outcome.ending.show()
         tell_unbound(program.target, outcome.ending.exception)
         # What this rank finds goes to the others; alone, it is diagnosed when it is told.

@@ -16,7 +16,6 @@ import click
 
 from gradscope.cli import terminal
 from gradscope.escaping import own_style
-from gradscope.render import output
 
 NO_PAGER = "gradscope.no_pager"
 """Where a context keeps that ``--no-pager`` was given."""
@@ -35,15 +34,31 @@ def show(text: str) -> None:
     Raises:
         OutputError: stdout is closed.
     """
+    if not _is_paged(text):
+        # Not above: it costs more than all of --help.
+        from gradscope.render import output
+
+        output.write(output.STDOUT, text)
+
+
+def show_help(context: click.Context) -> None:
+    """The same with the help of a command."""
+    text = context.get_help() + "\n"
+    if not _is_paged(text):
+        click.echo(text, nl=False)
+
+
+def _is_paged(text: str) -> bool:
+    """Whether a text has been shown in a pager."""
     context = click.get_current_context(silent=True)
     refused = context is not None and context.meta.get(NO_PAGER, False)
     typed = sys.stdin is not None and sys.stdin.isatty()
     is_read = typed and terminal.is_terminal() and not refused
     if not is_read or len(text.splitlines()) < shutil.get_terminal_size().lines:
-        output.write(output.STDOUT, text)
-        return
+        return False
     os.environ.setdefault("LESS", _LESS)
     click.echo_via_pager(text, color=terminal.color("auto"))
+    return True
 
 
 def drawn(markdown: str) -> str:

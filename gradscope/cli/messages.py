@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import io
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from gradscope.cli import terminal
 from gradscope.errors import GradscopeError
 from gradscope.escaping import for_terminal, visible
-from gradscope.target import Target
+
+if TYPE_CHECKING:
+    from gradscope.target import Target
 
 
 def tell_error(error: GradscopeError) -> None:

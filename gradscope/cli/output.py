@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,19 +15,18 @@ import click
 
 from gradscope import doing, render
 from gradscope.cli import terminal
+from gradscope.cli.given import Given
 from gradscope.cli.last_target import is_first_tree
 from gradscope.cli.messages import say
-from gradscope.cli.output_options import DrawingOptions, OutputOptions
 from gradscope.errors import OutputError
 from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, FORMATS, LISTS, TEXTS
 from gradscope.model.report import Report
-from gradscope.render.options import options_of
 from gradscope.render.output import STDOUT
 from gradscope.render.words.text import ASCII, UNICODE, legend
+from gradscope.simplify import Folding
 
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison
-    from gradscope.cli.output_options import Display
     from gradscope.model.history import History
 
 
@@ -60,6 +59,15 @@ def _has_display() -> bool:
     return any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")))
 
 
+def on_stdout(given: Given) -> render.Options:
+    """How a text looks on stdout."""
+    return render.Options(
+        width=terminal.chosen_width(given.width),
+        color=terminal.color(given.color),
+        unicode=terminal.has_unicode(),
+    )
+
+
 @dataclass(frozen=True)
 class Output:
     """Where the result goes: a file or ``-``, its format, and the options of the drawing.
@@ -75,10 +83,10 @@ class Output:
     quiet: bool
     is_text: bool
     is_opened: bool = False
-    display: Display | None = None
+    display: Callable[[Report, render.Options], None] | None = None
 
     @classmethod
-    def of(cls, options: OutputOptions, command: str = "graph") -> Output:
+    def of(cls, options: Given, command: str = "graph") -> Output:
         """What the options come to; finds out early what could not be written.
 
         Args:
@@ -93,21 +101,21 @@ class Output:
         to_stdout = path == STDOUT
         if opened and to_stdout:
             raise OutputError("--open: stdout cannot be opened", "name a file, or leave out -o")
-        format_name = format_name or ("text" if to_stdout else _format_for(path, own))
+        format_name = format_name or ("text" if to_stdout else render.format_for(path))
         format_name = own.get(format_name, format_name)
         render.output.check_writable(path)
         if to_stdout and format_name in BINARIES and terminal.is_read():
             raise OutputError(
                 f"{format_name} cannot be shown as text", f"name a file: -o graph.{format_name}"
             )
-        drawing = options_of(
+        drawing = options.part(
+            render.Options,
+            folding=options.part(Folding),
             width=terminal.chosen_width(options.width, to_stdout),
             color=terminal.color(options.color) and to_stdout,
             screen=terminal.height() if to_stdout else 0,
             unicode=terminal.has_unicode() or not to_stdout,
             call=options.held,
-            rank=options.rank,
-            **{field.name: getattr(options, field.name) for field in fields(DrawingOptions)},
         )
         _check_lists(drawing, format_name)
         text = format_name in (own["text"], *TEXTS)
@@ -160,9 +168,3 @@ def _check_lists(drawing: render.Options, format: str) -> None:
     if drawing.top and format in DRAWINGS:
         hint = "leave out --format and -o, or draw less with --focus GLOB or --path LEAF"
         raise OutputError(f"--top works with lists, not {format}", hint)
-
-
-def _format_for(path: str, own: Mapping[str, str]) -> str:
-    suffix = Path(path).suffix.lower().removeprefix(".")
-    format_name = "text" if suffix == "txt" else suffix
-    return format_name if format_name in own else render.format_for(path)

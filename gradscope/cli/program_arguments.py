@@ -34,10 +34,10 @@ _ONE = ("is", "an option of this name")
 
 @dataclass
 class Division:
-    """The words of a command line, divided.
+    """The words of a command line, divided: gone through as click would.
 
     Attributes:
-        command: how it was called.
+        context: of a command that runs a program.
         last: what stands after ``--``.
         ours: what is for gradscope.
         program: what is for the program, in the order in which it was typed.
@@ -48,7 +48,7 @@ class Division:
         target: the program, from the word on that names it.
     """
 
-    command: str
+    context: click.Context
     last: tuple[str, ...]
     ours: list[str] = field(default_factory=list)
     program: list[str] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Division:
             at = next(i for i in range(len(ours)) if ours[i : i + len(words)] == words)
             del ours[at : at + len(words)]
             theirs += words
-        return f"{self.command} {shlex.join([*ours, '--', *theirs, *self.last])}"
+        return f"{self.context.command_path} {shlex.join([*ours, '--', *theirs, *self.last])}"
 
     @property
     def notes(self) -> Iterator[str]:
@@ -124,6 +124,73 @@ class Division:
             reason = "arguments for your own program go after `--`"
         return f"{reason}: {self.retyped}"
 
+    @cached_property
+    def options(self) -> dict[str, click.Option]:
+        """Those of the command."""
+        return _options(self.context.command, self.context)
+
+    def read(self, words: list[str]) -> None:
+        """Divide the words that follow the command."""
+        waiting = list(words)
+        while waiting:
+            length = self._length(waiting)
+            taken, waiting = waiting[: length or 1], waiting[length or 1 :]
+            if self.target is None:
+                self._before(taken, is_ours=length > 0)
+            else:
+                self._after(taken, is_ours=length > 0)
+
+    def _length(self, waiting: list[str]) -> int:
+        """How many words the option of ours takes that comes first; 0 where none does."""
+        name, is_whole, _ = waiting[0].partition("=")
+        if name in self.options:
+            return 1 if is_whole or self.options[name].is_flag else 2
+        if not _is_option(name) or name.startswith("--"):
+            return 0
+        for at, letter in enumerate(name[1:], 2):
+            option = self.options.get(f"-{letter}")
+            if option is None:
+                return 0
+            if not option.is_flag:
+                return 1 if waiting[0][at:] else 2
+        return 1
+
+    def _before(self, taken: list[str], is_ours: bool) -> None:
+        """Words before anything says which program to run."""
+        word = taken[0]
+        if _is_option(word) and not is_ours:
+            self.unknown = self.unknown or word.partition("=")[0]
+            self.program += taken
+        elif not _is_option(word) and self.unknown and not is_file(word.partition("::")[0]):
+            self.program += taken  # most likely the value of that option
+        else:
+            self.ours += taken
+            if any(one.name == "target" for one in self.context.command.params):
+                self.target = _target(taken)
+
+    def _after(self, taken: list[str], is_ours: bool) -> None:
+        word = taken[0].partition("=")[0]
+        own = word[:2] if is_ours and word not in self.options else word
+        # -out is no -o where the program has it; -m and -c cannot name a second program.
+        is_theirs = word != own and self.knows(word)
+        is_theirs |= own in _PROGRAMS and self.takes_arguments
+        if is_ours and not is_theirs:
+            self.ours += taken
+            if self.knows(own):
+                self.shared.append(taken)
+        elif _is_option(word):
+            # One of another command, or a slip of one, is none of theirs.
+            is_theirs |= self.knows(word)
+            is_ours = bool(nearest_options(word, owners(self.context)))
+            if not is_theirs and (is_ours or not self.takes_arguments):
+                self.unknown = self.unknown or word
+            self.program += taken
+        elif self.takes_arguments or self.unknown:
+            self.program += taken
+        else:
+            self.extra = taken[0]
+            self.ours += taken  # click refuses it
+
 
 def divided(context: click.Context, words: list[str], last: tuple[str, ...]) -> Division:
     """What is ours and what is the program's.
@@ -136,10 +203,11 @@ def divided(context: click.Context, words: list[str], last: tuple[str, ...]) -> 
     Raises:
         click.NoSuchOption: an option is neither ours nor, as far as can be told, the program's.
     """
-    division = _Reader(context, last).read(words)
+    division = Division(context, last)
+    division.read(words)
     if division.unknown is not None:
         context.meta[_HINT] = division.hint
-        near = nearest_options(division.unknown, _options(context.command, context))
+        near = nearest_options(division.unknown, division.options)
         raise click.NoSuchOption(division.unknown, possibilities=near, ctx=context)
     if division.extra is not None:
         context.meta[_HINT] = division.hint
@@ -188,79 +256,6 @@ def _likeness(option: str, other: str) -> float:
         return float(option == other)
     # Two letters that changed places are the commonest slip; in a short word they count much.
     return 1.0 if sorted(a) == sorted(b) else SequenceMatcher(None, a, b).ratio()
-
-
-class _Reader:
-    """Goes through the words of a command as click would."""
-
-    def __init__(self, context: click.Context, last: tuple[str, ...]) -> None:
-        self._options = _options(context.command, context)
-        self._context = context
-        self._has_target = any(one.name == "target" for one in context.command.params)
-        self._division = Division(context.command_path, last)
-
-    def read(self, words: list[str]) -> Division:
-        waiting = list(words)
-        while waiting:
-            length = self._length(waiting)
-            taken, waiting = waiting[: length or 1], waiting[length or 1 :]
-            if self._division.target is None:
-                self._before(taken, is_ours=length > 0)
-            else:
-                self._after(taken, is_ours=length > 0)
-        return self._division
-
-    def _length(self, waiting: list[str]) -> int:
-        """How many words the option of ours takes that comes first; 0 where none does."""
-        name, is_whole, _ = waiting[0].partition("=")
-        if name in self._options:
-            return 1 if is_whole or self._options[name].is_flag else 2
-        if not _is_option(name) or name.startswith("--"):
-            return 0
-        for at, letter in enumerate(name[1:], 2):
-            option = self._options.get(f"-{letter}")
-            if option is None:
-                return 0
-            if not option.is_flag:
-                return 1 if waiting[0][at:] else 2
-        return 1
-
-    def _before(self, taken: list[str], is_ours: bool) -> None:
-        """Words before anything says which program to run."""
-        division, word = self._division, taken[0]
-        if _is_option(word) and not is_ours:
-            division.unknown = division.unknown or word.partition("=")[0]
-            division.program += taken
-        elif not _is_option(word) and division.unknown and not is_file(word.partition("::")[0]):
-            division.program += taken  # most likely the value of that option
-        else:
-            division.ours += taken
-            target = _target(taken) if self._has_target else None
-            if target is not None:
-                division.target = target
-
-    def _after(self, taken: list[str], is_ours: bool) -> None:
-        division, word = self._division, taken[0].partition("=")[0]
-        own = word[:2] if is_ours and word not in self._options else word
-        # -out is no -o where the program has it; -m and -c cannot name a second program.
-        is_theirs = word != own and division.knows(word)
-        is_theirs |= own in _PROGRAMS and division.takes_arguments
-        if is_ours and not is_theirs:
-            division.ours += taken
-            if division.knows(own):
-                division.shared.append(taken)
-        elif _is_option(word):
-            # One of another command, or a slip of one, is none of theirs.
-            is_theirs |= division.knows(word)
-            is_ours = bool(nearest_options(word, owners(self._context)))
-            if not is_theirs and (is_ours or not division.takes_arguments):
-                division.unknown = division.unknown or word
-            division.program += taken
-        elif division.takes_arguments or division.unknown:
-            division.program += taken
-        else:
-            division.extra = taken[0]
-            division.ours += taken  # click refuses it
 
 
 def _is_option(word: str) -> bool:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gradscope import render
 from gradscope.cli import terminal
-from gradscope.cli.options import DoctorOptions
-from gradscope.cli.output_options import OutputOptions
+from gradscope.cli.given import Given
 from gradscope.errors import GradscopeError, RanksError
 from gradscope.formats import SAVED
 from gradscope.model.report import Graph, Report
@@ -27,21 +26,14 @@ from gradscope.target import Target
 if TYPE_CHECKING:
     from gradscope.running.session import Outcome
 
-Shown = TypeVar("Shown", OutputOptions, DoctorOptions)
 
-
-def member(wait: float, path: str | None, chosen: int | None = None) -> Member:
+def member(given: Given) -> Member:
     """This process, as a launcher says; where none does, its program may yet say more.
 
-    Args:
-        wait: seconds in which every rank has to tell.
-        path: the file that was asked for.
-        chosen: the rank that is drawn; None for the one that tells.
-
     Raises:
-        RanksError: there is no such rank.
+        RanksError: there is no rank of the number that is to be drawn.
     """
-    job = Job.of()
+    job, chosen = Job.of(), given.rank
     if chosen is not None and job is None:
         raise RanksError(
             f"--rank {chosen}: the program is one process without ranks",
@@ -52,7 +44,7 @@ def member(wait: float, path: str | None, chosen: int | None = None) -> Member:
             f"--rank {chosen}: there are {job.size} ranks, from 0",
             f"--rank {job.size - 1} is the last",
         )
-    return Member(job, wait, _keeper(path), chosen)
+    return Member(job, given.wait, _keeper(given.output), chosen)
 
 
 def own_file(path: str, rank: int) -> str:
@@ -72,15 +64,13 @@ def _keeper(path: str | None) -> Callable[[Report, int], None] | None:
     return keep
 
 
-def share(shown: Shown, one: Member) -> Shown:
+def share(given: Given, one: Member) -> Given:
     """What this rank writes: rank 0 what was asked for, another nothing unless 0 has died."""
     if not one.job.rank:
-        return shown
-    if isinstance(shown, DoctorOptions):
-        return replace(shown, output=None, quiet=True)
-    if shown.output in (None, STDOUT):
-        return replace(shown, opened=False, quiet=True)
-    return replace(shown, output=None, format_name=None, opened=False, quiet=True)
+        return given
+    is_file = given.output not in (None, STDOUT)
+    form = None if is_file else given.format_name
+    return replace(given, output=None, format_name=form, opened=False, quiet=True)
 
 
 def only_alone(what: str) -> None:

@@ -14,13 +14,13 @@ from gradscope.rules import PROBLEMS, RULES, Rule, find_rule
 LIST = "gradscope rule lists them all"
 
 
-def find(word: str) -> Rule:
-    """The rule with this code, in any case, or this name.
+def find(word: str, source: str = "") -> Rule:
+    """The rule with this code, in any case, or this name; ``source`` is what names it.
 
     Raises:
         TargetError: there is none.
     """
-    return find_rule(word, LIST)
+    return find_rule(word, LIST, source)
 
 
 def explain(words: Sequence[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,89 +12,92 @@ from gradscope.analyses.explain.narrowed import of_leaf
 from gradscope.analyses.explain.request import Explain
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
+from gradscope.cli.given import Given
 from gradscope.cli.last_target import NOTE
 from gradscope.cli.messages import tell_error, tell_unbound
-from gradscope.cli.options import TargetOptions
 from gradscope.cli.output import Output
-from gradscope.cli.output_options import OutputOptions
 from gradscope.cli.result import Result
-from gradscope.errors import ExitStatus, GradscopeError, NoGraph, ReportError, RootError
+from gradscope.errors import (
+    ExitStatus,
+    GradscopeError,
+    NoGraph,
+    ReportError,
+    RootError,
+    TargetError,
+)
 from gradscope.filesystem import is_file
 from gradscope.formats import LISTS, SAVED
 from gradscope.model import storage
-from gradscope.target import Program, Target
+from gradscope.model.request import Request
+from gradscope.options import Looking, Running, options_on
+from gradscope.target import Program, Target, parse_target
 
 if TYPE_CHECKING:
     from gradscope.model.report import Report
-    from gradscope.model.request import Request, Study
+    from gradscope.model.request import Study
     from gradscope.running.session import Outcome
 
-
-OF_A_RUN = {
-    *("--let", "--root", "--gradient", "--call", "--run-on", "--create-graph"),
-    *("--eager", "--seed"),
-    *("--node", "--jacobian"),
-    *("--steps", "--for", "--keep-going", "--hold", "--thorough", "--check"),
-}
-"""Options that say how to run a program and what to look at, which in a saved report is settled."""
 
 _STARTS_OWN_PASS = ("gradient", "root", "create_graph")
 
 
 def run_command(
-    named: TargetOptions,
-    request: Request,
-    shown: OutputOptions,
+    given: Given,
     command: str = "graph",
+    study: Study | None = None,
+    *,
+    gradients: bool = True,
     is_bad: Callable[[Report], bool] = lambda _: False,
 ) -> Result:
     """The whole of ``trace``, ``backward``, and the commands that study a graph further.
 
     Args:
-        named: the program; a saved report that answers the ``study`` of ``request`` is one too.
-        request: what to look at.
-        shown: where the result goes.
+        given: the options; a saved report that answers the ``study`` is a program, too.
         command: whose answer it is, see :meth:`Output.of`.
+        study: what is asked besides.
+        gradients: whether one is sent through the graph.
         is_bad: whether a report is one to end with status 1 for.
 
     Raises:
         GradscopeError: before the program ran; afterwards errors are said here, because the
-        program's
-            own exit status may come first.
+            program's own exit status may come first.
     """
     from gradscope.running.session import run
 
-    member = ranks.member(named.wait, shown.output, shown.rank)
-    shown = ranks.share(shown, member)
-    output = Output.of(shown, command)
-    for note in named.notes:
+    member = ranks.member(given)
+    given = ranks.share(given, member)
+    output = Output.of(given, command)
+    for note in given.notes:
         output.remark(note)
-    if request.study is not None and named.target is not None and is_saved(named.target):
-        report = storage.load(named.target, named.max_size)
-        _show_again(named.target, report, request.study, output)
+    if study is not None and given.target is not None and is_saved(given.target):
+        report = storage.load(given.target, given.max_size)
+        _show_again(given.target, report, study, output)
         return Result(_status(report, is_bad))
-    target = named.program()
-    if target is None:
-        target = remembered_target(named.arguments)
-        output.remark(f"running {target.describe()} again")
-    program = prepared(target, named)
-    request = replace(request, run_on=request.run_on or named.cell is not None)
+    program = prepared(given, output.remark)
+    target = program.target
+    request = given.part(
+        Request,
+        gradients=gradients,
+        study=study,
+        steps=given.steps or 1,
+        run_on=given.run_on or given.cell is not None,
+        # Lists tell of zeros, which are counted with these.
+        histograms=given.histograms or output.format in LISTS,
+    )
     _check_steps(request)
     request = beforehand.checked(request, program)
-    if output.format in LISTS:  # histograms hold the zeros, which are counted there
-        request = replace(request, histograms=True)
     # A cell's shell has its own memory.
-    is_remembered = not member.job.rank and named.cell is None
+    is_remembered = not member.job.rank and given.cell is None
     is_data = output.to_stdout and not output.is_text
-    reserved = terminal.stdout_reserved(is_data and named.cell is None)
-    numbers = memory.numbers(target, request, named.seed) if is_remembered else None
-    with progress.shown(output.quiet, named.cell is not None):
+    reserved = terminal.stdout_reserved(is_data and given.cell is None)
+    numbers = memory.numbers(target, request, given.seed) if is_remembered else None
+    with progress.shown(output.quiet, given.cell is not None):
         with memory.remembered(target, is_remembered), reserved:
-            outcome = run(target, program, request, member)
+            outcome = run(program, request, member)
             outcome.ending.show()
         tell_unbound(target, outcome.ending.exception)
         # A picture of no graph is none; the study of this rank's program is nobody else's.
-        has_table = request.study is None and (output.is_text or output.format == "json")
+        has_table = study is None and (output.is_text or output.format == "json")
         told = ranks.combined(member, outcome, target if has_table else None)
         result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
     looked = None if told is None else told.report
@@ -107,14 +109,59 @@ def run_command(
     return result
 
 
-def prepared(target: Target, named: TargetOptions) -> Program:
-    """The program, ready to run.
+def program_of(given: Given) -> Target | None:
+    """The program that is named; None where none is.
 
     Raises:
-        TargetError: it cannot be found or read.
+        TargetError: two are, or the parts do not fit together.
+    """
+    if given.cell is not None:
+        named = {
+            given.target or "": given.target,
+            "-m": given.module,
+            "-c": given.code,
+            "--let": given.lets,
+            "--seed": given.seed is not None,
+            "--": given.arguments,
+        }
+        for word in (word for word, value in named.items() if value):
+            what = f"{word} is for another program than the cell below"
+            raise TargetError(what, "leave it out: the cell is the program")
+        return given.cell.target
+    lets = tuple(map(_let, given.lets))
+    if sum(one is not None for one in (given.target, given.module, given.code)) > 1:
+        what = "two programs given at once"
+        raise TargetError(what, "give one of TARGET, -m MODULE, -c CODE")
+    if given.code is not None:
+        return Target("code", given.code, given.arguments, lets)
+    if lets:
+        raise TargetError("--let only works with -c", "a script makes its own tensors")
+    if given.module is not None:
+        return Target("module", given.module, given.arguments)
+    return None if given.target is None else parse_target(given.target, given.arguments)
+
+
+def _let(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator:
+        raise TargetError(f"--let {text} gives no value", "write it as --let 'a=[1,2,3]'")
+    return name.strip(), value.strip()
+
+
+def prepared(given: Given, remark: Callable[[str], None]) -> Program:
+    """The program that is named, or else the one that was run last in this directory, ready to run.
+
+    Raises:
+        TargetError: there is none, or it cannot be found or read.
         ToolMissing: what runs such a program is not installed.
     """
-    return named.cell or Program.prepare(target, named.seed)
+    target = program_of(given)
+    if target is None:
+        target = memory.recall()
+        if given.arguments:
+            target = Target(target.kind, target.text, given.arguments, target.lets)
+        remark(f"running {target.describe()} again")
+    return given.cell or Program.prepare(target, given.seed)
 
 
 def _check_steps(request: Request) -> None:
@@ -148,35 +195,23 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
 
 
 def tell_unused(name: str, remark: Callable[[str], None]) -> None:
-    """Say which options a saved report has no use for."""
-    ignored = [option for option in given_options() if option in OF_A_RUN]
-    if ignored:
+    """Say which options a saved report has no use for: those of a run, and of what to look at."""
+    context = click.get_current_context()
+    of_a_run = (Running, Looking)
+    names = [
+        one.names[-1]
+        for one in options_on(context.command.name or "")
+        if one.names and one.group in of_a_run and is_typed(context, one.name)
+    ]
+    if names:
         remark(
-            f"{name} is a saved report; ignored, because they need the program: "
-            f"{', '.join(ignored)}"
+            f"{name} is a saved report; ignored, because they need the program: {', '.join(names)}"
         )
 
 
-def given_options() -> list[str]:
-    """The options on the command line, by their long names."""
-    context = click.get_current_context()
-    return [
-        option.opts[-1]
-        for option in context.command.params
-        if option.name and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
-    ]
-
-
-def remembered_target(arguments: tuple[str, ...]) -> Target:
-    """The target run last in this directory, with these arguments if there are any.
-
-    Raises:
-        TargetError: when none was run here.
-    """
-    target = memory.recall()
-    if not arguments:
-        return target
-    return Target(target.kind, target.text, arguments, target.lets)
+def is_typed(context: click.Context, name: str) -> bool:
+    """Whether an option stands on the command line."""
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:

@@ -1,122 +1,239 @@
-"""Commands whose options arrive in typed objects, not in a dict."""
+"""Commands made of the table of options: what click is given, how their help is laid out, and what
+their functions get."""
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields, is_dataclass
-from inspect import signature
-from typing import Any, cast, get_type_hints
+import inspect
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, Literal, get_args, get_origin
 
 import click
 
-from gradscope.cli import program_arguments
-
-LOOK = "What to look at"
-"""Where an option stands that no other group names."""
-
-GROUPS = {
-    "What to run": ("-m", "-c", "--let", "--eager", "--wait", "--max-size"),
-    LOOK: (),
-    "How to draw": (
-        *("--format", "--depth", "--all", "--path", "--focus", "--top", "--sort", "--by"),
-        *("--names", "--precision", "--width", "--color"),
-    ),
-    "Where to write": ("-o", "--open", "-q", "--quiet"),
-    "Other": ("--version", "--no-pager", "--help"),
-}
-"""The groups, in the order of a person's questions."""
-
+from gradscope.cli import completion, documents
+from gradscope.cli.given import Given
+from gradscope.options import FIRST, GROUPS, OPTIONS, Option, options_on
 
 OF_THE_PROGRAM = "arguments"
-"""The name under which a function gets the arguments of the program.
+"""The field of :class:`Given` with the arguments of the program.
 
 This, and whatever else no option says, is in the mapping that the command is invoked with (``obj``
 of click).
 """
 
-OF_THE_LINE = "notes"
-"""The name under which it gets what is to be said of how the command line was read."""
-
 _PROGRAMS = {"target", "a"}
 """Arguments of commands that run a program."""
 
+_OFFERED = {
+    **dict.fromkeys(("TARGET", "FILE", "FILE.jsonl"), completion.files),
+    **dict.fromkeys(("A", "B", "FILE.json"), completion.reports),
+    "RULE": completion.rules,
+}
+"""What a shell offers for a value, by the word for it."""
 
-class TypedCommand(click.Command):
-    """A command whose function takes dataclasses, each made of the options that its fields name.
+_WHOLE = "\u2011"
+"""A hyphen at which no line is broken, until the help is whole."""
 
-    An option goes into every one that has a field of its name, or to a parameter of that name. What
-    does not fit together shows when the command is defined, so that no user can meet it.
 
-    Raises:
-        TypeError: an option goes nowhere, or no option gives what the function needs.
+class _PagedHelp(click.Command):
+    """A command whose ``--help`` goes through the pager, and has no word broken at its hyphen."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """The usual one, which uses the pager."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The whole text."""
+        return super().get_help(ctx).replace(_WHOLE, "-")
+
+    def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What stands at the end."""
+        _write(formatter, self.epilog or "")
+
+
+def _show_help(context: click.Context, _option: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        documents.show_help(context)
+        context.exit()
+
+
+class TypedCommand(_PagedHelp):
+    """A command with the options that the table has for it.
+
+    Its function takes what was typed as ``given``, and what it declares itself.
+
+    Args:
+        examples: what follows the name of the command in two of them, the plainest first.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        hints = get_type_hints(self.callback)
-        self._kinds: dict[str, Any] = {
-            name: hints[name] for name in signature(self.callback or self).parameters
-        }
-        given = {option.name or "" for option in self.params}
-        taken, needed = set[str](), set[str]()
-        for name, kind in self._kinds.items():
-            taken |= _fields(kind) if is_dataclass(kind) else {name}
-            needed |= _fields(kind, needed=True) if is_dataclass(kind) else {name}
-        lost, missing = given - taken, needed - given - {OF_THE_PROGRAM}
-        if lost or missing:
-            raise TypeError(f"{self.name}: nothing takes {lost}, no option gives {missing}")
+        self.examples = examples
+        self._options = [*options_on(self.name or "")]
+        self.params += map(parameter, self._options)
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in groups, the same in every command."""
-        found: dict[str, list[tuple[str, str]]] = {title: [] for title in GROUPS}
-        for option in self.get_params(ctx):
-            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
-            own = (title for title, names in GROUPS.items() if {*names} & {*option.opts})
-            found[next(own, LOOK)] += [record] if record is not None else []
-        for title, records in found.items():
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What the command does, examples and the options that most people want come first."""
+        first, _, rest = inspect.cleandoc(self.help or "").partition("\n\n")
+        self.format_usage(ctx, formatter)
+        _write(formatter, first)
+        if self.examples:
+            with formatter.section("Examples"):
+                for words in self.examples:
+                    formatter.write(f"  {ctx.command_path} {words}\n")
+        (title, records), *more = self._sections(ctx)
+        _write_section(formatter, title, records)
+        _write(formatter, rest)
+        for title, records in more:
+            _write_section(formatter, title, records)
+        self.format_epilog(ctx, formatter)
+
+    def _sections(self, ctx: click.Context) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        known = {one.name: one for one in self._options if one.names}
+        common = [known.pop(name) for name in FIRST.get(self.name or "", "").split()]
+        found = {"Options": [_record(one) for one in common]}
+        for group in GROUPS:
+            what = (group.__doc__ or "").strip(".")
+            found[f"More options: {what[0].lower()}{what[1:]}"] = [
+                _record(one) for one in known.values() if one.group is group
+            ]
+        usual = self.get_help_option(ctx)
+        record = usual and usual.get_help_record(ctx)
+        [*found.values()][-1 if any(found.values()) else 0].extend([record] if record else [])
+        yield from ((title, records) for title, records in found.items() if records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Give the program what is the program's, and click the rest."""
         given = dict(ctx.obj or {})
         runs = any(one.name in _PROGRAMS for one in self.params) and "cell" not in given
         if runs and not ctx.resilient_parsing:
+            # What it needs costs more than all of --help.
+            from gradscope.cli import program_arguments
+
             last = given.get(OF_THE_PROGRAM, ())
             division = program_arguments.divided(ctx, args, last)
             args = division.ours
             given[OF_THE_PROGRAM] = (*division.program, *last)
-            given[OF_THE_LINE] = tuple(division.notes)
+            given["notes"] = tuple(division.notes)
         ctx.obj = given
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Call the function with what the options say."""
-        given = {**ctx.obj, **ctx.params}
-        ctx.params = {}
-        for name, kind in self._kinds.items():
-            if is_dataclass(kind):
-                own = {field: given[field] for field in _fields(kind) & given.keys()}
-                ctx.params[name] = cast(Any, kind)(**own)
-            else:
-                ctx.params[name] = given[name]
+        said = {**ctx.obj, **ctx.params}
+        known = {one.name for one in fields(Given)} & said.keys()
+        said["given"] = Given(**{name: said[name] for name in known})
+        taken = inspect.signature(self.callback or self).parameters
+        ctx.params = {name: said[name] for name in taken}
         return super().invoke(ctx)
 
 
-def _fields(kind: Any, needed: bool = False) -> set[str]:
-    """The fields of a dataclass; or only those without which it cannot be made."""
-    return {field.name for field in fields(kind) if not needed or field.default is MISSING}
-
-
-class TypedGroup(click.Group):
-    """Typed commands."""
+class TypedGroup(_PagedHelp, click.Group):
+    """Typed commands, listed in the order in which they are defined."""
 
     command_class = TypedCommand
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """The names of all of them."""
+        return [*self.commands]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each with the whole sentence on what it does."""
+        found = ((name, self.commands[name]) for name in self.list_commands(ctx))
+        records = [(name, (one.help or "").partition("\n\n")[0]) for name, one in found]
+        _write_section(formatter, "Commands", records)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Refuses a program without a command as one."""
         if self.get_command(ctx, args[0]) is None:
+            from gradscope.cli import program_arguments
+
             program_arguments.note_forgotten(ctx, args)
         return super().resolve_command(ctx, args)
+
+
+# ---------------------------------------------------------------- help
+
+
+def _write(formatter: click.HelpFormatter, text: str) -> None:
+    if text:
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(inspect.cleandoc(text).replace("-", _WHOLE))
+
+
+def _write_section(
+    formatter: click.HelpFormatter, title: str, records: list[tuple[str, str]]
+) -> None:
+    with formatter.section(title):
+        formatter.write_dl([(name, words.replace("-", _WHOLE)) for name, words in records])
+
+
+def _record(one: Option) -> tuple[str, str]:
+    """How an option is written, and what it does."""
+    choices = _choices(one)
+    value = one.value or (f"[{'|'.join(choices)}]" if choices else "")
+    words = f"{one.words} {', '.join(choices)}." if one.value and choices else one.words
+    plain = "" if one.default in (None, False, ()) else one.default
+    default = one.without or (f"{plain:g}" if isinstance(plain, float) else plain)
+    return f"{', '.join(one.names)} {value}".strip(), words + (
+        f"  [default: {default}]" if default else ""
+    )
+
+
+# ---------------------------------------------------------------- what click is given
+
+
+def _read(_context: click.Context, option: click.Parameter, text: Any) -> Any:
+    """What a text comes to that a function of the table reads."""
+    read = next(one.read for one in OPTIONS if one.name == option.name)
+    try:
+        return text if text is None or read is None else read(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def parameter(one: Option) -> click.Parameter:
+    """What click is given for an option."""
+    offered: Any = _OFFERED.get(one.value)
+    if not one.names:
+        named = None if one.default is None else one.value
+        return click.Argument(
+            [one.name], required=named is not None, metavar=named, shell_complete=offered
+        )
+    return click.Option(
+        [*one.names, one.name],
+        type=_type(one),
+        is_flag=one.kind is bool,
+        multiple=get_origin(one.kind) is tuple,
+        default=None if one.default == () else one.default,
+        callback=_read if one.read else None,
+        metavar=one.value or None,
+        help=one.words,
+        shell_complete=offered,
+    )
+
+
+def _type(one: Option) -> Any:
+    choices = _choices(one)
+    if choices or one.read:
+        return click.Choice(choices) if choices else str
+    kinds = _plain(one.kind)
+    if float in kinds:
+        return click.FloatRange(one.least, one.most)
+    return click.IntRange(one.least, one.most) if int in kinds else None
+
+
+def _choices(one: Option) -> tuple[str, ...]:
+    words = (get_args(kind) for kind in _plain(one.kind) if get_origin(kind) is Literal)
+    return one.choices or next(words, ())
+
+
+def _plain(kind: Any) -> tuple[Any, ...]:
+    """The kinds in a union."""
+    return (kind,) if get_origin(kind) in (Literal, tuple) else get_args(kind) or (kind,)

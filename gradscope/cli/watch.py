@@ -8,62 +8,39 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 
 from gradscope import doing, render
 from gradscope.cli import last_target as memory
-from gradscope.cli import progress, terminal
+from gradscope.cli import progress
+from gradscope.cli.given import Given
 from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.live_view import LiveTraining
 from gradscope.cli.messages import say, tell_error
-from gradscope.cli.options import TargetOptions, WatchOptions
-from gradscope.cli.output import Output
-from gradscope.cli.output_options import OutputOptions
+from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.result import Result
-from gradscope.cli.running import given_options, prepared, remembered_target
+from gradscope.cli.running import is_typed, prepared
 from gradscope.errors import CaptureError, GradscopeError, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
 from gradscope.model import storage
 from gradscope.model.history import SUFFIXES, History, load
-from gradscope.model.rows import LogHead, Row
+from gradscope.model.rows import LogHead
+from gradscope.options import Writing, options_on
 from gradscope.ranks.job import Job
 from gradscope.render.answers import training
 from gradscope.render.output import STDOUT
 from gradscope.running.session import code_namespace, no_torch
 from gradscope.target import Ending, OtherProcesses, Program
 from gradscope.version import VERSION
-from gradscope.watching.sinks import Log
+from gradscope.watching.sinks import Log, Told
 from gradscope.watching.turns import USUAL
 
 _BY_HAND = 'watch a model yourself: with gradscope.watch(model, to="run.jsonl"): ...'
-_OF_A_LOG = {"--output", "--open", "--format", "--width", "--color", "--quiet", "--max-size"}
-"""Options of ``show`` that a log has a use for."""
 
 
-class _Receiver:
-    """Takes the rows of a run, and hands each on."""
-
-    def __init__(self, log: Log | None, show: Callable[[Row], None] | None, title: str) -> None:
-        self.history = History(title=title)
-        self._log = log
-        self._show = show
-
-    def put(self, row: Row) -> None:
-        """Keep one, write it, show it."""
-        self.history.put(row)
-        if self._log is not None:
-            self._log.put(row)
-        if self._show is not None:
-            self._show(row)
-
-    def close(self) -> None:
-        """There are no more."""
-        if self._log is not None:
-            self._log.close()
-
-
-def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
+def run_watch(options: Given) -> Result:
     """The whole of ``watch``.
 
     Raises:
@@ -80,10 +57,9 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
             "name it run.jsonl; gradscope show run.jsonl -o run.html makes a page of it",
         )
     render.output.check_writable(path or STDOUT)
-    target = named.program() or remembered_target(named.arguments)
-    notes = [*named.notes]
-    notes += [] if named.program() is not None else [f"running {target.describe()} again"]
-    program = prepared(target, named)
+    notes = [*options.notes]
+    program = prepared(options, notes.append)
+    target = program.target
     for note in notes if not is_quiet else ():
         say(note)
     log = None if path is None else Log(Path(path), LogHead(VERSION, options.every or USUAL, None))
@@ -94,7 +70,12 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
         stack.enter_context(memory.remembered(target, is_first))
         live = stack.enter_context(progress.drawn(is_quiet, False, LiveTraining))
         show = live.put if live is not None else lambda row: say(training.sentence(row))
-        rows = _Receiver(log, None if is_quiet else show, path or target.describe())
+        history = History(title=path or target.describe())
+        takers = [history.put] if is_quiet else [history.put, show]
+        if log is not None:
+            stack.callback(log.close)
+            takers.insert(1, log.put)
+        rows = Told(lambda row: [take(row) for take in takers])
         others = OtherProcesses()
         rank = 0 if job is None else job.rank
         ending, has_calls = _watched(program, options, rows, rank, held)
@@ -102,13 +83,13 @@ def run_watch(named: TargetOptions, options: WatchOptions) -> Result:
     if rank or others.is_this_one:
         # What is to be said, rank 0 says, or the parent of this child.
         return Result(ending=ending)
-    return _conclude(ending, rows.history, options, _reason(has_calls, others))
+    return _conclude(ending, history, options, _reason(has_calls, others))
 
 
 def _watched(
     program: Program,
-    options: WatchOptions,
-    rows: _Receiver,
+    options: Given,
+    rows: Told,
     rank: int,
     held: HeldAtFindings | None,
 ) -> tuple[Ending, bool | None]:
@@ -138,8 +119,6 @@ def _watched(
     finally:
         for watch in watches:
             watch.stop()
-        if not watches:
-            rows.close()
     return ending, watches[0].has_calls if watches else None
 
 
@@ -154,21 +133,14 @@ def _reason(has_calls: bool | None, others: OtherProcesses) -> GradscopeError:
     return CaptureError(what, f"where the program has no torch.optim.Optimizer, {_BY_HAND}")
 
 
-def _conclude(
-    ending: Ending, history: History, options: WatchOptions, reason: GradscopeError
-) -> Result:
+def _conclude(ending: Ending, history: History, options: Given, reason: GradscopeError) -> Result:
     if not history.rows:
         if ending.exception is not None:
             return Result(ending=ending)  # it has said what is wrong
         tell_error(reason)
         return Result(reason.status, ending)
-    drawing = render.Options(
-        width=terminal.chosen_width(options.width),
-        color=terminal.color(options.color),
-        unicode=terminal.has_unicode(),
-    )
     try:
-        render.output.write(STDOUT, training.render(history, drawing))
+        render.output.write(STDOUT, training.render(history, on_stdout(options)))
     except GradscopeError as error:
         tell_error(error)
         return Result(0 if ending.status else error.status, ending)
@@ -197,24 +169,27 @@ def _write_pages(history: History, folder: Path, place: Output, max_size: int) -
         history.events[number] = msgspec.structs.replace(row, report=name)
 
 
-def show_log(path: str, max_size: int, shown: OutputOptions) -> Result:
+def show_log(given: Given) -> Result:
     """Draw the log of a training.
 
     Raises:
         GradscopeError: it cannot be read, or not drawn in the format that was asked for.
     """
-    place = Output.of(shown, "watch")
+    path, place = given.file, Output.of(given, "watch")
     if place.format not in ANSWERS["watch"].values():
         raise OutputError(
             f"{path} is the log of a training, which is shown as text or html, not {place.format}",
             "leave out --format and -o, or name a page: -o run.html",
         )
     with progress.shown(place.quiet), doing.during("reading the file"):
-        history = load(path, max_size)
+        history = load(path, given.max_size)
         if place.format == "training_page" and not place.to_stdout:
-            _write_pages(history, Path(path).parent, place, max_size)
+            _write_pages(history, Path(path).parent, place, given.max_size)
         place.write(history)
-    unused = [one for one in given_options() if one[:1] == "-" and one not in _OF_A_LOG]
+    context = click.get_current_context()
+    of_a_graph = [one for one in options_on("show") if one.names and one.group is not Writing]
+    typed = (one for one in of_a_graph if is_typed(context, one.name))
+    unused = [one.names[-1] for one in typed if one.name not in ("width", "color")]
     if unused:
         place.remark(f"{path} is the log of a training; ignored: {', '.join(unused)}")
     return Result()

@@ -44,7 +44,7 @@ def _rebinds_around(code: CodeType) -> bool:
 
 @contextmanager
 def unheard() -> Iterator[None]:
-    """Nothing that runs in the block prints, or moves a random state on the CPU."""
+    """Let nothing that runs in the block print, or move a random state on the CPU."""
     # Not imported for this: who has not imported it draws no numbers from it.
     numpy = sys.modules.get("numpy")
     states = random.getstate(), torch.get_rng_state()

@@ -48,7 +48,7 @@ DIRECTIONS = 4
 
 
 def real(tensor: torch.Tensor) -> torch.Tensor:
-    """The same numbers without complex ones: those as a last dimension of two."""
+    """Return complex numbers as a last dimension of two real ones, and real numbers as they are."""
     return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
@@ -138,7 +138,7 @@ class SingleCall:
         return self._made(self._copies())
 
     def _made(self, copies: dict[TapeSlot, torch.Tensor]) -> Tensors:
-        """The same for these operands, which it may change."""
+        """Make the call again with these operands, which it may change."""
         out = make_again(self._call, copies.__getitem__)
         found = [
             value

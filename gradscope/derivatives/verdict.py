@@ -253,7 +253,7 @@ class CallExamination:
         return verdict, tuple(told), "; ".join(reasons)
 
     def _note_half_read(self, alone: SingleCall, inputs: Iterable[int]) -> list[int]:
-        """Those of some inputs of which one triangle only is read."""
+        """Return the inputs of which the call reads one triangle only."""
         found = [number for number in inputs if alone.is_half_read(number)]
         self.reads_half |= bool(found)
         return found

@@ -29,7 +29,7 @@ class Unusable(RootError):
 
 
 class NoTensor(Unusable):
-    """It is no tensor at all."""
+    """What was asked for as the root is no tensor."""
 
 
 MAX_LISTED = 8

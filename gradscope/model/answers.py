@@ -119,7 +119,7 @@ class _Explained:
         self.graph = graph
 
     def check(self) -> None:
-        """All of it."""
+        """Check every number of the explanation against the graph it points into."""
         answer, graph = self.answer, self.graph
         place = "explanation"
         in_range([answer.node], len(graph.nodes), f"{place}.node", "graph.nodes")

@@ -23,7 +23,7 @@ class WastedGraph(Record):
     numbers: frozenset[int] = frozenset()
 
 
-OrderKind = Literal[
+OrderMistake = Literal[
     "dropped",
     "part dropped",
     "clip unused",
@@ -46,8 +46,8 @@ new model, that took the place of one whose optimizer steps on at ``other``, in 
 the gradients is in none; an optimizer that is given so many parameters once more."""
 
 
-OddityKind = (
-    OrderKind
+MistakeKind = (
+    OrderMistake
     | Literal["weight learns", "own value"]
     | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
     | Literal["target no log", "target log"]
@@ -55,7 +55,7 @@ OddityKind = (
 )
 
 
-class Oddity(Record):
+class MistakenCall(Record):
     """Calls at ``origin``, so many ``times``, that do not do what they were written for.
 
     Those of a training loop are out of order with the one at ``other``, and about so many
@@ -72,7 +72,7 @@ class Oddity(Record):
     backward call had come there after that.
     """
 
-    kind: OddityKind
+    kind: MistakeKind
     origin: Place
     times: int = 1
     figures: tuple[int, ...] = ()

@@ -11,7 +11,7 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
-    Oddity,
+    MistakenCall,
     RemadeParameters,
     ScheduleUse,
     SpoilingStep,
@@ -506,7 +506,7 @@ class Observations(Watched, frozen=True):
     looked at one.  ``guard``, where no optimizer has stepped, is the ``if`` around a step beside
     the last backward call, or (``guards_else``) that step where it stands under the ``else``.
     ``zeroed`` is where ``zero_grad`` was called last.  ``averages``: a wrapper of torch's puts the
-    gradients of several ranks together.  ``oddities`` are one a place.
+    gradients of several ranks together.  ``mistaken_calls`` are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -533,7 +533,7 @@ class Observations(Watched, frozen=True):
     guards_else: bool = False
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
-    oddities: tuple[Oddity, ...] = ()
+    mistaken_calls: tuple[MistakenCall, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
     failure: Failure | None = None

@@ -40,7 +40,7 @@ def to_json(data: Any) -> bytes:
 
 
 def storable(data: Any) -> Any:
-    """The same data of dicts, lists, and what JSON can say.
+    """Return the data as dicts, lists and what JSON can say.
 
     A float that is not finite becomes its word wherever it stands, for which msgspec would write
     ``null``; half a surrogate pair, as in the name of a file that is no UTF-8, its escape.

@@ -207,7 +207,7 @@ class Report(Struct, frozen=True):
 
     @property
     def graphs(self) -> tuple[Report, ...]:
-        """This graph alone, and each of the others, with the same ``meta``."""
+        """Return a report of this graph alone, and one of each other, all with this ``meta``."""
         alone = msgspec.structs.replace(self, others=()) if self.others else self
         others = (msgspec.structs.replace(other, meta=self.meta) for other in self.others)
         return (alone, *others)

@@ -34,17 +34,13 @@ class Study:
 class Request:
     """What to look at.
 
-    ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``root`` and
-    ``gradient`` are texts as in :mod:`gradscope.graphing.initial_gradient`.  ``call`` counts the
-    program's backward calls from 1; None is the first that no later call builds on.
-    ``create_graph`` names a leaf whose gradient is the root instead.  ``run_on``: let the program
-    go on after that call. ``steps`` is how many of the program's own calls to look at, from that
-    one on.  ``values`` keeps the values of all tensors, ``saved`` describes what each node saved
-    for backward, ``histograms`` counts the elements of each gradient by size.  ``study`` is
-    answered before the gradient flows, while all that was saved for backward is there.  ``eager``:
-    nothing is compiled by torch.compile.  ``or_graph``: where backward would need a gradient, and
-    none is given, the graph alone is the answer.  ``root_line``: the line of the program's file
-    behind which the name ``root`` gets no value any more, and one at most; None if not known.
+    A field that has the name of an option is what that says (:mod:`gradscope.options`).
+    ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``call``: None
+    is the first that no later call builds on.  ``study`` is answered before the gradient flows,
+    while all that was saved for backward is there.  ``or_graph``: where backward would need a
+    gradient, and none is given, the graph alone is the answer.  ``root_line``: the line of the
+    program's file behind which the name ``root`` gets no value any more, and one at most; None if
+    not known.
     """
 
     gradients: bool = False

@@ -122,7 +122,7 @@ def line_of(entry: Row | LogHead) -> bytes:
 
 
 def row_of(line: bytes) -> Row:
-    """The same row again.
+    """Read a row from a line of a log.
 
     Raises:
         ValueError: the line is none that :func:`line_of` has written.

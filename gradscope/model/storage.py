@@ -16,16 +16,13 @@ import msgspec
 
 from gradscope.errors import ReportError
 from gradscope.escaping import as_json
+from gradscope.formats import MAX_SIZE
 from gradscope.model.invariants import check
 from gradscope.model.plain import to_json
 from gradscope.model.report import FORMAT, Report
 from gradscope.words import either
 
 GZIP_MAGIC = b"\x1f\x8b"
-
-MAX_SIZE = 2**30
-"""Bytes of JSON, unpacked, that are read unless somebody asks for more.  A graph of a million nodes
-takes 200 to 400 MB with its gradients; in memory a report is about seven times as large."""
 
 _CHUNK = 2**20
 

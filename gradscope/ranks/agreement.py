@@ -87,7 +87,7 @@ class StopAgreement:
         return True
 
     def has_ended(self) -> None:
-        """This rank's program has ended: nobody is to wait for another call of it."""
+        """Tell the others that this rank's program has ended, and makes no call any more."""
         self._board.count(_ENDED)
 
     def is_heard(self) -> bool:

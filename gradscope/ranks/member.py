@@ -255,7 +255,7 @@ class Member:
         return every.report(self.wait)
 
     def _absent(self, ranks: list[int]) -> list[int]:
-        """Those of these ranks that run without us."""
+        """Return the ranks whose processes run without gradscope."""
         if self.is_launched or wait_for(lambda: self._everybody(ARRIVED), LATE):
             return []
         return [rank for rank in ranks if not self._is_here(rank)]

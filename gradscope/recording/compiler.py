@@ -127,7 +127,7 @@ _newest = ""
 
 
 def _new_codes() -> Iterator[CodeType]:
-    """Those of functions in modules that were imported since it was asked last."""
+    """Yield the code of our functions in modules that were imported since the last call."""
     modules = [
         module
         for name in _new_modules()

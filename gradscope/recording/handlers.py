@@ -24,7 +24,7 @@ class BackwardHandlers:
         self._all.append(handler)
 
     def remove(self, handler: BackwardHandler) -> None:
-        """No longer that one."""
+        """Take a handler off again."""
         self._all.remove(handler)
 
     def skip_while(self, is_early: Callable[[], bool], make: BackwardHandler) -> None:

@@ -119,7 +119,7 @@ class Listeners:
             listener.start()
 
     def remove(self, listener: Listener) -> None:
-        """No longer that one, which leaves nothing behind."""
+        """Take a listener off, which then undoes what it has put up."""
         if self._are_started and listener in self.all:
             listener.stop()
         self._set(tuple(one for one in self.all if one is not listener))
@@ -153,7 +153,7 @@ class Listeners:
         self.glanced, self.route = {}, lambda *_: IGNORED
 
     def end(self) -> None:
-        """What was asked is answered."""
+        """Tell all listeners that what was asked is answered."""
         for listener in self.all:
             listener.end()
 

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from gradscope.autograd.tensors import is_leaf_tensor
 from gradscope.recording.modules import ModulePath, ModuleTracker, RootModule
 from gradscope.recording.wrappers import (
     ShardedParameter,
@@ -207,6 +208,7 @@ class Scopes:
 
     def _search(self, queue: deque[tuple[str, Any, int]]) -> None:
         seen: set[int] = set()
+        lists: list[tuple[str, Sequence[Any]]] = []
         looked = 0
         while queue and looked < MAX_ITEMS:
             looked += 1
@@ -223,8 +225,34 @@ class Scopes:
             if issubclass(type(value), nn.Module):
                 self.modules.setdefault(id(value), (name, value))
             seen.add(id(value))
+            if type(value) in (list, tuple) and len(value) > 1:
+                lists.append((name, value))
             if depth < MAX_DEPTH:
                 queue.extend((path, child, depth + 1) for path, child in _children(name, value))
+        for name, members in lists:
+            self._name_alike(name, members)
+
+    def _name_alike(self, name: str, members: Sequence[Any]) -> None:
+        """Call the one module or leaf of a list that a variable holds, that of a loop over the
+        list, as the others are called."""
+        variables = []
+        for number, one in enumerate(islice(members, MAX_ITEMS)):
+            is_named = id(one) in self.modules or (id(one) in self.tensors and is_leaf_tensor(one))
+            path, known = f"{name}[{number}]", self._name_of(one) if is_named else ""
+            if known.isidentifier():
+                variables.append((path, one))
+            elif known != path:
+                return  # it has a better name, or none
+        if len(variables) != 1:
+            return
+        [(path, member)] = variables
+        if id(member) in self.modules:
+            self.modules[id(member)] = path, member
+        else:
+            self.tensors[id(member)].insert(0, path)
+
+    def _name_of(self, value: Any) -> str:
+        return self.modules.get(id(value), ("", None))[0] or next(iter(self.names(value)), "")
 
 
 def _variables(namespace: Mapping[str, Any]) -> Mapping[str, Any]:

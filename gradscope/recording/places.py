@@ -142,7 +142,7 @@ class Places:
         return site.code.co_filename, lines[site.lasti // 2][0]
 
     def own_frames(self, frames: Iterable[FrameType]) -> list[FrameType]:
-        """Those of the program, whose variables have names that its author knows."""
+        """Keep the frames of the program's own code, whose variables its author knows by name."""
         return [frame for frame in frames if not self.is_foreign(frame.f_code)]
 
     def site_of_error(self, error: BaseException) -> Site | None:

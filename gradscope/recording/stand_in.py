@@ -80,7 +80,7 @@ def saved_tensor_hooks() -> tuple[Patched, ...]:
 
 
 class _ModePopped:
-    """As torch's own."""
+    """Takes the uppermost mode off while the block runs, as torch's generator of this name does."""
 
     __slots__ = ("_mode",)
 

@@ -94,7 +94,8 @@ def _renderer(format: str) -> Renderer:
 
 
 def format_for(path: str | Path) -> str:
-    """The format that a file's name asks for; a further ``.gz`` asks for compression.
+    """The format that a file's name asks for, ``text`` by .txt; a further ``.gz`` asks for
+    compression.
 
     Raises:
         OutputError: naming the known suffixes.
@@ -102,7 +103,7 @@ def format_for(path: str | Path) -> str:
     name = Path(path).name.lower().removesuffix(".gz")
     for format, entry in FORMATS.items():
         if name.endswith(entry.suffixes):
-            return format
+            return "text" if name.endswith(".txt") else format
     known = " ".join(suffix for entry in FORMATS.values() for suffix in entry.suffixes)
     what = f"{path}: its suffix names no format"
     raise OutputError(what, f"known suffixes: {known}; or say it with {option('format', 'FORMAT')}")

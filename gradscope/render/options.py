@@ -4,8 +4,8 @@ cannot do."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, TypedDict, TypeVar
+from dataclasses import dataclass, field
+from typing import Literal, TypedDict, TypeVar
 
 from gradscope.formats import Column
 from gradscope.simplify import Folding
@@ -55,17 +55,12 @@ class Overlay:
 class Options:
     """How to draw.
 
-    ``width`` is in terminal cells; ``lines`` is the budget of a tree that is not folded by
-    ``--all``, ``screen`` that of the terminal which shows an answer; 0 for no terminal. ``values``:
-    numbers of tensors of every size that the report holds. ``saved``: the tensors kept for
-    backward. ``call``: which of the report's backward passes, by its number; None takes the first.
-    ``rank``: whose gradients, where several ranks told of theirs; None is the one that the report
-    is of. ``direction``: which way the arrows of pictures point. ``by`` and ``top``: which table of
-    several to show, and how many rows; a negative ``top`` takes the smallest instead of the
-    largest. ``sort``: the column by which parameters are ordered. ``precision``: significant digits
-    of numbers; None is four, or five where those are all. ``names``: what operations are called,
-    ``Mul`` or as torch does, ``MulBackward0``. ``overlay``: what a picture shows instead of the
-    report's own gradients.  ``answer``: what a command says in words, which a page shows as
+    A field that has the name of an option is what that says (:mod:`gradscope.options`). ``width``
+    is in terminal cells; ``lines`` is the budget of a tree that is not folded by ``--all``,
+    ``screen`` that of the terminal which shows an answer; 0 for no terminal. ``call``: None takes
+    the first of the report's backward passes. ``rank``: None is the one that the report is of.
+    ``direction``: which way the arrows of pictures point. ``overlay``: what a picture shows instead
+    of the report's own gradients.  ``answer``: what a command says in words, which a page shows as
     well.  ``sides``: the names of the passes of a comparison."""
 
     width: int = 100
@@ -131,10 +126,3 @@ class ToCompare(TypedDict, total=False):
     precision: int | None
     color: bool
     unicode: bool
-
-
-def options_of(**chosen: Any) -> Options:
-    """The options that the names of the command line choose, and how far to fold among them."""
-    own = {one.name for one in fields(Folding)} & chosen.keys()
-    folding = Folding(**{name: chosen.pop(name) for name in own})
-    return Options(folding=folding, **chosen)

@@ -14,8 +14,9 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from gradscope.errors import TargetError
 from gradscope.model.observations import Finding
-from gradscope.rules.register import RULES
+from gradscope.rules.register import RULES, find_rule
 
 _COMMENT = re.compile(r"#\s*gradscope:\s*ignore\s+(GS\w+(?:\s*,\s*GS\w+)*)", re.ASCII | re.I)
 _CELL = re.compile(r"In\[(\d{1,9})\]", re.ASCII)
@@ -59,8 +60,7 @@ class IgnoredByComment:
         found = dict(_comments(content))
         for line, codes in found.items():
             self.unknown += (
-                f"{file}:{line}: unknown rule {code} in a comment; gradscope rule lists them all"
-                for code in sorted(codes - RULES.keys())
+                f"{file}:{line}: {_unknown(code)}" for code in sorted(codes - RULES.keys())
             )
         return found
 
@@ -72,6 +72,14 @@ class IgnoredByComment:
             return path.read_bytes() if is_small else b""
         except (OSError, ValueError):
             return b""
+
+
+def _unknown(code: str) -> str:
+    """What is wrong with a code that no rule has."""
+    try:
+        return find_rule(code, "gradscope rule lists them all", "the comment").code
+    except TargetError as error:
+        return f"in a comment: {'; '.join((error.what, *error.hints))}"
 
 
 def _typed(number: int) -> bytes:

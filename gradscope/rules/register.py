@@ -20,14 +20,14 @@ _CODE = re.compile(r"GS[1-9]\d{2,4}", re.ASCII)
 _NAME = re.compile(r"[a-z]+(-[a-z]+)*", re.ASCII)
 
 
-_GONE = frozenset(
-    f"GS{number}"
+_REMOVED = {
+    f"GS{number}": "0.1.0"
     for number in (
         *(107, 207, 311, 314, 315, 319, 330, 331, 332, 411, 412, 510, 511, 513, 514, 516, 517),
         *(*range(519, 526), 531, 532, *range(535, 555), 557, 558, 559, 560, 602, 705),
     )
-)
-"""Codes of rules that there were once; none is given again."""
+}
+"""Codes of rules that there were once, and the version without them; none is given again."""
 
 
 def _own() -> Iterator[str]:
@@ -94,25 +94,26 @@ RULES, PROBLEMS = _found()
 """The rules by code, and in that order; and what is wrong with those that other packages bring."""
 
 
-def find_rule(word: str, more: str = "") -> Rule:
+def find_rule(word: str, more: str = "", source: str = "") -> Rule:
     """The rule with this code, in any case, or this name.
 
     Args:
         word: the code or name.
         more: where all rules are listed.
+        source: the option or setting that names it, if one does.
 
     Raises:
         TargetError: there is none.
     """
-    if word.upper() in _GONE:
-        raise TargetError(
-            f"rule {word.upper()} has gone: the doctor is about gradients and nothing else",
-            "leave it out" if word.upper() != "GS540" else "it is a part of GS505",
-        )
+    more = more or "rules go by codes, such as GS303, or by names, such as history-cut"
+    code = word.upper()
+    if code in _REMOVED:
+        heir = "; GS505 looks for what it found" if code == "GS540" else ""
+        what = f"rule {code} was removed in version {_REMOVED[code]}{heir}"
+        raise TargetError(what, f"take it out of {source}" if source else more)
     known = {name.lower(): rule for rule in RULES.values() for name in (rule.code, rule.name)}
     if word.lower() in known:
         return known[word.lower()]
     near = get_close_matches(word.lower(), known, n=1, cutoff=0.75)
     meant = f"did you mean {known[near[0]].code} {known[near[0]].name}? " if near else ""
-    more = more or "rules go by codes, such as GS303, or by names, such as history-cut"
     raise TargetError(f"unknown rule {word}", f"{meant}{more}")

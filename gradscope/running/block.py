@@ -11,7 +11,7 @@ from types import FrameType
 
 import msgspec
 
-from gradscope.analyses.doctor.examiner import Examiner
+from gradscope.analyses.doctor.doctor import Doctor
 from gradscope.analyses.doctor.request import Examination
 from gradscope.errors import CaptureError, Fault, GradscopeError, NoGraph, described
 from gradscope.garbage import collector_paused
@@ -30,21 +30,21 @@ class WatchedBlock:
     """
 
     def __init__(self, examination: Examination, frame: FrameType) -> None:
-        self._examiner: Examiner | None = None
+        self._doctor: Doctor | None = None
         self._problem: GradscopeError | None = None
         self._note = ""
         self._frame: FrameType | None = frame
         self._examination = examination
 
     @property
-    def examiner(self) -> Examiner | None:
+    def doctor(self) -> Doctor | None:
         """Who watches it; None where nobody could."""
-        return self._examiner
+        return self._doctor
 
     @property
     def recorder(self) -> Recorder | None:
         """What is known of the calls in it."""
-        return self._examiner.recorder if self._examiner else Recorder.active
+        return self._doctor.recorder if self._doctor else Recorder.active
 
     def begin(self) -> None:
         """The block begins."""
@@ -58,24 +58,24 @@ class WatchedBlock:
             return
         try:
             with collector_paused():
-                self._examiner = Examiner(self._examination, active=active)
-                self._examiner.start()
+                self._doctor = Doctor(self._examination, active=active)
+                self._doctor.start()
         except Exception as error:
             self._fail(error)
 
     def end(self, error: BaseException | None) -> None:
         """The block has ended, by an exception or not."""
         frame, self._frame = self._frame, None
-        examiner = self._examiner
-        if examiner is None or frame is None:
+        doctor = self._doctor
+        if doctor is None or frame is None:
             return
         try:
-            examiner.stop()
+            doctor.stop()
             # Who calls sys.exit has ended as intended, and so has who is stopped by us.
             failure = None if isinstance(error, (SystemExit, StopProgram)) else error
             frames = list(frames_of(failure)) if failure is not None else []
             with collector_paused():
-                examiner.finish({**frame.f_globals, **frame.f_locals}, None, failure, frames)
+                doctor.finish({**frame.f_globals, **frame.f_locals}, None, failure, frames)
             if isinstance(failure, Exception):
                 self._note = f"the block ended with {described(failure)}"
         except Exception as problem:
@@ -83,9 +83,9 @@ class WatchedBlock:
 
     def _fail(self, error: Exception) -> None:
         self._problem = Fault.of(error)
-        if self._examiner is not None:
-            self._examiner.stop()
-            self._examiner = None
+        if self._doctor is not None:
+            self._doctor.stop()
+            self._doctor = None
 
     def report(self) -> Report:
         """What was seen.
@@ -96,12 +96,12 @@ class WatchedBlock:
         """
         if self._problem is not None:
             raise self._problem
-        if self._frame is not None or self._examiner is None:
+        if self._frame is not None or self._doctor is None:
             raise CaptureError(
                 "the block has not ended: what it did last is a part of the answer",
                 "ask after the `with` block; inside of it, run.doctor(loss) examines one graph",
             )
-        found, error = self._examiner.report, self._examiner.error
+        found, error = self._doctor.report, self._doctor.error
         if isinstance(error, NoGraph):
             raise NoGraph(
                 error.what, "call backward inside of the block, in the thread that began it"

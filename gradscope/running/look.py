@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
@@ -24,22 +23,14 @@ from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What is asked of a graph besides its gradients: a study of it, with who has heard of the
-    calls behind it where the recorder does not know; and how much to keep."""
-
-    study: Study | None = None
-    listener: Any = None
-    detail: Detail = field(default_factory=Detail)
-
-
 def look(
     recorder: Recorder | None,
     frame: FrameType,
     root: Any,
     gradient: Sequence[Any] | None,
-    asked: Asked | None = None,
+    study: Study | None = None,
+    listener: Any = None,
+    detail: Detail | None = None,
 ) -> Report:
     """Walk from ``root`` and, when a gradient is given (``(None,)`` for the implicit 1), send it
     through.
@@ -49,7 +40,9 @@ def look(
         frame: the caller, whose variables give names.
         root: a tensor that requires grad.
         gradient: what is fed in at the root.
-        asked: what else is asked of the graph, and how much of it to keep.
+        study: what else is asked of the graph.
+        listener: who has heard of the calls behind it, where the recorder does not know.
+        detail: how much of it to keep.
 
     Raises:
         RootError: when the root or the gradient does not fit.
@@ -57,19 +50,18 @@ def look(
     """
     # A recorder that was never started knows nothing, and answers every question so.
     recorder = recorder or Recorder.active or Recorder()
-    asked = asked or Asked()
     with unseen():
         scopes = Scopes.of_frames(frames_from(frame, recorder.places))
         names = scopes.names(root) if isinstance(root, torch.Tensor) else []
         root = usable_root(root, names[0] if names else "the root", "root", recorder)
-        probe = Probe([root], recorder, scopes, asked.detail)
-        needed = asked.study is None or asked.study.needs_gradient or root.numel() == 1
+        probe = Probe([root], recorder, scopes, detail or Detail())
+        needed = study is None or study.needs_gradient or root.numel() == 1
         wanted = gradient is not None and (needed or gradient[0] is not None)
         seed = _seed(gradient[0], root, scopes) if gradient and wanted else None
         # After the root and the gradient: a call can be wrong before it lacks anything.
-        listener = asked.listener or _listener(recorder, asked.study)
+        listener = listener or _listener(recorder, study)
         live = LiveGraph(probe, [root], [seed], recorder, listener, scopes)
-        answer = studied(asked.study, live)
+        answer = studied(study, live)
         passes = [] if seed is None else [probe.own_pass(seed)]
         return probe.report(passes, studied=answer)
 

@@ -51,8 +51,8 @@ class OneCall:
             sys._getframe(),
         )
         self._block.begin()
-        if self._block.examiner is not None:
-            self._recorder = self._block.examiner.recorder
+        if self._block.doctor is not None:
+            self._recorder = self._block.doctor.recorder
             self._recorder.handlers.add(self._on_backward)
             if self._is_own:
                 # The program may leave a mode that it has entered before.
@@ -105,8 +105,8 @@ class OneCall:
 
     def leave_child(self) -> None:
         """This is a process that was forked while it watched, and where nobody will ask."""
-        if self._block.examiner is not None:
-            self._block.examiner.stop()
+        if self._block.doctor is not None:
+            self._block.doctor.stop()
 
     def report(self) -> Report:
         """What was seen.

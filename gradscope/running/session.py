@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gradscope import doing
 from gradscope.errors import CaptureError, GradscopeError, NoGraph
-from gradscope.escaping import message
 from gradscope.filesystem import here
 from gradscope.garbage import collector_paused
 from gradscope.model.report import Report
@@ -26,12 +25,10 @@ from gradscope.ranks.member import ALONE, Member
 from gradscope.target import Ending, OtherProcesses, Program, Target
 
 if TYPE_CHECKING:
-    from gradscope.analyses.doctor.examiner import Examiner
+    from gradscope.analyses.doctor.doctor import Doctor
     from gradscope.analyses.doctor.request import Examination
     from gradscope.running.stopped import StoppedAt
     from gradscope.running.watcher import Watcher
-
-Seer = TypeVar("Seer", bound="Watcher | Examiner")
 
 
 @dataclass
@@ -47,55 +44,18 @@ class Outcome:
     stopped: StoppedAt | None = None
 
 
-def run(target: Target, program: Program, request: Request, member: Member = ALONE) -> Outcome:
-    """Run a prepared program under a recorder and answer the request.
+def run(program: Program, asked: Request | Examination, member: Member = ALONE) -> Outcome:
+    """Run a prepared program under a recorder and answer a request; or under a doctor's eyes, whose
+    report carries observations.
 
     ``member`` is this process where it is one rank of several.
 
     Raises:
         GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
     """
-    return _watched(
-        target,
-        program,
-        lambda sources: _load("running.watcher").Watcher(request, sources, member),
-        lambda watcher, ending: _finish(watcher, ending, program),
-        member,
-        request,
-    )
-
-
-def examine(
-    target: Target, program: Program, examination: Examination, member: Member = ALONE
-) -> Outcome:
-    """Run a prepared program under a doctor's eyes; the report carries observations.
-
-    ``member`` is this process where it is one rank of several.
-
-    Raises:
-        GradscopeError: when the target turns out not to be runnable, or a ``--let`` is wrong.
-    """
-    return _watched(
-        target,
-        program,
-        lambda sources: _load("analyses.doctor.examiner").Examiner(examination, sources, member),
-        _finish_examination,
-        member,
-        examination,
-    )
-
-
-def _watched(
-    target: Target,
-    program: Program,
-    make: Callable[[Any], Seer],
-    finish: Callable[[Seer, Ending], Outcome],
-    member: Member,
-    asked: Request | Examination,
-) -> Outcome:
-    """Run the program under whoever ``make`` makes of its sources, and let ``finish`` conclude."""
     # A list, because it is filled in the middle of the program, when torch has been imported.
-    seers: list[Seer] = []
+    seers: list[Watcher | Doctor] = []
+    target = program.target
     folder = here()  # where the user is: the program may go elsewhere
     stances: list[Any] = []
     others = OtherProcesses()
@@ -106,7 +66,7 @@ def _watched(
         if asked.eager:
             stances.append(_load("recording.compiler").Eager())
             stances[0].start()
-        seers.append(make(_sources(target, program, folder)))
+        seers.append(_seer(asked, _sources(program, folder), member))
         recorder = seers[0].recorder
         # Of a file that holds the function that is meant, only what it defines is wanted.
         recorder.handlers.skip_while(lambda: program.is_importing, recorder.let_run)
@@ -125,7 +85,9 @@ def _watched(
         return Outcome(ending)  # a forked child: what is to be said, its parent says
     try:
         with doing.during("making the report"):
-            outcome = finish(seers[0], ending) if seers else _without_torch(ending, target)
+            outcome = (
+                _finish(seers[0], ending, program) if seers else _without_torch(ending, target)
+            )
     except KeyboardInterrupt:
         # Who interrupts the program and then us does not want to wait for a report.
         if not ending.interrupted:
@@ -147,28 +109,29 @@ def _load(room: str) -> Any:
     return importlib.import_module(f"gradscope.{room}")
 
 
-def _sources(target: Target, program: Program, folder: str) -> Any:
-    texts = {}
-    if target.kind in ("code", "stdin"):
-        texts = {"<string>" if target.kind == "code" else "<stdin>": program.source}
+def _sources(program: Program, folder: str) -> Any:
+    file = {"code": "<string>", "stdin": "<stdin>"}.get(program.target.kind)
+    texts = {} if file is None else {file: program.source}
     return _load("recording.source").Sources(texts, folder, program.codes)
 
 
-def _finish(watcher: Watcher, ending: Ending, program: Program) -> Outcome:
+def _seer(asked: Request | Examination, sources: Any, member: Member) -> Watcher | Doctor:
+    is_look = isinstance(asked, Request)
+    room = _load("running.watcher" if is_look else "analyses.doctor.doctor")
+    seer: Watcher | Doctor = (room.Watcher if is_look else room.Doctor)(asked, sources, member)
+    return seer
+
+
+def _finish(seer: Watcher | Doctor, ending: Ending, program: Program) -> Outcome:
     # Who calls sys.exit has ended as intended.
-    failed = ending.exception is not None and not isinstance(ending.exception, SystemExit)
-    if failed and ending.exception is not None:
-        frames = list(frames_of(ending.exception))
-        watcher.finish_failed(frames, ending.exception)
-        # Torch's words for a backward call that has nowhere to go.
-        if "does not require grad" in message(ending.exception):
-            watcher.error = watcher.error or _load("running.remarks").refusal(
-                watcher.recorder, frames
-            )
-    else:
-        watcher.finish(ending.namespace, ending.value)
-    outcome = Outcome(ending, watcher.report, watcher.error, _cut_short(watcher.stopped, program))
-    return _with_other_threads(outcome, watcher)
+    failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
+    frames = list(frames_of(failure)) if failure is not None else []
+    seer.finish(ending.namespace, ending.value, failure, frames)
+    outcome = Outcome(ending, seer.report, seer.error)
+    if isinstance(seer, _load("running.watcher").Watcher):
+        outcome.stopped = _cut_short(seer.stopped, program)
+        _tell_other_threads(outcome, seer)
+    return outcome
 
 
 def _cut_short(stopped: StoppedAt | None, program: Program) -> StoppedAt | None:
@@ -178,22 +141,14 @@ def _cut_short(stopped: StoppedAt | None, program: Program) -> StoppedAt | None:
     return None
 
 
-def _with_other_threads(outcome: Outcome, watcher: Watcher) -> Outcome:
-    """Told of the backward calls that nobody watched: one of them may have been meant."""
+def _tell_other_threads(outcome: Outcome, watcher: Watcher) -> None:
+    """Say which backward calls nobody watched: one of them may have been meant."""
     told = watcher.recorder.elsewhere.told()
     if told and outcome.report is not None:
         notes = (*outcome.report.notes, told)
         outcome.report = msgspec.structs.replace(outcome.report, notes=notes)
     elif told and isinstance(outcome.error, CaptureError):
         outcome.error = type(outcome.error)(outcome.error.what, told, *outcome.error.hints)
-    return outcome
-
-
-def _finish_examination(examiner: Examiner, ending: Ending) -> Outcome:
-    failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
-    frames = list(frames_of(failure)) if failure is not None else []
-    examiner.finish(ending.namespace, ending.value, failure, frames)
-    return Outcome(ending, examiner.report, examiner.error)
 
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:

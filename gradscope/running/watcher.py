@@ -16,6 +16,7 @@ from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, RootError, without_frames
+from gradscope.escaping import message
 from gradscope.graphing.initial_gradient import parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.raised import failed_call, gone, operands, told
@@ -40,7 +41,14 @@ from gradscope.recording.source import Sources
 from gradscope.running.awaited import AwaitedRoot
 from gradscope.running.create_graph import derivative
 from gradscope.running.look import listener_of
-from gradscope.running.remarks import batched, futile_reads, implicit_start, misfit, single
+from gradscope.running.remarks import (
+    batched,
+    futile_reads,
+    implicit_start,
+    misfit,
+    refusal,
+    single,
+)
 from gradscope.running.several_calls import Answer, InnerCalls, cut_short, is_inner, joined
 from gradscope.running.stopped import StoppedAt
 from gradscope.target import Stopper
@@ -203,27 +211,36 @@ class Watcher:
 
     # ------------------------------------------------------------------ when it has ended
 
-    def finish(self, namespace: Mapping[str, Any], value: object) -> None:
-        """The program ran to its end: answer from what it left, or set ``error``."""
-        self._settle()
-        if self.answered:
-            return
-        with self._answering(Fault.of), unseen():
-            scopes = Scopes.of_namespaces([{**namespace, "_": value}])
-            root, notes = self._final_root(scopes, value)
-            try:
-                self._take(self._derived([root], scopes), scopes, notes=notes)
-            except RootError as error:
-                # Who is asked for a gradient has to know of what.
-                raise type(error)(error.what, *error.hints, *notes) from None
+    def finish(
+        self,
+        namespace: Mapping[str, Any],
+        value: object,
+        error: BaseException | None,
+        frames: list[FrameType],
+    ) -> None:
+        """The program has ended: answer from what it left, or set ``error``.
 
-    def finish_failed(self, frames: list[FrameType], error: BaseException) -> None:
-        """The program failed: say why if that is known, show the graph it had made by then."""
+        Where it failed, say why if that is known, and show the graph that it had made by then.
+        """
         self._settle()
-        if self.answered:
-            return
-        with self._answering(Fault.of), unseen():
-            self._show_last(Scopes.of_frames(self.recorder.places.own_frames(frames)), error)
+        if not self.answered:
+            with self._answering(Fault.of), unseen():
+                if error is None:
+                    self._show_result(Scopes.of_namespaces([{**namespace, "_": value}]), value)
+                else:
+                    own = self.recorder.places.own_frames(frames)
+                    self._show_last(Scopes.of_frames(own), error)
+        # Torch's words for a backward call that has nowhere to go.
+        if error is not None and "does not require grad" in message(error):
+            self.error = self.error or refusal(self.recorder, frames)
+
+    def _show_result(self, scopes: Scopes, value: object) -> None:
+        root, notes = self._final_root(scopes, value)
+        try:
+            self._take(self._derived([root], scopes), scopes, notes=notes)
+        except RootError as error:
+            # Who is asked for a gradient has to know of what.
+            raise type(error)(error.what, *error.hints, *notes) from None
 
     def _settle(self) -> None:
         """No further call will come."""

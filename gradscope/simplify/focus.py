@@ -70,7 +70,7 @@ def find(hierarchy: Hierarchy, glob: str) -> Focus:
 
 
 def _outermost(hierarchy: Hierarchy, groups: frozenset[int]) -> frozenset[int]:
-    """Those that are inside no other; a wildcard also matches everything below."""
+    """Keep the groups that lie in no other of ``groups``; a wildcard matches what is below, too."""
     covered: set[int] = set()
     for group in hierarchy.groups[1:]:
         if group.parent in groups or group.parent in covered:

@@ -58,7 +58,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, target: Target, source: str = "", in_part: bool = False) -> Vocabulary | None:
-        """That of a program; None where not all that it may run is known.
+        """Collect the names a program uses; None where not all that it may run is known.
 
         Args:
             target: the program.

@@ -59,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         try:
             for word in words:
-                find_rule(word)
+                find_rule(word, source="--gradscope-ignore, or gradscope_ignore")
         except GradscopeError as error:
             raise pytest.UsageError(f"gradscope: {error}") from None
 

@@ -29,7 +29,7 @@ class Examined:
     problem: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """As data that another process can read."""
+        """Return all of it as data that another process can read."""
         return {**asdict(self), "findings": list(self.findings)}
 
     @classmethod

@@ -75,7 +75,7 @@ class Between:
 
     @classmethod
     def of_program(cls, number: int) -> Between | None:
-        """Those of the process group that the program has made, if any."""
+        """Join the processes of the program's own group; None where it has made none."""
         found = Board.of_program()
         return None if found is None else cls(*found, number)
 
@@ -175,7 +175,7 @@ class Between:
         return self._news.is_set() or not self._missing()
 
     def _missing(self, call: int = 0) -> list[int]:
-        """Those that may still tell of a call, or else of the last one."""
+        """Return the ranks that may still tell of a call, or, without one, of the last."""
         call = call or (self._own[-1].row.call if self._own else 0)
         letters = ((rank, self._letters.get(rank, _Letter(()))) for rank in range(1, self.job.size))
         return [

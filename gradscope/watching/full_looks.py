@@ -91,7 +91,7 @@ class FullLooks:
         return self._calls() > self._at
 
     def judged(self, row: Row) -> Row:
-        """The same row with what it shows, and what was found in its call."""
+        """Return the row with the trouble that it shows, and with what was found in its call."""
         self._weights.note(row)
         if self._open is not None and row.call > self._at:
             row = self._with_finding(row, *self._open)

@@ -67,7 +67,7 @@ class ModelParameters:
         return members
 
     def held_by(self, optimizer: Any) -> list[torch.Tensor]:
-        """Those of these parameters that an optimizer holds."""
+        """Return the model's parameters that an optimizer holds."""
         # One that is being made has none yet, and wrappers compute them.
         groups = getattr(optimizer, "param_groups", ())
         return [one for group in groups for one in group["params"] if id(one) in self.positions]

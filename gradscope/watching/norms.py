@@ -59,7 +59,7 @@ class Norms:
         return len(self._known) - 1
 
     def read(self) -> list[float | None]:
-        """All of them, in one transfer for each device."""
+        """Return all norms, in one transfer from each device."""
         for waiting in self._waiting.values():
             numbers = torch.stack([number for _, number in waiting]).tolist()
             for (position, _), number in zip(waiting, numbers, strict=True):

@@ -238,7 +238,7 @@ class Pending:
         return self._row(table)
 
     def own(self) -> Row:
-        """The same of this process alone, before all average what they have."""
+        """Return the row of this process alone, before all processes average their gradients."""
         return self._row(self._table({**self.received, **self.local}))
 
     def shards(self) -> dict[int, Norms4]:

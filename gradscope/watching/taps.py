@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradscope.autograd.isolation import Aside, CompilerOff
+from gradscope.handlers import HandlersWait
 from gradscope.target import clean
 
 
@@ -65,9 +66,12 @@ if hasattr(os, "register_at_fork"):
 
 
 class Unseen(Aside):
-    """As it says; torch.compile traces nothing in it, and one thread at a time is in it."""
+    """Around what a watch does in the middle of the program: unnoticed, raising nothing, in one
+    thread at a time; torch.compile traces none of it."""
 
     def __enter__(self) -> None:
+        self._handlers = HandlersWait()
+        self._handlers.__enter__()
         _one_at_a_time.acquire()
         self._compiler = CompilerOff()
         self._compiler.__enter__()
@@ -79,3 +83,4 @@ class Unseen(Aside):
         finally:
             self._compiler.__exit__()
             _one_at_a_time.release()
+            self._handlers.__exit__()

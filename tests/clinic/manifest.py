@@ -2619,6 +2619,11 @@ HEALTHY: tuple[Healthy, ...] = (
         "gradients fade over 80 steps; that is what an LSTM does on a task of short memory",
     ),
     Healthy(
+        "lstm_cell_tagger",
+        "200 steps of a cell: what the first words bring is forgotten, and every weight learns",
+        information=("GS201",),
+    ),
+    Healthy(
         "bfloat16_autocast",
         "autocast on the CPU, bfloat16, and a GradScaler that is off",
     ),

@@ -122,7 +122,8 @@ class Comparison(Struct, frozen=True):
 
     ``edges`` and ``leaves`` hold all that correspond and are not exactly equal.
     ``compared`` is the number of edges that correspond and have gradients, ``exact`` of how many of
-    them all values were compared and not the norms alone.
+    them all values were compared and not the norms alone.  ``same`` are the backward calls of both
+    programs at which nothing differed, where several were compared.
     """
 
     a: Side
@@ -136,6 +137,7 @@ class Comparison(Struct, frozen=True):
     leaves: tuple[LeafDifference, ...] = ()
     compared: int = 0
     exact: int = 0
+    same: tuple[int, ...] = ()
     format: Literal["gradscope-diff/1"] = "gradscope-diff/1"
 
     @property
@@ -146,6 +148,16 @@ class Comparison(Struct, frozen=True):
         if self.changes or self.differing_edges() or self.differing_leaves():
             return "different"
         return "equal" if self.edges or self.leaves else "identical"
+
+    @property
+    def is_same(self) -> bool:
+        """Whether nothing differs by more than the tolerance."""
+        return self.verdict in ("identical", "equal")
+
+    @property
+    def is_of_first_call(self) -> bool:
+        """Whether each side is the first backward call of its program."""
+        return self.a.call == self.b.call == 1
 
     def differs(self, distance: Distance | None) -> bool:
         """Whether a distance is beyond the tolerance."""

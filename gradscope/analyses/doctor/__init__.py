@@ -3,14 +3,14 @@
 Each module keeps one sort of observation while the program runs, in bounded memory, and turns it
 into plain data when a report is made; :mod:`gradscope.rules` reads that.
 
-    examiner ─► listener ─► values, cuts, changes, ...   what happened between two backward calls
+    doctor ─► listener ─► values, cuts, changes, ...   what happened between two backward calls
        ├──────► glances                  what is done at each call of torch in a brief look
-       │             └──► oddities       what means something else than it was written for
+       │             └──► mistaken_calls  what means something else than it was written for
        ├──────► sampling_policy          is the next call looked at in full, or only briefly?
        ├──────► capture                  the call, and what came of it
        ├──────► step_tracker             from one call to the next, one entry a call
        ├──────► raisers                  who raised, where a call failed?
-       ├──────► call_selector            which call, or last result, is to be reported?
+       ├──────► case_keeper             which call, or last result, is to be reported?
        └──────► report_builder, cases, observed   that call and the run, as a Report
 
 A full look walks the graph, reads the gradient on every edge, and hands every torch call of the

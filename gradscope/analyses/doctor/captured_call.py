@@ -56,7 +56,7 @@ class Origins:
         return self._numbers.setdefault(self._sources.origin(site), len(self._numbers))
 
     def of_place(self, place: int) -> int | None:
-        """The same, by the number of the place."""
+        """Return the index in the table of origins of the place with this number."""
         return self.of_site(self._places.site(place))
 
     def told(self, record: T, **known: Any) -> T:

@@ -48,7 +48,7 @@ from gradscope.recording.places import frames_from
 
 
 def look_before(listener: DoctorListener, made: Capture, with_activities: bool = True) -> None:
-    """See of a graph what is gone when its call has been made; of a full look."""
+    """Note what a graph no longer shows when its backward call has been made; for a full look."""
     made.flow.has_hooks = listener.alterations.has_hooks
     listener.broadcasts.mark(made.call.roots)
     made.changed = listener.changes.in_graph(made.walked)

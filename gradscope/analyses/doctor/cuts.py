@@ -173,7 +173,7 @@ class Cuts:
                 cut.ungiven = True
 
     def note_loss(self, call: TorchCall) -> None:
-        """One of torch's loss functions has been called."""
+        """Note a call of one of torch's loss functions."""
         key: _Key = (call.place, call.function, "constant", -1)
         if any(map(requires_grad, call.operands)):
             if call.in_graph and len(self._with_history) < MAX_PLACES:

@@ -30,7 +30,7 @@ from gradscope.analyses.doctor.glances import (
     kind_of,
 )
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
-from gradscope.analyses.doctor.loops import Carries, GrowingContainers
+from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.odd_values import Logarithms, ScoreWeights, StraightThrough
 from gradscope.analyses.doctor.shapes import Broadcasts
@@ -89,18 +89,18 @@ class DoctorListener(Listener):
         ]
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.broadcasts = Broadcasts(self.cuts.is_followed)
-        self.carries = Carries(recorder)
+        self.carried = CarriedHistories(recorder)
         self.kept = GrowingContainers()
         self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
         self.optimizers = Optimizers(recorder, self.leaves)
-        self.oddities = self.optimizers.order.odd
-        self.logarithms = Logarithms(self.oddities)
-        self.score_weights = ScoreWeights(self.oddities)
-        self.straight_through = StraightThrough(self.oddities)
+        self.mistaken_calls = self.optimizers.order.odd
+        self.logarithms = Logarithms(self.mistaken_calls)
+        self.score_weights = ScoreWeights(self.mistaken_calls)
+        self.straight_through = StraightThrough(self.mistaken_calls)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
         self.gradient_graphs = GradientGraphs()
-        self.dropped = DroppedResults(self.oddities)
+        self.dropped = DroppedResults(self.mistaken_calls)
         self.alterations = Alterations()
         told = self.alterations.note_clipping, self.alterations.note_module_hook
         self.loop_calls = LoopCalls(recorder, self.optimizers, *told)
@@ -310,7 +310,7 @@ class DoctorListener(Listener):
             self.leaves.note_use(call)
         self._note_values(call, is_inside=False)
         if call.in_graph:
-            self.carries.note(call, briefly=self.light)
+            self.carried.note(call, briefly=self.light)
         if not self.light:
             self.score_weights.note(call)
             self.straight_through.note(call)

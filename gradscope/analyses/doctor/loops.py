@@ -34,7 +34,7 @@ MAX_FRESH = 200_000
 """Results of the current step that are known to be of the current step."""
 
 
-class Carries:
+class CarriedHistories:
     """Calls with an operand that still has the history of an earlier step: ``known``, by place."""
 
     def __init__(self, recorder: Recorder) -> None:

@@ -41,7 +41,7 @@ class KnownTerm(LossTerm, eq=False, gc=True):
     given: list[TensorRef] = msgspec.field(default_factory=list)
 
     def reached(self) -> set[int]:
-        """Those that still live, by their ids."""
+        """Return the ids of the leaves that still live."""
         return {id(leaf) for leaf in living(self.given)}
 
 
@@ -84,7 +84,7 @@ class LostTerms:
 
     @property
     def known(self) -> list[KnownLoss]:
-        """Those that never were of use to the step after them."""
+        """Return the terms that no step after them ever had a use for."""
         return [one for one in self._known.values() if one.times and not one.fine]
 
     def begin(self, accumulates: bool) -> None:
@@ -93,7 +93,7 @@ class LostTerms:
         self._made += accumulates
 
     def look(self, watch: Capture) -> None:
-        """It is looked at in full."""
+        """Note the terms of a loss whose backward call is looked at in full."""
         if not watch.call.accumulates:
             return
         taken = [one for one in self._cuts.taken if one.call.behind()]

@@ -49,9 +49,9 @@ def observations(
         never_stepped=listener.never_stepped,
         remade=tuple(map(origins.told, listener.leaves.made_anew())),
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
-        oddities=tuple(
+        mistaken_calls=tuple(
             origins.told(one)
-            for one in (*listener.oddities.known.values(), *optimizers.idle.told())
+            for one in (*listener.mistaken_calls.known.values(), *optimizers.idle.told())
             if one.times
         ),
         functions=tuple(listener.derivatives.told(case.seen.functions, origins)),
@@ -62,7 +62,7 @@ def observations(
 
 
 def _carried(listener: DoctorListener, origins: Origins) -> Iterator[Carried]:
-    for known in listener.carries.known.values():
+    for known in listener.carried.known.values():
         if known.times:
             # Once may be chance, and is seen in a full look only.
             is_sure = known.times > 1

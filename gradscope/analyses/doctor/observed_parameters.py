@@ -119,7 +119,7 @@ class _Run(NamedTuple):
     evaluated: Collection[int]
 
     def learner(self, tensor: torch.Tensor, name: str, owner: Owner | None) -> TrackedParameter:
-        """One of them."""
+        """Tell what is known of one parameter."""
         listener, case, leaves = self.listener, self.case, self.listener.leaves
         known, of_place = leaves.get(tensor), case.origins.of_place
         _, optimizer = self.optimized.get(id(tensor), (None, None))

@@ -15,10 +15,10 @@ from gradscope.analyses.doctor.ancestry import leaves_behind
 from gradscope.analyses.doctor.cut_calls import family
 from gradscope.analyses.doctor.glances import LOSSES
 from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.training.oddities import Oddities
+from gradscope.analyses.training.mistaken_calls import MistakenCalls
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad
-from gradscope.model.loop_observations import OddityKind
+from gradscope.model.loop_observations import MistakeKind
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
 
@@ -41,7 +41,7 @@ class Logarithms:
     """The calls of `kl_div` that take a probability for its logarithm, or the other way about, as
     the numbers themselves tell; ``found`` is told of each place once."""
 
-    def __init__(self, found: Oddities) -> None:
+    def __init__(self, found: MistakenCalls) -> None:
         self._found = found
         self._looks: dict[int, int] = {}
 
@@ -58,7 +58,7 @@ class Logarithms:
             self._found.tell(found[0], call.place, found[1])
 
 
-def _mistaken(call: TorchCall) -> tuple[OddityKind, int] | None:
+def _mistaken(call: TorchCall) -> tuple[MistakeKind, int] | None:
     """Which operand is not what its function takes, and the dimension along which the probabilities
     add up to 1."""
     # `torch.nn.functional.kl_div` hands its options over by name, `torch.kl_div` may be given them
@@ -73,7 +73,7 @@ def _mistaken(call: TorchCall) -> tuple[OddityKind, int] | None:
         if tensor.numel() and is_small(tensor, MAX_ELEMENTS):
             dim = _adding_up(tensor.detach().float(), not is_log)
             if dim is not None:
-                no_log: OddityKind = "input no log" if operand == "input" else "target no log"
+                no_log: MistakeKind = "input no log" if operand == "input" else "target no log"
                 return no_log if is_log else "target log", dim
     return None
 
@@ -122,7 +122,7 @@ class ScoreWeights:
     ``found`` is told only where a step then uses that gradient: some programs drop it.
     """
 
-    def __init__(self, found: Oddities) -> None:
+    def __init__(self, found: MistakenCalls) -> None:
         self._found = found
         # What `sample` gave, and what is the logarithm of its probability.
         self._samples: TensorTable[bool] = TensorTable(MAX_FOLLOWED)
@@ -191,7 +191,7 @@ class StraightThrough:
     of: its gradient goes to ``x`` alone and away from ``q``, and what made ``q`` gets none;
     ``found`` is told of it."""
 
-    def __init__(self, found: Oddities) -> None:
+    def __init__(self, found: MistakenCalls) -> None:
         self._found = found
         self._cuts: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
         self._passed: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)

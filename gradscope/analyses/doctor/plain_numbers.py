@@ -80,7 +80,7 @@ class PlainNumbers:
         self._asked.clear()
 
     def entering(self, call: TorchCall) -> list[CutCall]:
-        """Those behind arrays that come back to torch in a tensor that a call takes.
+        """Return the cuts behind arrays that come back to torch in a tensor that a call takes.
 
         Torch does not tell who makes a tensor of an array: where none was seen to be, the
         expressions that led to the call are read, and what is assigned to the names in them.

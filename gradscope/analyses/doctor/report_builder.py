@@ -18,7 +18,7 @@ from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.probe import checked, hidden, meta
 from gradscope.graphing.raised import failed_call
-from gradscope.model.loop_observations import OddityKind
+from gradscope.model.loop_observations import MistakeKind
 from gradscope.model.observations import (
     Failure,
     Observations,
@@ -193,10 +193,10 @@ class ReportBuilder:
         name = known_name(listener, case, leaf) or "A leaf"
         had = id(leaf) in order.ever
         zeroed = listener.loop_calls.zeroed_at if had else -1
-        kind: OddityKind = "none brought" if self._log.backwards else "none yet"
+        kind: MistakeKind = "none brought" if self._log.backwards else "none yet"
         if had:
             kind = "none left" if id(leaf) in order.reached else "none since"
-        listener.oddities.tell(kind, place, name=name, other=zeroed)
+        listener.mistaken_calls.tell(kind, place, name=name, other=zeroed)
 
     def _with_guard(self, seen: Observations, origins: Origins) -> Observations:
         """With the ``if`` around the step beside the last backward call, where none was made."""

@@ -177,7 +177,7 @@ def _bound(node: Any, slot: str) -> Any:
 
 
 def _units(active: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Of what is made of units, which may be dead."""
+    """Return the share of units that are never active, where an activation is made of units."""
     shares = _flat(~active)
     # Images have their channels second, everything else has its units last.
     channel = 1 if active.dim() >= 4 else active.dim() - 1

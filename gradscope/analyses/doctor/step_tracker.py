@@ -197,9 +197,9 @@ class StepTracker:
             listener.derivatives.end_step()
         if accumulates and backwards == 1:
             # What torch.autograd.grad did before was a part of a step.
-            listener.carries.known.clear()
+            listener.carried.known.clear()
         if accumulates or not backwards:
-            listener.carries.start_step(now)
+            listener.carried.start_step(now)
         self._last_sequence = now
         self._reads = listener.reads.of_leaves
 

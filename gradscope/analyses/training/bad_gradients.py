@@ -19,7 +19,7 @@ they were zeroed, dropped or made finite before any step."""
 
 
 class BadGradients:
-    """What becomes of those of one backward call."""
+    """Follows what becomes of the gradients that are not finite of one backward call."""
 
     def __init__(self) -> None:
         self._parameters: list[torch.Tensor] = []
@@ -52,7 +52,7 @@ class BadGradients:
         return "kept" if any(_is_bad(one.grad) for one in self._parameters) else "gone"
 
     def forget(self) -> None:
-        """Nothing is waited for any more."""
+        """Wait for no gradient any more."""
         self._parameters = []
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from gradscope.analyses.training.oddities import Oddities
+from gradscope.analyses.training.mistaken_calls import MistakenCalls
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf
 from gradscope.recording.torch_call import TorchCall
 
@@ -31,9 +31,11 @@ _PADDING = opcode.opmap.get("CACHE", 0)
 
 
 class DroppedResults:
-    """Such places.  Each place is asked once, and ``odd`` is told of it."""
+    """Finds statements that compute something and drop it.
 
-    def __init__(self, odd: Oddities) -> None:
+    Each place is asked once, and ``odd`` is told of it."""
+
+    def __init__(self, odd: MistakenCalls) -> None:
         self._odd = odd
         self._asked: set[int] = set()
         self._followed: TensorTable[Dropped] = TensorTable(MAX_FOLLOWED)

@@ -11,7 +11,7 @@ import torch
 
 from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.autograd.optimizers import parameters_of
-from gradscope.model.loop_observations import Oddity
+from gradscope.model.loop_observations import MistakenCall
 
 MAX_KNOWN = 200
 """Optimizers that are remembered."""
@@ -37,7 +37,7 @@ class _Idle:
 
 
 class IdleOptimizers:
-    """Those that the program made, and that wait for their first step."""
+    """Optimizers that the program made, and that wait for their first step."""
 
     def __init__(self, leaves: Leaves) -> None:
         self._leaves = leaves
@@ -64,8 +64,8 @@ class IdleOptimizers:
             one.alone += is_reached and not is_shared
             one.passed += is_shared and not is_reached
 
-    def told(self) -> Iterator[Oddity]:
-        """All of them, if what they hold gets gradients."""
+    def told(self) -> Iterator[MistakenCall]:
+        """Tell the optimizers that never step although what they hold gets gradients."""
         list(self._living())
         for one in self._waiting:
             # What others step only sends its gradient on to a network whose turn has not come yet.
@@ -73,10 +73,10 @@ class IdleOptimizers:
             fine = 0 if one.alone else one.passed
             if calls:
                 made, held = one.known.made, (one.held,)
-                yield Oddity("optimizer idle", one.at, calls, held, other=made, fine=fine)
+                yield MistakenCall("optimizer idle", one.at, calls, held, other=made, fine=fine)
 
     def _living(self) -> Iterator[_Idle]:
-        """Those that live; of what is gone by now, what is known stays."""
+        """Yield the optimizers that live; of one that is gone, what is known stays."""
         self._waiting = [one for one in self._waiting if not one.known.stepped]
         for one in self._waiting:
             optimizer = one.optimizer()

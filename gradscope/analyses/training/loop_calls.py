@@ -345,7 +345,7 @@ def _taken(given: Iterable[Any]) -> tuple[list[Any], Exception | None]:
 
 
 def _given_again(taken: Iterable[Any], error: Exception | None) -> Iterator[Any]:
-    """The same once more, and the same exception."""
+    """Yield what an iterator gave, and then raise what it raised, if anything."""
     yield from taken
     if error is not None:
         raise error

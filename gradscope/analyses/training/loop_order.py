@@ -19,11 +19,11 @@ import torch
 
 from gradscope.analyses.training.bad_gradients import BadGradients
 from gradscope.analyses.training.leaves import is_gone
-from gradscope.analyses.training.oddities import Oddities
+from gradscope.analyses.training.mistaken_calls import MistakenCalls
 from gradscope.analyses.training.wasted import WasteTracker
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
-from gradscope.model.loop_observations import Oddity, OrderKind
+from gradscope.model.loop_observations import MistakenCall, OrderMistake
 from gradscope.recording.torch_call import TorchCall
 
 _sequence = torch._C._autograd._get_sequence_nr
@@ -60,7 +60,7 @@ class _EmptyStep(NamedTuple):
     """A step has found none of the gradients that these should have: what is told of it, when,
     whose."""
 
-    known: Oddity
+    known: MistakenCall
     sequence: int
     lost: Ids
 
@@ -89,7 +89,7 @@ class LoopOrder:
     latest: int = -1
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
-    odd: Oddities = field(default_factory=Oddities)
+    odd: MistakenCalls = field(default_factory=MistakenCalls)
     wasted: WasteTracker = field(default_factory=WasteTracker)
     reached: Ids = frozenset()
     last_steps: dict[int, MadeStep] = field(default_factory=dict)
@@ -229,7 +229,7 @@ class LoopOrder:
         # puts them back by hand.
         if (is_part and not owner) or not all(map(is_gone, asked)):
             return
-        kind: OrderKind = "part dropped" if is_part else "dropped"
+        kind: OrderMistake = "part dropped" if is_part else "dropped"
         known = self.odd.tell(kind, place, len(lost), other=at)
         self._empty = _EmptyStep(known, _sequence(), lost)
 

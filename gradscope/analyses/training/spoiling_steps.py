@@ -32,7 +32,7 @@ SETTINGS = ("lr", "eps", "weight_decay", "momentum")
 
 
 class SpoilingSteps:
-    """Looks for such steps.
+    """Looks for steps that make NaN or infinity of finite parameters and gradients.
 
     Args:
         recorder: knows what was changed in place, and by what.
@@ -127,7 +127,7 @@ def step_name(optimizer: Any) -> str:
 
 
 def not_finite(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, Counts]]:
-    """Those that hold NaN or infinity, and how many; one wait for each device."""
+    """Return the tensors that hold NaN or infinity, and how many; waits once for each device."""
     found: list[torch.Tensor] = []
     waiting: list[torch.Tensor] = []
     for tensor in tensors:

@@ -30,7 +30,7 @@ class _WaitingCall:
 
 
 class WasteTracker:
-    """Such calls, by the place that dropped them.
+    """Counts backward calls whose gradients were zeroed before any step, by the place that did so.
 
     A ``window`` of -1 is not known yet, of 0 there is none."""
 

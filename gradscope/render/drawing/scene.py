@@ -54,6 +54,10 @@ class Scene:
     def _files(self) -> dict[str, str]:
         return short_files({origin.file for origin in self.graph.origins})
 
+    def file(self, name: str) -> str:
+        """The end of a file's path that tells it from the others, made visible."""
+        return self._files[name]
+
     def place(self, origin: int | None) -> str:
         """``demo.py:7``, or "" for what was not seen."""
         if origin is None:

@@ -6,7 +6,7 @@ Must not know where it stands, or how rounds were found."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from gradscope.escaping import visible
@@ -80,6 +80,24 @@ def extremes(rounds: Sequence[Round], most: int | None = None) -> str:
     if most is None or len(words) <= most:
         return words
     return f"max {_told(largest)} · min {_told(smallest)}"
+
+
+VANISHED = 1e-5
+"""A gradient by the largest one, below which next to nothing has arrived."""
+
+
+def vanished(rounds: Sequence[Round]) -> str:
+    """From which round on, in backward order, next to nothing of a gradient arrives, made visible;
+    "" where enough arrives at the last."""
+    sized = [one for one in rounds if one.info.state in ("finite", "zero")]
+    limit = VANISHED * max(map(_size, sized), default=0.0)
+    little = list(takewhile(lambda one: one in sized and _size(one) < limit, reversed(rounds)))
+    # Of zeros alone it is said how many there are.
+    if not any(map(_size, little)):
+        return ""
+    first, last = visible(little[-1].name), visible(little[0].name)
+    way = f"from {first} back to {last}" if len(little) > 1 else f"at {first}"
+    return f"the gradient vanishes: under 1e-5 of its largest ‖g‖ {way}"
 
 
 def span(infos: Sequence[GradientInfo]) -> str:

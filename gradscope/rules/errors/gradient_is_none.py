@@ -36,9 +36,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import OddityKind
+from gradscope.model.loop_observations import MistakeKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import OddWords, told
+from gradscope.rules.questions.mistaken_calls import MistakeWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -50,22 +50,22 @@ class GradientIsNone(Rule):
         return told(facts, _WORDS)
 
 
-_WORDS: dict[OddityKind, OddWords] = {
-    "none yet": OddWords(
+_WORDS: dict[MistakeKind, MistakeWords] = {
+    "none yet": MistakeWords(
         "{name}.grad is None: no backward call has been made yet.",
         "read at {this}, where the program ended",
         "backward fills .grad; before the first call it is None.",
         "Use gradients after `loss.backward()`.",
         fails=True,
     ),
-    "none left": OddWords(
+    "none left": MistakeWords(
         "{name}.grad is None: what backward had brought was dropped before it was read.",
         "read at {this}, where the program ended; zeroed before{other}",
         "`zero_grad` sets .grad to None, unless it is told `set_to_none=False`.",
         "Use gradients between `loss.backward()` and `optimizer.zero_grad()`.",
         fails=True,
     ),
-    "none since": OddWords(
+    "none since": MistakeWords(
         "{name}.grad is None: the last backward call has brought it no gradient.",
         "read at {this}, where the program ended; zeroed before{other}",
         "Only leaves that the loss depends on get a gradient, and `zero_grad` has set the one that "
@@ -73,7 +73,7 @@ _WORDS: dict[OddityKind, OddWords] = {
         "Leave out those whose .grad is None; or let each loss depend on it.",
         fails=True,
     ),
-    "none brought": OddWords(
+    "none brought": MistakeWords(
         "{name}.grad is None: no backward call has brought it a gradient.",
         "read at {this}, where the program ended",
         "Only leaves that the loss depends on get a gradient.",

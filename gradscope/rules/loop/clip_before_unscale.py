@@ -39,7 +39,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import OddWords, told
+from gradscope.rules.questions.mistaken_calls import MistakeWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -51,7 +51,7 @@ class ClipBeforeUnscale(Rule):
         return told(facts, {"clip scaled": _WORDS})
 
 
-_WORDS = OddWords(
+_WORDS = MistakeWords(
     "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
     "{times}; they are divided only at {beside}",
     "The loss was multiplied by 65,536 or so, and the gradients with it, so the limit is "

@@ -39,9 +39,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import OddityKind
+from gradscope.model.loop_observations import MistakeKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import FEWEST, OddWords, told
+from gradscope.rules.questions.mistaken_calls import FEWEST, MistakeWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -53,8 +53,8 @@ class ClipUnused(Rule):
         return told(facts, _WORDS)
 
 
-_WORDS: dict[OddityKind, OddWords] = {
-    "clip unused": OddWords(
+_WORDS: dict[MistakeKind, MistakeWords] = {
+    "clip unused": MistakeWords(
         "{this} clips no gradient that a step will use.",
         "{times}, and each time the gradients were none, or had been used by {beside} before",
         "It changes what is in .grad at that moment. Before backward that is empty, and after the "
@@ -64,7 +64,7 @@ _WORDS: dict[OddityKind, OddWords] = {
         FEWEST,
         fine=False,
     ),
-    "clip empty": OddWords(
+    "clip empty": MistakeWords(
         "{this} clips nothing: it gets no parameters.",
         "{times} it was given a generator that had been gone through before, which is empty then",
         "Whoever goes through a generator, such as `model.parameters()`, uses it up: an optimizer "

@@ -51,7 +51,9 @@ class GradientAltered(Rule):
         if facts.seen.failure is not None and facts.seen.failure.in_backward:
             return  # what hooks would have made of the gradient in the end was not seen
         # What is clipped before it is divided by the scale is not too large: its order is wrong.
-        scaled = {entry.origin for entry in facts.seen.oddities if entry.kind == "clip scaled"}
+        scaled = {
+            entry.origin for entry in facts.seen.mistaken_calls if entry.kind == "clip scaled"
+        }
         told: set[int | None] = set()
         for entry in facts.seen.alterations:
             if entry.origin not in told | scaled and _matters(entry):

@@ -42,10 +42,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.model.loop_observations import Oddity, WastedCalls
+from gradscope.model.loop_observations import MistakenCall, WastedCalls
 from gradscope.model.observations import Severity
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import OddWords, told
+from gradscope.rules.questions.mistaken_calls import MistakeWords, told
 from gradscope.rules.questions.steps import dropped, unstepped
 from gradscope.rules.rule import Rule
 from gradscope.words import count
@@ -133,7 +133,7 @@ _REMAINDER = _Words(
     "brings is in .grad when the next begins, and nothing learns from it.",
     "information",
 )
-_IDLE = OddWords(
+_IDLE = MistakeWords(
     "{this} brings gradients to parameters whose optimizer never steps.",
     "{calls} for {parameters} that only {beside} holds; it has made no step, and others have",
     "A step changes what its own optimizer holds. These parameters stay as they are.",
@@ -161,7 +161,7 @@ def _unused(
     )
 
 
-def _empty(facts: Facts, entry: Oddity) -> FindingDraft:
+def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
     """A step without what a backward call had brought, or will bring."""
     whole = _TOO_SOON if entry.too_soon else _BETWEEN
     words = _IN_PART if entry.kind == "part dropped" else whole

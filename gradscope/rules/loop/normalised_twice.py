@@ -44,9 +44,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import OddityKind
+from gradscope.model.loop_observations import MistakeKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import OddWords, told
+from gradscope.rules.questions.mistaken_calls import MistakeWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -95,20 +95,20 @@ _KL = (
     "anything else it is no divergence: it may be below 0, and its gradient is not 0 where the two "
     "distributions are the same."
 )
-_OF_KL_DIV: dict[OddityKind, OddWords] = {
-    "input no log": OddWords(
+_OF_KL_DIV: dict[MistakeKind, MistakeWords] = {
+    "input no log": MistakeWords(
         "{this} takes log-probabilities as its input, and is given probabilities.",
         "none is below 0, and they add up to 1 along dimension {0}",
         _KL,
         "Give it the `log_softmax` of the scores, not their `softmax`.",
     ),
-    "target no log": OddWords(
+    "target no log": MistakeWords(
         "{this} takes log-probabilities as its target, and is given probabilities.",
         "none is below 0, and they add up to 1 along dimension {0}",
         _KL,
         "Leave `log_target=True` out, or give it the `log_softmax` of the target's scores.",
     ),
-    "target log": OddWords(
+    "target log": MistakeWords(
         "{this} takes probabilities as its target, and is given log-probabilities.",
         "none is above 0, and their exponentials add up to 1 along dimension {0}",
         _KL,

@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import OddWords, told
+from gradscope.rules.questions.mistaken_calls import MistakeWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -56,7 +56,7 @@ class OwnValueCompared(Rule):
         return told(facts, {"own value": _WORDS})
 
 
-_WORDS = OddWords(
+_WORDS = MistakeWords(
     "{this} compares a straight-through value with what it is made of.",
     "the value is `x + (q - x).detach()`, the other is x without its history{other}",
     "As a number it is the distance from q to x; but all of the gradient goes to x, away from "

@@ -38,9 +38,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import OddityKind
+from gradscope.model.loop_observations import MistakeKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import OddWords, told
+from gradscope.rules.questions.mistaken_calls import MistakeWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -55,20 +55,20 @@ class ResultDropped(Rule):
 _DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
 _IN_PLACE = "Call `{name}_`, with an underscore, which works in place; or assign what it gives."
 
-_WORDS: dict[OddityKind, OddWords] = {
-    "gradient dropped": OddWords(
+_WORDS: dict[MistakeKind, MistakeWords] = {
+    "gradient dropped": MistakeWords(
         _DROPPED,
         "`{name}` is given a gradient, and nothing takes its result",
         "The gradient stays as it was, and the step uses it so.",
         _IN_PLACE,
     ),
-    "parameter dropped": OddWords(
+    "parameter dropped": MistakeWords(
         _DROPPED,
         "`{name}` is given a parameter, and nothing takes its result",
         "The parameter stays as it was.",
         _IN_PLACE,
     ),
-    "history dropped": OddWords(
+    "history dropped": MistakeWords(
         _DROPPED,
         "`{name}` is given a result with history, and nothing takes its result",
         "The result keeps its history, and takes it into whatever it goes into next.",

@@ -38,7 +38,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import FEWEST, OddWords, told
+from gradscope.rules.questions.mistaken_calls import FEWEST, MistakeWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -54,7 +54,7 @@ class StaleGraph(Rule):
             yield from told(facts, {"stale graph": _OF_ALL})
 
 
-_OF_PART = OddWords(
+_OF_PART = MistakeWords(
     "{this} is older than the steps whose backward goes through it.",
     "{beside} went through it again {times} after {parameters} that it was computed from had "
     "changed",
@@ -66,7 +66,7 @@ _OF_PART = OddWords(
     "backward",
     FEWEST,
 )
-_OF_ALL = OddWords(
+_OF_ALL = MistakeWords(
     "The optimizer steps between a forward pass and its backward.",
     "{parameters} changed here, and then {beside} went through a graph made with the values "
     "from before; {times}",

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import FEWEST, OddWords, told
+from gradscope.rules.questions.mistaken_calls import FEWEST, MistakeWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -46,7 +46,7 @@ class StepWithoutBackward(Rule):
         return () if facts.seen.calls else told(facts, {"step alone": _WORDS})
 
 
-_WORDS = OddWords(
+_WORDS = MistakeWords(
     "The optimizer steps, and nothing has computed a gradient: backward is never called.",
     "{steps}, and .grad of all {parameters} was None",
     "A step skips parameters without a gradient, so nothing is learned.",

@@ -44,7 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.oddities import OddWords, told
+from gradscope.rules.questions.mistaken_calls import MistakeWords, told
 from gradscope.rules.rule import Rule
 
 
@@ -56,7 +56,7 @@ class WeightNotDetached(Rule):
         return told(facts, {"weight learns": _WORDS})
 
 
-_WORDS = OddWords(
+_WORDS = MistakeWords(
     "{this} multiplies the log-probability of a sample by what has a gradient itself.",
     "a step used a gradient that the weight sends to what it was computed from: {0} parameters",
     "In a policy gradient the weight is a number: a return, a reward or an advantage. Where it "

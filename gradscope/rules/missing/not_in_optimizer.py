@@ -65,7 +65,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import Oddity
+from gradscope.model.loop_observations import MistakenCall
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.left_out import Evidence, evidence
@@ -86,7 +86,7 @@ class NotInOptimizer(Rule):
     name = "not-in-optimizer"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for entry in facts.seen.oddities:
+        for entry in facts.seen.mistaken_calls:
             if entry.kind == "model replaced" and entry.times >= FEWEST_VAIN:
                 yield _replaced(facts, entry)
         yield from _copied(facts)
@@ -156,7 +156,7 @@ _COMPLETE = (
 )
 
 
-def _replaced(facts: Facts, entry: Oddity) -> FindingDraft:
+def _replaced(facts: Facts, entry: MistakenCall) -> FindingDraft:
     """A model was replaced in the middle of a training."""
     return facts.warning(
         f"{facts.expression(entry.origin) or 'A new model'} gets gradients, but no optimizer holds "

@@ -166,7 +166,7 @@ def place_of(cut: Cut) -> int | None:
 
 
 def at_place(facts: Facts, cut: Cut) -> str:
-    """The same, to begin a sentence with."""
+    """Name the place of a cut, to begin a sentence with: ``At `x.item()` ``."""
     place = facts.expression(place_of(cut))
     return f"At {place} " if place else "Here "
 

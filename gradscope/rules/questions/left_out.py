@@ -68,7 +68,7 @@ def evidence(facts: Facts, left: _Items) -> Evidence | None:
 
 
 def _replaced(facts: Facts, left: _Items) -> Evidence | None:
-    """It took the place of one that an optimizer still holds."""
+    """The parameter took the place of one that an optimizer still holds."""
     known = facts.once(replacements)
     old = next((known[item.name] for item in left if item.name in known), None)
     if old is None:
@@ -77,7 +77,7 @@ def _replaced(facts: Facts, left: _Items) -> Evidence | None:
 
 
 def _late(facts: Facts, left: _Items) -> Evidence | None:
-    """Made when the optimizers were there already."""
+    """The parameters were made when the optimizers were there already."""
     if not all(item.late for item in left):
         return None
     holder = next((item for item in facts.seen.learners if item.in_module and item.held_by), None)
@@ -86,7 +86,7 @@ def _late(facts: Facts, left: _Items) -> Evidence | None:
 
 
 def _between(facts: Facts, left: _Items) -> Evidence | None:
-    """Few of many, and they lie between layers that an optimizer holds.
+    """Few of many parameters, and they lie between layers that an optimizer holds.
 
     To train the last layers only is ordinary, and so are small ones put between the others."""
     learned, held, out = _shares(facts)
@@ -163,7 +163,7 @@ def _weight(items: Iterable[TrackedParameter]) -> int:
 
 
 def _thawed(facts: Facts, left: _Items) -> Evidence | None:
-    """Frozen while the optimizer was made, and switched on since."""
+    """A parameter was frozen while the optimizer was made, and switched on since."""
     late = [item for item in left if item.thawed]
     if not late:
         return None
@@ -174,7 +174,7 @@ def _thawed(facts: Facts, left: _Items) -> Evidence | None:
 
 def _doubled(facts: Facts, left: _Items) -> Evidence | None:
     """An optimizer is given others twice."""
-    odd = next((one for one in facts.seen.oddities if one.kind == "listed twice"), None)
+    odd = next((one for one in facts.seen.mistaken_calls if one.kind == "listed twice"), None)
     if odd is None or not all(item.reached for item in left):
         return None
     words = f"this optimizer is given {count(odd.figures[0], 'parameter')} twice"

@@ -46,9 +46,9 @@ def failed_without_history(facts: Facts) -> bool:
 
 
 def find_missing(facts: Facts) -> Missing:
-    """All of them, each with the one reason that explains it best."""
+    """Find the parameters without a gradient, each with the one reason that explains it best."""
     missing = Missing()
-    if not facts.seen.calls and any(one.kind == "step alone" for one in facts.seen.oddities):
+    if not facts.seen.calls and any(one.kind == "step alone" for one in facts.seen.mistaken_calls):
         return missing  # without any backward, none of them could have got one
     for learner in facts.seen.learners:
         if not _is_missing(facts, learner):

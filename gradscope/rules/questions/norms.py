@@ -49,7 +49,7 @@ class Flow(NamedTuple):
 
     @property
     def line(self) -> str:
-        """The same in words."""
+        """What the node received and sent, in words."""
         return f"received {short(self.received)} (2-norm), sent {short(self.sent)}"
 
 
@@ -143,6 +143,12 @@ class Trend:
             f"{count(len(self.norms), 'level')}, ×{short(a_level)} a level"
         )
         yield f"{facts.op(self.nodes[0])} itself multiplies it by {short(self.gain)}"
+
+    def vanished(self) -> str:
+        """At how many levels, the last ones, next to nothing arrives."""
+        left = itertools.takewhile(lambda norm: norm < VANISHED * self.norms[0], self.norms[::-1])
+        many = sum(1 for _ in left)
+        return f"less than 1e-5 of it arrives at the last {many:,} of {len(self.norms):,} levels"
 
 
 def trends(facts: Facts) -> list[Trend]:

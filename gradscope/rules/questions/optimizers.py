@@ -44,7 +44,7 @@ def replacements(facts: Facts) -> dict[str, TrackedParameter]:
 
 
 def _is_match(new: TrackedParameter, old: TrackedParameter) -> bool:
-    """Of the same shape; or of another size, and called the same in its module."""
+    """Whether two parameters have one shape; or as many dimensions, and one name in a module."""
     is_named = new.name.rpartition(".")[2] == old.name.rpartition(".")[2]
     one, other = new.tensor.shape, old.tensor.shape
     return one == other or (is_named and len(one) == len(other))

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.model.loop_observations import Oddity
+from gradscope.model.loop_observations import MistakenCall
 from gradscope.rules.facts import Facts
 
 FEWEST_UNUSED = 2
@@ -16,10 +16,10 @@ FEWEST_DROPPED = 3
 """Backward calls in a row whose gradients are dropped, before that is called a mistake."""
 
 
-def dropped(facts: Facts) -> Iterable[Oddity]:
+def dropped(facts: Facts) -> Iterable[MistakenCall]:
     """Steps that find gradients gone, all or some of them: more often than not."""
     kinds = ("dropped", "part dropped")
-    return (one for one in facts.seen.oddities if one.kind in kinds and one.times > one.fine)
+    return (one for one in facts.seen.mistaken_calls if one.kind in kinds and one.times > one.fine)
 
 
 class Unstepped(NamedTuple):

@@ -8,8 +8,9 @@ nothing.
 The same expression (or the same operation in one function) is passed at least 5 times on one
 path, the gradient shrinks on three quarters of these levels, to less than 1e-5 in all, no
 single level does more than 0.6 of it (of the logarithm: that is one operation,
-[GS206](GS206.md), and no matter of depth), and a parameter beyond gets less than 1e-5 of the
-mean gradient that the best-served one gets.
+[GS206](GS206.md), and no matter of depth). It is a warning where a parameter beyond gets less
+than 1e-5 of the mean gradient that the best-served one gets, and else information: a recurrence
+whose weights learn from its last steps, and forgets its first.
 
 ## A program that has it, healed
 
@@ -28,7 +29,8 @@ mean gradient that the best-served one gets.
 
 ## When to ignore it
 
-A recurrence that may forget its first inputs. `gradscope doctor --ignore GS201` leaves it out.
+A recurrence that may forget its first inputs; of that it is information. `gradscope doctor
+--ignore GS201` leaves it out.
 """
 
 from __future__ import annotations
@@ -51,16 +53,23 @@ class VanishingGradient(Rule):
             return
         worst = min(found, key=lambda trend: (trend.gain, trend.ratio))
         node, starved = worst.nodes[0], starved_leaf(facts, worst.nodes[-1])
-        if not starved:
-            return  # a recurrence may forget: its weights still learn from the later steps
-        yield facts.warning(
+        # A recurrence may forget: its weights still learn from the later steps.
+        yield facts.finding(
+            "warning" if starved else "information",
             f"The gradient vanishes along depth: {facts.words(node)} is passed "
             f"{len(worst.norms):,} times and leaves {short(worst.ratio)} of it.",
             node,
-            evidence=(*worst.lines(facts), starved),
+            evidence=tuple(filter(None, (*worst.lines(facts), worst.vanished(), starved))),
             why="Each level multiplies it by less than 1, so what is far from the loss hardly "
-            "learns.",
+            "learns."
+            if starved
+            else "Each level multiplies it by less than 1. Every parameter learns from the levels "
+            "near the loss, but what the far ones hold does not count.",
             remedy="Use an activation that does not shrink it (ReLU, GELU), normalisation layers, "
             "residual connections, or an initialisation that keeps the variance; in a recurrence, "
-            "gates (GRU, LSTM) or fewer steps.",
+            "gates (GRU, LSTM) or fewer steps."
+            if starved
+            else "Nothing, where the far levels may be forgotten. Else give them a shorter way to "
+            "the loss: attention, residual connections, a loss at more levels; or keep more from "
+            "level to level, with a larger bias of a forget gate.",
         )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, get_args
 
-from gradscope.model.loop_observations import OddityKind, OrderKind
+from gradscope.model.loop_observations import MistakeKind, OrderMistake
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.words import count
 
@@ -14,7 +14,7 @@ FEWEST = 2
 """Times that calls of a training loop are seen out of order, before that is called a mistake."""
 
 
-class OddWords(NamedTuple):
+class MistakeWords(NamedTuple):
     """What is said of one, with its expression, other place, figures and names filled in."""
 
     message: str
@@ -31,10 +31,10 @@ class OddWords(NamedTuple):
     """The program ended by it, over the tensor of its name."""
 
 
-def told(facts: Facts, words: Mapping[OddityKind, OddWords]) -> Iterable[FindingDraft]:
+def told(facts: Facts, words: Mapping[MistakeKind, MistakeWords]) -> Iterable[FindingDraft]:
     """The findings on what was seen of these kinds: one a line."""
     lines: set[tuple[str, int] | None] = set()
-    for entry in facts.seen.oddities:
+    for entry in facts.seen.mistaken_calls:
         said = words.get(entry.kind)
         at = facts.location(entry.origin)
         line = (at.file, at.line) if at else None
@@ -44,7 +44,7 @@ def told(facts: Facts, words: Mapping[OddityKind, OddWords]) -> Iterable[Finding
             continue
         lines.add(line)
         # Of a call of a loop it is not the result that is odd.
-        of_result = entry.kind not in get_args(OrderKind)
+        of_result = entry.kind not in get_args(OrderMistake)
         named = {
             "this": facts.expression(entry.origin) or "This",
             "name": entry.name,

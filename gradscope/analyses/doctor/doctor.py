@@ -6,10 +6,7 @@ at the end of the run (which parameters never got a gradient) is told then.
 
 from __future__ import annotations
 
-import importlib
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -21,9 +18,9 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.analyses.doctor.call_selector import CallSelector, HeldCalls
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import CapturedCall
+from gradscope.analyses.doctor.case_keeper import CaseKeeper, HeldCalls
 from gradscope.analyses.doctor.cases import ChosenRoot, final_case, look_before
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
@@ -50,36 +47,6 @@ from gradscope.recording.source import Sources
 from gradscope.target import Stopper
 from gradscope.words import short_op
 
-_signals: Any = importlib.import_module("_signal")
-"""What ``signal`` is made of: that makes an enum of each handler, four times a backward call."""
-
-
-class DeferredInterrupts:
-    """While a ``with`` block runs, Ctrl-C is noted; at its end the program's own handler gets it.
-
-    A program that catches the interrupt and goes on then finds us in order, and its traceback shows
-    only what it did itself.  For the main thread only, as all handlers of signals.
-    """
-
-    def __enter__(self) -> None:
-        self._waiting: list[tuple[int, FrameType | None]] = []
-        is_main = threading.current_thread() is threading.main_thread()
-        self._handler: Any = _signals.getsignal(signal.SIGINT) if is_main else None
-        if callable(self._handler):  # else it is ignored, left to the system, or set by C code
-            _signals.signal(signal.SIGINT, self._note)
-
-    def __exit__(self, *_: object) -> None:
-        if callable(self._handler):
-            _signals.signal(signal.SIGINT, self._handler)
-        # After the handler is back, for what it raises leaves from here; and once, however often
-        # somebody pressed the keys.
-        if self._waiting:
-            self._handler(*self._waiting[0])
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._waiting.append((number, frame))
-
-
 MOST_FAULTS = 20
 """Calls that we failed to look at, after which none is looked at any more."""
 
@@ -90,7 +57,7 @@ GRADS_A_STEP = 10
 """Calls of ``torch.autograd.grad`` that are watched for each call of ``backward`` asked for."""
 
 
-class Examiner:
+class Doctor:
     """Watches a program as an :class:`Examination` asks.
 
     After the program has ended, ``report`` is the result or ``error`` says why there is none.
@@ -121,7 +88,7 @@ class Examiner:
         self._examination = examination
         self._log = StepLog()
         self._builder = ReportBuilder(self._listener, self._log, examination.as_test)
-        self._selector = CallSelector(self._listener, self._builder, examination)
+        self._selector = CaseKeeper(self._listener, self._builder, examination)
         self._held = HeldCalls(examination, self._builder, self._selector)
         self._tracker = StepTracker(self._listener, self._log)
         self._policy = SamplingPolicy(examination.is_close)
@@ -222,7 +189,7 @@ class Examiner:
     def _looking(self) -> Iterator[None]:
         """What is done here is no part of the program, and a fault of ours is noted."""
         try:
-            with DeferredInterrupts(), unseen():
+            with unseen(interrupts_wait=True):
                 yield
         except Exception as error:
             self._builder.note_unseen(error)

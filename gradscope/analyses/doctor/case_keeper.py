@@ -69,7 +69,7 @@ MOST_PLACES = 8
 """Lines that call backward of which the first call is considered."""
 
 
-class CallSelector:
+class CaseKeeper:
     """The case so far: the first call, one that tells of more, or, and then it is ``final``, the
     first in which something serious turned up.  ``considered`` is the last call, where the program
     may be made to wait in it.
@@ -285,7 +285,7 @@ class HeldCalls:
     """Tells an examination's ``hold`` of calls; where there is none, does nothing."""
 
     def __init__(
-        self, examination: Examination, builder: ReportBuilder, selector: CallSelector
+        self, examination: Examination, builder: ReportBuilder, selector: CaseKeeper
     ) -> None:
         self._asked = examination
         self._builder = builder

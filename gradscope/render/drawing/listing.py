@@ -1,0 +1,150 @@
+"""The lines of the program that made a graph, file by file and function by function, each with what
+it made.
+
+Must not know how a listing is written.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from gradscope.model.report import Graph, Origin
+from gradscope.render.words.places import source_lines
+
+MOST_BETWEEN = 3
+"""Lines without a node that are shown between two that have one; of more only that they are
+there."""
+
+
+@dataclass
+class SourceExpression:
+    """An expression, the nodes that it made, and of them those that made its value."""
+
+    origin: Origin
+    nodes: list[int] = field(default_factory=list)
+    results: list[int] = field(default_factory=list)
+
+
+@dataclass
+class SourceLine:
+    """A line of a program: its text, its expressions from the whole to the parts, and the leaves
+    that they take, by their positions in the graph."""
+
+    number: int
+    text: str
+    pieces: list[SourceExpression] = field(default_factory=list)
+    leaves: list[int] = field(default_factory=list)
+
+    @property
+    def wholes(self) -> list[SourceExpression]:
+        """The expressions that are part of no other: ``f(a)`` and ``g(b)`` of ``f(a), g(b)``."""
+        found: list[SourceExpression] = []
+        for piece in self.pieces:
+            if not any(piece.origin.expression in one.origin.expression for one in found):
+                found.append(piece)
+        # Ids are in the order of backward, and the program ran the other way.
+        return sorted(found, key=lambda piece: -piece.nodes[-1])
+
+
+@dataclass
+class SourceFunction:
+    """A function that made nodes, or the module level: its lines, with None where some are left
+    out."""
+
+    file: str
+    name: str
+    lines: list[SourceLine | None]
+
+
+def listing(graph: Graph, wanted: Collection[int]) -> Iterator[SourceFunction]:
+    """The functions that made the wanted nodes of a graph, in the order of the source."""
+    made = _lines_made(graph, wanted)
+    files = dict.fromkeys(file for file, _ in made)
+    for file in files:
+        own = {line: one for (name, line), one in made.items() if name == file}
+        text = _text(file, [piece.origin for one in own.values() for piece in one.pieces])
+        for number, one in own.items():
+            one.text = text[number - 1] if text else _first_line(one.pieces[0].origin.expression)
+        spans = _spans(text)
+        functions: dict[tuple[int, str], list[int]] = {}
+        for number in sorted(own):
+            begin = max((first for first, last in spans if first <= number <= last), default=0)
+            name = own[number].pieces[0].origin.function
+            functions.setdefault((begin, name), []).append(number)
+        for (begin, name), numbers in functions.items():
+            head = [SourceLine(begin, text[begin - 1])] if begin and begin < numbers[0] else []
+            shown = [*head, *(own[number] for number in numbers)]
+            yield SourceFunction(file, name, list(_with_others(shown, text)))
+
+
+def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], SourceLine]:
+    """The lines that made these nodes, file by file in the order of their first."""
+    pieces: dict[int, SourceExpression] = {}
+    for node in graph.nodes:
+        # What backward made with `create_graph` is not what its line made.
+        is_operation = node.kind != "leaf" and not node.backward_made and node.id in wanted
+        if node.origin is not None and is_operation:
+            piece = pieces.setdefault(node.origin, SourceExpression(graph.origins[node.origin]))
+            piece.nodes.append(node.id)
+    used = {root.node for root in graph.roots}
+    for edge in graph.edges:
+        source, target = graph.nodes[edge.source], graph.nodes[edge.target]
+        if source.origin != target.origin or source.backward_made:
+            used.add(edge.target)
+    lines: dict[tuple[str, int], SourceLine] = {}
+    for piece in pieces.values():
+        named = [node for node in piece.nodes if graph.nodes[node].variable]
+        # What an expression made is assigned, or used by another one; the rest are its parts.
+        piece.results = named or [node for node in piece.nodes if node in used]
+        place = piece.origin.file, piece.origin.line
+        lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)
+    for line in lines.values():
+        line.pieces.sort(key=lambda piece: -len(piece.origin.expression))
+    numbers = {leaf.node: position for position, leaf in enumerate(graph.leaves)}
+    for edge in graph.edges:
+        origin = graph.nodes[edge.source].origin
+        if edge.target in numbers and edge.source in wanted and origin is not None:
+            place = graph.origins[origin].file, graph.origins[origin].line
+            known = lines[place].leaves if place in lines else []
+            if numbers[edge.target] not in known:
+                known.append(numbers[edge.target])
+    return lines
+
+
+def _text(file: str, origins: Sequence[Origin]) -> list[str]:
+    """The lines of a file as it was when it ran; none where it is gone, or is another by now."""
+    lines = source_lines(file)
+    for origin in origins:
+        if origin.line > len(lines) or _first_line(origin.expression) not in lines[origin.line - 1]:
+            return []
+    return lines
+
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0] if text else ""
+
+
+def _spans(text: Sequence[str]) -> list[tuple[int, int]]:
+    """The first and the last line of each function."""
+    try:
+        tree = ast.parse("\n".join(text))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a notebook's magics
+        return []
+    kinds = ast.FunctionDef, ast.AsyncFunctionDef
+    found = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    return [(node.lineno, node.end_lineno or node.lineno) for node in found]
+
+
+def _with_others(shown: Sequence[SourceLine], text: Sequence[str]) -> Iterator[SourceLine | None]:
+    """These lines, and the few between them."""
+    for position, line in enumerate(shown):
+        if position and text:
+            before = shown[position - 1].number
+            between = range(before + 1, line.number)
+            if len(between) > MOST_BETWEEN:
+                yield None
+            else:
+                yield from (SourceLine(number, text[number - 1]) for number in between)
+        yield line

@@ -1,0 +1,187 @@
+"""The program's own source, and beside each line the gradient that arrives at what it made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from gradscope.escaping import visible
+from gradscope.model.report import GradientInfo, Report
+from gradscope.render.drawing.cells import BAD_INK
+from gradscope.render.drawing.facts import meeting, residuals, skipped
+from gradscope.render.drawing.head import Head
+from gradscope.render.drawing.listing import SourceExpression, SourceFunction, SourceLine, listing
+from gradscope.render.drawing.scale import INKS
+from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.drawing.strip import odd, span, strip
+from gradscope.render.options import Options
+from gradscope.render.words.findings import BADGES
+from gradscope.render.words.findings import INKS as INKS_OF
+from gradscope.render.words.table import Cell, Column, Part
+from gradscope.simplify import Folding, Item, meant
+from gradscope.simplify.gradients import combine, middle
+from gradscope.words import count, one_line
+
+COLUMNS = (
+    Column("", right=True),
+    Column("", narrowest=12),
+    Column("‖g‖", right=True),
+    Column("", drop=3),
+    Column("", drop=2),
+    Column("", drop=1, narrowest=12, comfort=20),
+)
+SIZES = 28
+"""Cells that the number of a line and the sizes beside it may need."""
+
+NOTHING: Cell = (Part(""),)
+BLANK = [NOTHING] * 4
+
+STRIP = 12
+"""Cells of the strip of a line that made several values."""
+
+MOST_NAMED = 2
+"""Leaves of a line that are named; of more it is said how many there are."""
+
+
+def render(report: Report, options: Options) -> str:
+    """The listing, ending with a newline."""
+    return "\n".join(_Code(report, options).lines()) + "\n"
+
+
+class _Code(Head):
+    def __init__(self, report: Report, options: Options) -> None:
+        super().__init__(Scene(report, replace(options, folding=Folding(all=True))))
+        self.is_open = options.folding.all
+        self.wanted = meant(self.scene.graph, options.folding)
+        self.item_of = {item.members[0]: item for item in self.scene.view.items}
+
+    def lines(self, calls: str = "") -> Iterator[str]:
+        """What is wrong at once, then each function."""
+        functions = list(listing(self.scene.graph, self.wanted))
+        yield from self.first(calls, findings=False)
+        yield ""
+        # One table, so that sizes stand below one another.
+        number, text, *others = COLUMNS
+        # The source is what this is about: notes go before less than this of it is left.
+        least = max(self.options.width * 2 // 5, text.narrowest)
+        text = replace(text, narrowest=min(least, self.options.width - SIZES), comfort=least)
+        yield from self.table([number, text, *others], self._all_rows(functions))
+        lines = (line for function in functions for line in function.lines if line is not None)
+        made = sum(len(piece.nodes) for line in lines for piece in line.pieces)
+        nodes = self.scene.graph.nodes
+        missing = sum(nodes[node].kind != "leaf" for node in self.wanted) - made
+        if missing:
+            yield ""
+            words = (
+                f"{count(missing, 'node')} more, made by a backward or by no line of the program"
+            )
+            yield self.line(words, "dim")
+
+    def _name(self, function: SourceFunction) -> str:
+        is_module = function.name in ("", "<module>")
+        return self.scene.file(function.file) + ("" if is_module else f" · {function.name}")
+
+    def _all_rows(self, functions: Sequence[SourceFunction]) -> Iterator[list[Cell]]:
+        for position, function in enumerate(functions):
+            if position:
+                yield [NOTHING]
+            yield [(Part(self._name(function), "bold"),)]
+            yield from self._rows(function)
+
+    def _rows(self, function: SourceFunction) -> Iterator[list[Cell]]:
+        texts = [line.text for line in function.lines if line is not None and line.text.strip()]
+        margin = min((len(text) - len(text.lstrip()) for text in texts), default=0)
+        for line in function.lines:
+            if line is None:
+                yield [NOTHING, (Part(self.glyphs.ellipsis, "dim"),), *BLANK]
+                continue
+            wholes = line.wholes
+            yield self._row(line, wholes, margin)
+            shown = wholes if len(wholes) > 1 else []
+            if self.is_open:
+                shown = line.pieces[len(wholes) == 1 :]
+            yield from map(self._part, shown)
+            yield from self._findings(function.file, line, margin)
+
+    def _row(self, line: SourceLine, wholes: Sequence[SourceExpression], margin: int) -> list[Cell]:
+        text = line.text[margin:].expandtabs().rstrip()
+        cells = self._flow(wholes[0]) if len(wholes) == 1 else BLANK
+        is_silent = not line.pieces
+        number: Cell = (Part(f"{line.number}", "dim"),)
+        row = [number, (Part(text, "dim" if is_silent else ""),), *cells]
+        if line.leaves:
+            row[-1] = self._leaves(line.leaves, row[-1])
+        return row
+
+    def _part(self, piece: SourceExpression) -> list[Cell]:
+        text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
+        return [NOTHING, (Part(text, "dim"),), *self._flow(piece)]
+
+    # ------------------------------------------------------------------ the gradient
+
+    def _flow(self, piece: SourceExpression) -> list[Cell]:
+        """The size of what arrives, how often, a strip in the order of the program, a note."""
+        gradients = self.scene.gradients
+        if gradients is None:
+            return BLANK
+        items = [self.item_of[node] for node in reversed(piece.results)]
+        infos = [gradients.entering(item) for item in items]
+        many = len(infos) > 1
+        drawn = strip(infos, STRIP, self.glyphs) if many else ""
+        return [
+            self._size(infos),
+            (Part(f"×{len(infos):,}" * many, "dim"),),
+            (Part(drawn, self._ink(middle(infos))),),
+            (Part(self._meeting(items), "dim"),),
+        ]
+
+    def _meeting(self, items: Sequence[Item]) -> str:
+        """What is to be said of gradients that meet in what a line made."""
+        shares = [share for item in items for share in residuals(self.scene, item)]
+        if len(items) == 1 or len(shares) < len(items):
+            return meeting(self.scene, items[0]) if len(items) == 1 else ""
+        return skipped(shares)
+
+    def _size(self, infos: Sequence[GradientInfo]) -> Cell:
+        without = odd(infos, self.glyphs.bad) if len(infos) > 1 else ""
+        words = [without, span(infos)]
+        if len(infos) == 1 and infos[0].state != "finite":
+            words = [state_word(infos[0], self.glyphs.silent, self.glyphs.bad)]
+        return (Part(" · ".join(filter(None, words)), self._ink(combine(list(infos)))),)
+
+    def _ink(self, info: GradientInfo) -> str:
+        step = self.scene.scale.step(info.norm)
+        if info.state == "non-finite":
+            return BAD_INK
+        return "dim" if step is None else INKS[step]
+
+    # ------------------------------------------------------------------ beside and below
+
+    def _leaves(self, positions: Sequence[int], note: Cell) -> Cell:
+        """The leaves that a line takes, with what each gets."""
+        scene, sign = self.scene, self.glyphs.leaf
+        infos = [scene.gradients.leaf(one) for one in positions] if scene.gradients else []
+        names = [next(iter(scene.graph.leaves[one].names), "?") for one in positions]
+        if len(names) > MOST_NAMED:
+            words = [f"{count(len(names), 'leaf')} {span(infos)}".rstrip()]
+        else:
+            signs = self.glyphs.silent, self.glyphs.bad
+            sizes = [span([info]) or state_word(info, *signs) for info in infos]
+            words = list(map(" ".join, zip(names, sizes, strict=True))) if sizes else names
+        gap = " · " if note[0].text else ""
+        return (*note, Part(f"{gap}{sign} {', '.join(words)}", "green"))
+
+    def _findings(self, file: str, line: SourceLine, margin: int) -> Iterator[list[Cell]]:
+        """What the doctor has found at this line, with a mark below the guilty expression."""
+        for finding in self.scene.report.findings:
+            place = finding.location
+            if place is None or (place.file, place.line) != (file, line.number):
+                continue
+            ink = INKS_OF[finding.severity]
+            expression = one_line(place.expression)
+            column = line.text.find(expression) if expression else -1
+            if column >= 0:
+                mark = " " * (column - margin) + "^" * len(expression)
+                yield [NOTHING, (Part(mark, ink),), *BLANK]
+            said = f"{finding.rule} {finding.name}: {finding.message}"
+            yield [(Part(f"  {BADGES[finding.severity]} {visible(one_line(said))}", ink),)]
