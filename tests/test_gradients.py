@@ -448,3 +448,27 @@ def test_a_chosen_root_is_told_what_the_program_sends_there(
         again = session.look_at(str(path), "--root", root, "--gradient", number)
         direct = session.look_at(str(path))
         assert leaf_named(again, "a") and new_gradient(again, "a") == new_gradient(direct, "a")
+
+
+LEAVES = """
+import torch
+a, b, c = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("y = a * torch.relu(-b) + c", "2 of 3 leaves get only zeros: a, b"),
+        ("y = a * torch.relu(-b)", "every leaf gets only zeros"),
+        ("y = a * 2 * torch.sqrt(b - b.detach()) + c", "; 1 of 3 leaves gets NaN or infinity"),
+        ("y = a * 2 * torch.where(b > 5, b / 0, b) + c", "; 1 of 3 leaves gets NaN or infinity"),
+        ("y = a * b + c", ""),
+    ],
+)
+@pytest.mark.parametrize("format", ["tree", "code", "lanes", "dot"])
+def test_the_verdict_stands_above_all(line: str, told: str, format: str, session: Session) -> None:
+    session.write(f"{LEAVES}{line}\ny.sum().backward()\n")
+    text = " ".join(session.cli("backward", "program.py", "--format", format).out.split())
+    assert told in text
+    assert told or not any(word in text for word in ("only zeros", "NaN or infinity", "vanishes"))

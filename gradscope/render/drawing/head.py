@@ -12,7 +12,7 @@ from gradscope.render.drawing import river
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import exceptions, extremes
-from gradscope.render.drawing.verdict import repeats, vanishing
+from gradscope.render.drawing.verdict import repeats, verdict
 from gradscope.render.words.findings import BADGES, INKS
 from gradscope.render.words.table import Writer
 from gradscope.words import count, either, option
@@ -42,11 +42,10 @@ class Head(Writer):
         """What is told of the whole, however it is drawn."""
         scene, glyphs = self.scene, self.glyphs
         yield self.title(scene.direction())
-        # The alarm stands on top: in a long tree the row it is about may be far below, or left out.
-        if scene.alarm():
-            yield from self.wrapped(f"{glyphs.bad} {scene.alarm()}", BAD_INK)
-        if vanishing(scene):
-            yield from self.wrapped(vanishing(scene))
+        # On top: in a long tree the row it is about may be far below, or left out.
+        sign, ink = (f"{glyphs.bad} ", BAD_INK) if scene.alarm() else ("", "")
+        if told := verdict(scene):
+            yield from self.wrapped(sign + told, ink)
         known = scene.report.findings if findings else ()
         for severity, line in list(scene.findings())[: MOST_FINDINGS * bool(known)]:
             yield self.fitted(f"{BADGES[severity]} {line}", INKS[severity])

@@ -24,7 +24,7 @@ from gradscope.render.drawing.scale import INKS, STEPS, tint
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import Round, exceptions, extremes, heights, odd, span
 from gradscope.render.drawing.strip import short as path_end
-from gradscope.render.drawing.verdict import vanishing
+from gradscope.render.drawing.verdict import verdict
 from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
@@ -300,10 +300,9 @@ class Labels:
             text(" · ".join(fact for fact in facts if fact), FAINT, 11),
             text(scene.folded(), FAINT, 11),
         ]
-        if scene.alarm():
-            lines.append(text(f"⚠ {scene.alarm()}", MAGENTA))
-        if vanishing(scene):
-            lines.append(text(vanishing(scene)))
+        sign, ink = ("⚠ ", MAGENTA) if scene.alarm() else ("", INK)
+        if wrong := verdict(scene):
+            lines.append(text(sign + wrong, ink))
         for severity, line in scene.findings()[:MOST_FINDINGS]:
             lines.append(
                 text(f"{SIGNS[severity]} {shorten(line, LONGEST_TITLE, '…')}", BADGE_INKS[severity])

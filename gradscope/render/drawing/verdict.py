@@ -5,21 +5,61 @@ Must not say more than what was seen, nor know where it is shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gradscope.escaping import visible
+from gradscope.model.gradients import State
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import Round, vanished
 from gradscope.simplify import Item
+from gradscope.words import count, listed
 
 FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
 
 
-def vanishing(scene: Scene) -> str:
-    """From where on next to nothing of a gradient arrives, or ""; findings say it better."""
-    if scene.report.findings:
+def verdict(scene: Scene) -> str:
+    """What is wrong with the gradients of a pass, as far as they show it, or "": where the first
+    NaN or infinity is and which leaves it reaches, leaves that get only zeros, from where on next
+    to nothing arrives.  Findings say it better."""
+    if scene.report.findings or scene.gradients is None:
         return ""
+    return _spoilt(scene) or " · ".join(filter(None, (_zeros(scene), vanishing(scene))))
+
+
+def _spoilt(scene: Scene) -> str:
+    if not scene.alarm():
+        return ""
+    bad = _leaves(scene, "non-finite")
+    return f"{scene.alarm()}; {_get(scene, bad)} NaN or infinity"
+
+
+def _zeros(scene: Scene) -> str:
+    silent, some = _leaves(scene, "zero"), _leaves(scene, "finite")
+    if not silent or not some:
+        return "every leaf gets only zeros" if silent else ""
+    return f"{_get(scene, silent)} only zeros: {listed(silent)}"
+
+
+def _leaves(scene: Scene, state: State) -> list[str]:
+    """The names of the leaves whose gradient is in a state."""
+    if scene.gradients is None:
+        return []
+    leaves = enumerate(scene.graph.leaves)
+    found = [leaf for place, leaf in leaves if scene.gradients.leaf(place).state == state]
+    return [visible(next(iter(leaf.names), f"#{leaf.node}")) for leaf in found]
+
+
+def _get(scene: Scene, names: Sequence[str]) -> str:
+    """``2 of 3 leaves get``, of so many names."""
+    every = len(scene.graph.leaves)
+    if len(names) in (0, every):
+        return "every leaf gets" if names else "no leaf gets"
+    return f"{len(names):,} of {count(every, 'leaf')} {'gets' if len(names) == 1 else 'get'}"
+
+
+def vanishing(scene: Scene) -> str:
+    """From where on next to nothing of a gradient arrives, or ""."""
     inside = [scene.rounds(item) for item in scene.view.items]
     found = [*(rounds for _, rounds in repeats(scene)), *filter(None, inside)]
     return next(filter(None, map(vanished, found)), "")

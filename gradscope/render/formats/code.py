@@ -50,10 +50,12 @@ def render(report: Report, options: Options) -> str:
 
 class _Code(Head):
     def __init__(self, report: Report, options: Options) -> None:
-        super().__init__(Scene(report, replace(options, folding=Folding(all=True))))
+        super().__init__(Scene(report, options))
         self.is_open = options.folding.all
+        # The verdict is on what is folded, and a line on single nodes.
+        self.single = Scene(report, replace(options, folding=Folding(all=True)))
         self.wanted = meant(self.scene.graph, options.folding)
-        self.item_of = {item.members[0]: item for item in self.scene.view.items}
+        self.item_of = {item.members[0]: item for item in self.single.view.items}
 
     def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
@@ -121,7 +123,7 @@ class _Code(Head):
 
     def _flow(self, piece: SourceExpression) -> list[Cell]:
         """The size of what arrives, how often, a strip in the order of the program, a note."""
-        gradients = self.scene.gradients
+        gradients = self.single.gradients
         if gradients is None:
             return BLANK
         items = [self.item_of[node] for node in reversed(piece.results)]
@@ -137,9 +139,9 @@ class _Code(Head):
 
     def _meeting(self, items: Sequence[Item]) -> str:
         """What is to be said of gradients that meet in what a line made."""
-        shares = [share for item in items for share in residuals(self.scene, item)]
+        shares = [share for item in items for share in residuals(self.single, item)]
         if len(items) == 1 or len(shares) < len(items):
-            return meeting(self.scene, items[0]) if len(items) == 1 else ""
+            return meeting(self.single, items[0]) if len(items) == 1 else ""
         return skipped(shares)
 
     def _size(self, infos: Sequence[GradientInfo]) -> Cell:
