@@ -323,6 +323,20 @@ def test_a11_the_second_pass_says_what_grad_was_and_became(session: Session) -> 
     assert "3 + 3 = 6" in shown.out
 
 
+def test_a_leaf_that_a_pass_does_not_reach_keeps_its_grad(session: Session) -> None:
+    path = session.write(
+        """
+        import torch
+        a, b = torch.tensor(1.0, requires_grad=True), torch.tensor(2.0, requires_grad=True)
+        (3 * a + b).backward()
+        (a * b).backward(inputs=[a])
+        """
+    )
+    shown = session.cli("backward", str(path), "--call", "2").out
+    assert re.search(r"● a .* 3 \+ 2 = 5$", shown, re.MULTILINE)
+    assert re.search(r"● b .*∅ not reached .* stays 1$", shown, re.MULTILINE)
+
+
 def test_a15_a_product_over_a_sum(session: Session) -> None:
     report = session.look_at(example("product_of_sum.py"))
     ops = [(node.op, node.kind) for node in report.graph.nodes]

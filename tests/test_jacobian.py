@@ -87,7 +87,18 @@ def test_jacobians_are_torchs(
 ) -> None:
     report = session.look(PROGRAM, *arguments.split(), "--jacobian", command="explain")
     found, expected = matrix(report), wanted()
+    assert report.explanation is not None
     assert torch.allclose(found.flatten(), expected.flatten(), rtol=1e-5, atol=1e-6)
+    through = report.explanation.weights.through if report.explanation.weights else None
+    if through is not None:
+        factors = (
+            torch.tensor([[float(value) for value in row.values or ()] for row in rows])
+            for rows in (through.outer, through.inner)
+        )
+        assert torch.allclose(torch.matmul(*factors), found, rtol=1e-5, atol=1e-6)
+    # All ways lead through y, but w has more elements than are written out.
+    wanted_through = {"--root z --leaf x": "y", "--root high --leaf y": "z"}
+    assert (through.name if through else None) == wanted_through.get(arguments)
     # Without a gradient none is sent, but where torch supplies a 1.
     assert bool(report.passes) == ("--gradient" in arguments or len(expected) == 1)
 
@@ -101,7 +112,7 @@ def test_jacobians_are_torchs(
                 r"J = ∂z/∂y, 3 × 2: a row for each element of z, a column for each of y",
                 r" +\[0\] +\[1\]",
                 r"   z\[1\] +13 +0",
-                "--gradient V gives each row a weight, as backward does: v·J",
+                "--gradient V gives each row a weight, as backward does: v @ J",
                 "Step by step: the derivative of each operation",
                 r"→ y       ∂y?\.?sin\(y?\)/∂y = cos\(y\)",
                 r"→ y       .* 0 elsewhere    J = \[\[1, 0\]\]",
@@ -110,7 +121,7 @@ def test_jacobians_are_torchs(
         (
             "--root z --leaf y --gradient [1,0,2]",
             [
-                r"             v·J = \[1, 0, 2\]·J = \[0\.953\d, 7\.58\d?\]",
+                r"             v @ J = \[1, 0, 2\] @ J = \[0\.953\d, 7\.58\d?\]",
                 "What y gets: what comes along each path, and the sum",
                 r"○ y gets \[0\.953\d, 7\.58\d?\] · 4 paths  \(program\.py:9\)",
             ],
@@ -135,7 +146,7 @@ def test_jacobians_read(arguments: str, lines: list[str], session: Session) -> N
     for line in lines:
         assert re.search(line, done.out), done.out
     if "--gradient" not in arguments:
-        assert "v·J =" not in done.out
+        assert "v @ J =" not in done.out
         assert "gets" not in done.out
 
 

@@ -129,7 +129,7 @@ class Looks:
             node: explain only what this node does, by its number.
             jacobian: with the whole Jacobian of the root by the leaves, at most 24 rows and
                 columns; needs no gradient.
-            all: every leaf, step and path; fold nothing.
+            all: every leaf, step and path; leave nothing out.
 
         Raises:
             TypeError: when both ``leaf`` and ``node`` are given.

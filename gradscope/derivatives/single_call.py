@@ -237,15 +237,7 @@ class SingleCall:
                 one.requires_grad_()
             with torch.enable_grad():
                 out = self._outputs()
-            pairs = [(one, up) for one, up in zip(out, upstream, strict=True) if one.grad_fn]
-            roots, given = [one for one, _ in pairs], [up for _, up in pairs]
-            with functions_on():
-                found = sent_back(roots, self.inputs, given)
-        except Unrepeatable:
-            raise
-        except Exception as error:
-            let_pass(error)
-            raise Unrepeatable(f"backward raised {described(error)}") from None
+            found = backward_of(out, upstream, self.inputs)
         finally:
             self._settle()
         pairs = list(zip(upstream, self._weights, strict=True))
@@ -272,9 +264,27 @@ class SingleCall:
             tensor.copy_(start)
 
 
-def dense_of(gradient: torch.Tensor) -> torch.Tensor:
-    """A gradient without history, its zeros written out."""
-    still = gradient.detach()
+def backward_of(
+    made: Tensors, upstream: Tensors, inputs: Tensors, create_graph: bool = False
+) -> tuple[torch.Tensor | None, ...]:
+    """What backward sends to the inputs for upstream gradients of what was made of them.
+
+    Raises:
+        Unrepeatable: when it fails.
+    """
+    pairs = [(one, up) for one, up in zip(made, upstream, strict=True) if one.grad_fn]
+    roots, given = [one for one, _ in pairs], [up for _, up in pairs]
+    try:
+        with functions_on():
+            return sent_back(roots, inputs, given, create_graph=create_graph)
+    except Exception as error:
+        let_pass(error)
+        raise Unrepeatable(f"backward raised {described(error)}") from None
+
+
+def dense_of(gradient: torch.Tensor, with_history: bool = False) -> torch.Tensor:
+    """A gradient, without history if that is not asked for, its zeros written out."""
+    still = gradient if with_history else gradient.detach()
     return still if still.layout is torch.strided else still.to_dense()
 
 

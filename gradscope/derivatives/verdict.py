@@ -15,19 +15,21 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from gradscope.autograd.calls import sent_back
-from gradscope.autograd.isolation import functions_on
 from gradscope.autograd.nodes import is_barred
 from gradscope.autograd.walk import nearest
 from gradscope.derivatives.call import Call
 from gradscope.derivatives.compare import Compared
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable
 from gradscope.derivatives.forms import FORMS
-from gradscope.derivatives.single_call import InputGradients, SingleCall, cotangent, dense_of
+from gradscope.derivatives.single_call import (
+    InputGradients,
+    SingleCall,
+    backward_of,
+    cotangent,
+    dense_of,
+)
 from gradscope.derivatives.slots import TapeSlot
 from gradscope.derivatives.stale import Own, beside_own
-from gradscope.errors import described
-from gradscope.handlers import let_pass
 from gradscope.model.checks import (
     IGNORES_UPSTREAM,
     MEANT,
@@ -120,24 +122,25 @@ class CallExamination:
         self._own = own
         self._limit = limit
 
-    def check(self, nodes: tuple[int, ...]) -> CallCheck:
-        """What comes of it, for the nodes that the call made."""
-        try:
-            verdict, inputs, reason = self._told()
-        except Unrepeatable as error:
-            verdict, inputs, reason = "not checked", (), error.what
-        return CallCheck(nodes, self._call.name, verdict, inputs, reason)
+    def check(self, nodes: tuple[int, ...], twice: bool = False) -> list[CallCheck]:
+        """What comes of it, for the nodes that the call made.
 
-    def check_twice(self, nodes: tuple[int, ...]) -> CallCheck | None:
-        """The same for double backward of a custom Function: its backward, as a function of its
-        own, beside differences of it; None where it cannot be differentiated, and says so."""
-        try:
-            verdict, inputs, reason = self._told_twice()
-        except MarkedOnce:
-            return None
-        except Unrepeatable as error:
-            verdict, inputs, reason = "not checked", (), error.what
-        return CallCheck(nodes, self._call.name, verdict, inputs, reason, order=2)
+        ``twice``: if that is right, double backward of a custom Function as well: its backward, as
+        a function of its own, beside differences of it; not where it says that it cannot be
+        differentiated.
+        """
+        found: list[CallCheck] = []
+        for order, told in ((1, self._told), (2, self._told_twice)):
+            if found and not (twice and found[0].verdict in ("right", "kink")):
+                break
+            try:
+                verdict, inputs, reason = told()
+            except MarkedOnce:
+                break
+            except Unrepeatable as error:
+                verdict, inputs, reason = "not checked", (), error.what
+            found.append(CallCheck(nodes, self._call.name, verdict, inputs, reason, order=order))
+        return found
 
     def _told_twice(self) -> Told:
         alone = self._repeated(BackwardAlone)
@@ -341,23 +344,12 @@ class BackwardAlone(SingleCall):
             given = {slot: one.clone() for slot, one in copies.items()}
             made = self._made(given)
             upstream = [one.clone() for one in self._upstream]
-            pairs = [(one, up) for one, up in zip(made, upstream, strict=True) if one.grad_fn]
-            roots, seeds = [one for one, _ in pairs], [up for _, up in pairs]
-            try:
-                with functions_on():
-                    found = sent_back(roots, wanted, seeds, create_graph=is_followed)
-            except Exception as error:
-                let_pass(error)
-                raise Unrepeatable(f"backward raised {described(error)}") from None
+            found = backward_of(made, upstream, wanted, create_graph=is_followed)
         made_by = [one.grad_fn for one in found if one is not None and one.grad_fn is not None]
         # Torch raises only where such a node has something behind it that a gradient is asked for.
         if any(map(is_barred, nearest(made_by))):
             raise MarkedOnce("its backward is marked once_differentiable")
         return [
-            torch.zeros_like(one) if got is None else _dense(got)
+            torch.zeros_like(one) if got is None else dense_of(got, is_followed)
             for one, got in zip(wanted, found, strict=True)
         ]
-
-
-def _dense(gradient: torch.Tensor) -> torch.Tensor:
-    return gradient if gradient.layout is torch.strided else dense_of(gradient)

@@ -87,7 +87,7 @@ class Assembler:
     def graph(self, roots: Iterable[Any]) -> Graph:
         """The whole graph, with these live roots."""
         nodes = list(map(self._node, count(), self.walked.nodes, self.walked.sequences))
-        for number in self._inner_results(nodes):
+        for number in [*self._inner_results(nodes), *self._in_objects(nodes)]:
             name = self._live_names.get(number, "")
             nodes[number] = msgspec.structs.replace(nodes[number], variable=name)
         leaves = [
@@ -174,6 +174,16 @@ class Assembler:
                 outermost = self.recorder.modules.library_call(calls[node.call])
                 if OUTSIDE != outermost == self.recorder.modules.library_call(calls[user.call]):
                     yield target
+
+    def _in_objects(self, nodes: Sequence[Node]) -> Iterator[int]:
+        """Nodes made for an object that their variable holds, `dist = Categorical(logits=x)`: the
+        result is `dist.logits`, or nothing that has a name."""
+        made = {
+            nodes[number].origin
+            for number, name in self._live_names.items()
+            if nodes[number].variable and name.startswith(f"{nodes[number].variable}.")
+        }
+        yield from (node.id for node in nodes if node.variable and node.origin in made)
 
     def _outputs(self, number: int, live: LiveNode) -> tuple[TensorInfo | None, ...]:
         described = outputs_of(live)

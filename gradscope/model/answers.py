@@ -186,6 +186,9 @@ class _Explained:
             for amount, tensor in zip(row, tensors, strict=True):
                 _check_amount(amount, tensor, place)
         in_range((term.root for term in weights.terms), len(graph.roots), place, "graph.roots")
+        if weights.through is not None:
+            for amount in (*weights.through.outer, *weights.through.inner):
+                _check_amount(amount, TensorInfo((), ""), f"{place}.through")
 
 
 def _check_amount(amount: Amount, tensor: TensorInfo, place: str) -> None:

@@ -73,7 +73,8 @@ class ChainStep(Struct, frozen=True):
 
     ``rule`` indexes the explanation's rules.  ``arguments`` names the forward function's argument
     behind each input slot, "" where that is not known.  ``constants`` are the numbers among what
-    the node saved.  ``why`` says what prevented its local derivatives from being computed.
+    the node saved, ``names`` what the program calls the tensors among it.  ``why`` says what
+    prevented its local derivatives from being computed.
     """
 
     node: int
@@ -81,6 +82,7 @@ class ChainStep(Struct, frozen=True):
     arguments: tuple[str, ...] = ()
     locals: tuple[Local, ...] = ()
     constants: tuple[tuple[str, Number], ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
     listing: Listing | None = None
     why: str = ""
 
@@ -125,6 +127,15 @@ class Term(Struct, frozen=True):
     derivatives: tuple[Amount, ...]
 
 
+class Composition(Struct, frozen=True):
+    """A tensor that every path leads through: the Jacobian is that of the root by it, times that of
+    it by the leaf; row by row."""
+
+    name: str
+    outer: tuple[Amount, ...]
+    inner: tuple[Amount, ...]
+
+
 class Weights(Struct, frozen=True):
     """The vector-Jacobian product, written out: the gradient of a leaf is the sum over all terms of
     weight times derivative.
@@ -133,7 +144,8 @@ class Weights(Struct, frozen=True):
     ``is_given``: whether there was a gradient; the weights of a Jacobian alone say nothing.
     ``total`` counts the elements of all roots;
     where not all of them are in ``terms``, these are the ones with the largest weights and ``rest``
-    holds, leaf by leaf, what the others add.  ``why`` says what prevented it.
+    holds, leaf by leaf, what the others add.  ``through``: what the one leaf is composed of, where
+    that is small enough to be read.  ``why`` says what prevented it.
     """
 
     leaves: tuple[int | None, ...]
@@ -142,6 +154,7 @@ class Weights(Struct, frozen=True):
     rest: tuple[Amount, ...] = ()
     why: str = ""
     is_given: bool = True
+    through: Composition | None = None
 
 
 class MadeTensor(Struct, frozen=True):
@@ -159,7 +172,7 @@ class Explanation(Struct, frozen=True):
     ``leaves`` are the leaves it is about, ``asked`` whether the reader chose them; instead,
     ``tensor`` is set where it is about a tensor between the roots and them, ``node`` where a single
     node was asked for.  ``jacobian``: the whole matrices were asked for.
-    ``everything``: fold nothing.
+    ``everything``: leave nothing out.
     """
 
     steps: tuple[ChainStep, ...]

@@ -28,11 +28,11 @@ def derivative(op: str, argument: str, operands: Mapping[str, str]) -> str:
         operands: texts of the arguments, names or numbers.
     """
     if op in ("Add", "Sub", "Rsub") and operands.get("alpha", "1") != "1":
-        return ""  # a + 2·b in one operation is rare, and torch's formula says it
+        return ""  # a + 2 × b in one operation is rare, and torch's formula says it
     if op == "Pow" and argument == "self":
         return _power(operands)
     if op == "Pow" and argument == "exponent":
-        return _filled("{self}^{exponent}·ln({self_})", operands)
+        return _filled("{self}^{exponent} × ln({self_})", operands)
     if op in _SCALED:
         return _filled(_SCALED[op](operands), operands)
     return _filled(ELEMENTWISE.get(op, {}).get(argument, ""), operands)
@@ -58,7 +58,7 @@ def sent(op: str, argument: str, operands: Mapping[str, str], formula: str = "")
     text = _filled(text or LINEAR.get(op, {}).get(name, ""), operands)
     factor = operands.get("beta" if name == "self" else "alpha", "1")
     if op in ("Addmm", "Baddbmm", "Addmv") and factor != "1" and text:
-        return f"{factor}·({text})"
+        return f"{factor} × ({text})"
     return text
 
 
@@ -82,7 +82,7 @@ def general(op: str) -> list[tuple[str, bool, str]]:
     names = _Names()
     if op == "Pow":
         power = _power({"self": "self", "exponent": "exponent"})
-        return [("self", True, power), ("exponent", True, "self^exponent·ln(self)")]
+        return [("self", True, power), ("exponent", True, "self^exponent × ln(self)")]
     tables = ((ELEMENTWISE.get(op, {}), True), (LINEAR.get(op, {}), False))
     return [
         (argument, is_derivative, template.format_map(names))
@@ -112,24 +112,24 @@ def _power(operands: Mapping[str, str]) -> str:
     try:
         number = float(exponent)
     except ValueError:
-        return _filled("{exponent}·{self}^({exponent_} - 1)", operands)
+        return _filled("{exponent} × {self}^({exponent_} - 1)", operands)
     if number in (0, 1):
         return f"{number:g}"
     power = "" if number == 2 else f"^{number - 1:g}"
-    return _filled(f"{number:g}·{{self}}{power}", operands)
+    return _filled(f"{number:g} × {{self}}{power}", operands)
 
 
 def _elu(operands: Mapping[str, str]) -> str:
     """elu, and selu and celu, which scale its result or what is below zero."""
     scale, inner = operands.get("scale", "1"), operands.get("input_scale", "1")
     below = [text for text in (scale, operands.get("alpha", "1"), inner) if text != "1"]
-    inside = "{self_}" if inner == "1" else f"{inner}·{{self}}"
-    factors = "·".join([*below, f"exp({inside})"])
+    inside = "{self_}" if inner == "1" else f"{inner} × {{self}}"
+    factors = " × ".join([*below, f"exp({inside})"])
     return f"{scale} where {{self}} > 0, else {factors}"
 
 
 def _softplus(operands: Mapping[str, str]) -> str:
-    inside = "{self_}" if operands.get("beta", "1") == "1" else "{beta}·{self}"
+    inside = "{self_}" if operands.get("beta", "1") == "1" else "{beta} × {self}"
     return f"σ({inside}), and 1 where {inside} > {{threshold}}"
 
 

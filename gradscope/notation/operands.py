@@ -179,7 +179,7 @@ def bracketed(text: str) -> str:
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text if re.fullmatch(r"[\w.…]+", text) else f"({text})"
+        return text if re.fullmatch(r"[\w.…#]+", text) else f"({text})"
     alone = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.List)
     return text if isinstance(tree, alone) else f"({text})"
 

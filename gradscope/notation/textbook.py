@@ -20,14 +20,14 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
     "Reciprocal": {"self": "-1/{self}²"},
     "Abs": {"self": "sign({self_})"},
     "Exp": {"self": "exp({self_})"},
-    "Exp2": {"self": "ln 2·2^{self}"},
+    "Exp2": {"self": "ln 2 × 2^{self}"},
     "Expm1": {"self": "exp({self_})"},
     "Log": {"self": "1/{self}"},
-    "Log2": {"self": "1/({self}·ln 2)"},
-    "Log10": {"self": "1/({self}·ln 10)"},
+    "Log2": {"self": "1/({self} × ln 2)"},
+    "Log10": {"self": "1/({self} × ln 10)"},
     "Log1P": {"self": "1/(1 + {self})"},
-    "Sqrt": {"self": "1/(2·√{self})"},
-    "Rsqrt": {"self": "-1/(2·{self}·√{self})"},
+    "Sqrt": {"self": "1/(2 × √{self})"},
+    "Rsqrt": {"self": "-1/(2 × {self} × √{self})"},
     "Sin": {"self": "cos({self_})"},
     "Cos": {"self": "-sin({self_})"},
     "Tan": {"self": "1 + tan({self_})²"},
@@ -37,11 +37,11 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
     "Sinh": {"self": "cosh({self_})"},
     "Cosh": {"self": "sinh({self_})"},
     "Tanh": {"self": "1 - tanh({self_})²"},
-    "Erf": {"self": "2/√π·exp(-{self}²)"},
-    "Sigmoid": {"self": "σ({self_})·(1 - σ({self_}))"},
+    "Erf": {"self": "2/√π × exp(-{self}²)"},
+    "Sigmoid": {"self": "σ({self_}) × (1 - σ({self_}))"},
     "LogSigmoid": {"self": "1 - σ({self_})"},
-    "Silu": {"self": "σ({self_})·(1 + {self}·(1 - σ({self_})))"},
-    "Gelu": {"self": "Φ({self_}) + {self}·φ({self_})"},
+    "Silu": {"self": "σ({self_}) × (1 + {self} × (1 - σ({self_})))"},
+    "Gelu": {"self": "Φ({self_}) + {self} × φ({self_})"},
     "Relu": {"self": "1 where {self} > 0, else 0"},
     "LeakyRelu": {"self": "1 where {self} > 0, else {negative_slope}"},
     "Hardtanh": {"self": "1 between {min_val_} and {max_val_}, else 0"},
@@ -79,7 +79,9 @@ _NORMALIZED = {
     "weight": "upstream × x̂, summed; x̂ is the normalized input",
     "bias": "the upstream, summed where {bias} was repeated",
 }
-_CENTRED = "(g - mean(g) - x̂·mean(g·x̂))/√(var + eps); g = upstream × weight, x̂ = normalized input"
+_CENTRED = (
+    "(g - mean(g) - x̂ × mean(g × x̂))/√(var + eps); g = upstream × weight, x̂ = normalized input"
+)
 
 LINEAR: dict[str, dict[str, str]] = {
     "Sum": {"self": "1 for every element that is summed"},
@@ -119,7 +121,7 @@ LINEAR: dict[str, dict[str, str]] = {
     "Mm": _PRODUCT,
     "Bmm": _PRODUCT,
     "Mv": {"self": "upstream ⊗ {vec}", "vec": "{self}ᵀ @ upstream"},
-    "Dot": {"self": "upstream·{tensor}", "tensor": "upstream·{self}"},
+    "Dot": {"self": "upstream × {tensor}", "tensor": "upstream × {self}"},
     "Addmm": {
         "self": "the upstream, summed where {self} was repeated",
         "mat1": "upstream @ {mat2}ᵀ",
@@ -140,8 +142,8 @@ LINEAR: dict[str, dict[str, str]] = {
         "weight": "upstreamᵀ @ {input}",
         "bias": "the upstream, summed over the rows",
     },
-    "Softmax": {"self": "s·(upstream - Σ s·upstream), s being the result"},
-    "LogSoftmax": {"self": "upstream - softmax·Σ upstream"},
+    "Softmax": {"self": "s × (upstream - Σ s × upstream), s being the result"},
+    "LogSoftmax": {"self": "upstream - softmax × Σ upstream"},
     "NativeLayerNorm": {"input": _CENTRED, **_NORMALIZED},
     "NativeGroupNorm": {"input": f"in each group {_CENTRED}", **_NORMALIZED},
     "NativeBatchNorm": {
@@ -179,10 +181,10 @@ DEPENDENT: dict[str, tuple[str, dict[str, dict[str, str]]]] = {
     "MseLoss": (
         "reduction",
         {
-            "self": dict.fromkeys("02", "2·({self} - {target}), times the upstream")
-            | {"1": "2·({self} - {target})/n, times the upstream"},
-            "target": dict.fromkeys("02", "-2·({self} - {target}), times the upstream")
-            | {"1": "-2·({self} - {target})/n, times the upstream"},
+            "self": dict.fromkeys("02", "2 × ({self} - {target}), times the upstream")
+            | {"1": "2 × ({self} - {target})/n, times the upstream"},
+            "target": dict.fromkeys("02", "-2 × ({self} - {target}), times the upstream")
+            | {"1": "-2 × ({self} - {target})/n, times the upstream"},
         },
     ),
     "NllLoss": (
@@ -203,6 +205,8 @@ HOLOMORPHIC = {
 times its conjugate (the convention of torch's notes on autograd for complex numbers)."""
 
 SIGNS = {
+    "@ [[": "×: element by element. @: the matrix product of the upstream gradient, written as one "
+    "row, and the local derivative, which has a row for each element of the result.",
     "σ": "σ: the sigmoid",
     "Φ": "Φ, φ: the standard normal distribution and its density; gelu with "
     "approximate='tanh' comes near it",

@@ -225,10 +225,7 @@ class CallChecks:
         doing.still(f"checking call {len(self.found) + 1:,} of {len(self._selected):,}")
         own, limit = self._own.get(call), self._selection.limit(call)
         one = CallExamination(call, operands, self._name_of, own, limit)
-        first = self.found[call] = one.check(nodes)
-        twice = call in self._differentiated and first.verdict in ("right", "kink")
-        second = one.check_twice(nodes) if twice else None
-        if second is not None:
-            self.found_twice.append(second)
+        self.found[call], *twice = one.check(nodes, call in self._differentiated)
+        self.found_twice += twice
         if one.reads_half:
             self.half_readers.add(call.name)

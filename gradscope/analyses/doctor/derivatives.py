@@ -152,10 +152,7 @@ class Derivatives:
             )
         examined = CallExamination(call, _value_of, lambda _: "", own, self._limit)
         try:
-            first = examined.check(nodes)
-            twice = is_differentiated and first.verdict in ("right", "kink")
-            second = examined.check_twice(nodes) if twice else None
-            yield from (first,) if second is None else (first, second)
+            yield from examined.check(nodes, is_differentiated)
         except Exception as error:  # whatever the Function's own code has led to
             let_pass(error)
             yield CallCheck(nodes, call.name, "not checked", (), f"it raised {described(error)}")

@@ -20,13 +20,26 @@ def steps_told(
     graph: Graph, between: Sequence[int], found: Sequence[Ways], everything: bool
 ) -> Sequence[int]:
     """The nodes that get a step, of those between the roots and some ends: all of a small graph,
-    else those on the strongest path."""
+    else those on the strongest path, and on as many others as are not too long together."""
     if len(graph.nodes) <= SMALL_GRAPH or everything:
         return between
-    edges = {edge for one in found for path in one.paths[:1] for edge in path.edges}
-    on_path = {graph.edges[edge].source for edge in edges}
-    told = [node for node in between if node in on_path]
-    return told or (between[:SMALL_GRAPH] if found else [])
+    paths = [[path.edges for path in one.paths] for one in found]
+    few = [every[at] for every in paths for at in fitting(graph, every)]
+    told = {graph.edges[edge].source for edges in few for edge in edges}
+    return sorted(told) or (between[:SMALL_GRAPH] if found else [])
+
+
+def fitting(graph: Graph, paths: Sequence[Sequence[int]]) -> list[int]:
+    """Of paths to one leaf by their edges, the strongest first, the positions of those that are
+    told: their steps are few together."""
+    found: list[int] = []
+    told: set[int] = set()
+    for position, edges in enumerate(paths):
+        more = told | {graph.edges[edge].source for edge in edges}
+        if not found or len(more) <= SMALL_GRAPH:
+            found.append(position)
+            told = more
+    return found
 
 
 def of_leaf(report: Report, name: str, everything: bool) -> Report:

@@ -26,7 +26,7 @@ from gradscope.autograd.walk import Walked
 from gradscope.escaping import message
 from gradscope.handlers import let_pass
 from gradscope.model.opaque import is_opaque
-from gradscope.words import first_line
+from gradscope.words import first_line, short_op
 
 Gradient = torch.Tensor | None
 
@@ -100,7 +100,7 @@ class Puller:
             let_pass(error)
             # Torch's messages go on with advice that is not for somebody who only looks.
             said = first_line(message(error)).partition(". ")[0].rstrip(".")
-            text = f"{op_name(node)} failed with {type(error).__name__}: {said}"
+            text = f"{_called(node)} failed with {type(error).__name__}: {said}"
             raise CannotCall(text) from error
 
     def sweep(self, seeds: Mapping[Place, torch.Tensor], region: Region) -> dict[int, torch.Tensor]:
@@ -173,9 +173,15 @@ class Puller:
         return self._refusals[number]
 
 
+def _called(node: LiveNode) -> str:
+    """A node in a sentence, as the table of steps calls it."""
+    name = op_name(node)
+    return name if isinstance(node, BackwardCFunction) else short_op(name)
+
+
 def _refusal(node: LiveNode, released: saved.ReleasedMemory) -> str:
     """Why a node must not be called, or ""."""
-    name = op_name(node)
+    name = _called(node)
     if is_opaque(torch_name(node)):
         return f"{name} hides operations, and running it again would run them again"
     if saved.is_packed(node):

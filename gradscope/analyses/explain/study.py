@@ -10,20 +10,22 @@ node only the partial paths that carry most are followed further.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 import torch
 
 from gradscope.analyses.explain.asked import End, check_node, chosen_ends
-from gradscope.analyses.explain.narrowed import steps_told
+from gradscope.analyses.explain.narrowed import SMALL_GRAPH, fitting, steps_told
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, check_numbers
 from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.explain.rules import Rules, amount, constants, formulas, local_derivatives
-from gradscope.analyses.explain.weights import Wanted, weights
+from gradscope.analyses.explain.weights import Seeds, Wanted, weights
+from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.graphing.study import LiveGraph
@@ -32,7 +34,7 @@ from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digi
 from gradscope.model.report import Graph
 
 MOST_STEPS = 2_000
-"""Steps explained at most."""
+"""Steps explained at most, the first and the last."""
 
 
 def study(live: LiveGraph, asked: Explain) -> Explanation:
@@ -72,20 +74,21 @@ class _Study:
             # No pass starts, so there is nothing to multiply; the report says what does not fit.
             return Explanation((), (), leaves, asked=asked.leaf is not None)
         region = self._region(ends)
-        starts: list[tuple[Place, torch.Tensor]] = []
+        starts: Seeds = []
         found: tuple[Ways, ...] = ()
         try:
-            seeds = starts = self._seeds()
-            if seeds:
-                found = ways(self.puller, self.graph, seeds, region, ends)
-            elif asked.jacobian:
-                starts = self._starts()
+            starts = self._seeds()
+            if starts and self.is_given:
+                found = ways(self.puller, self.graph, starts, region, ends, asked.everything)
         except CannotCall as error:
             found = tuple(Ways(end.leaf, "0", why=str(error)) for end in ends)
         between = [node for node in region.nodes if node not in region.ends]
-        told = steps_told(self.graph, between, found, asked.everything)[:MOST_STEPS]
+        told = steps_told(self.graph, between, found, asked.everything)
+        if len(told) > MOST_STEPS:
+            told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
         steps = list(map(self._step, told))
-        wanted = Wanted(ends, region, asked.jacobian, is_given=bool(found))
+        through = list(self._through(starts, region, ends)) if len(ends) == 1 else []
+        wanted = Wanted(ends, region, asked.jacobian, bool(found), through)
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
@@ -104,36 +107,49 @@ class _Study:
         nodes = {self.graph.edges[edge].source for edge in edges}
         return Region(sorted(nodes | places.keys()), places, edges)
 
-    def _seeds(self) -> list[tuple[Place, torch.Tensor]]:
-        """Where backward starts and with what; empty where torch would refuse to start.
+    def _through(
+        self, starts: Seeds, region: Region, ends: Sequence[End]
+    ) -> Iterator[tuple[End, Region]]:
+        """The named tensors that all paths from the only root to the only end lead through."""
+        if len(starts) != 1 or len(self.graph.nodes) > SMALL_GRAPH:
+            return
+        (root, _), (end,) = starts[0], ends
+        from_root = counts(self.graph, [root])
+        for number in region.nodes:
+            node, place = self.graph.nodes[number], (number, 0)
+            if not node.variable or len(node.outputs) != 1 or place in (root, end.place):
+                continue
+            if from_root[place] * counts(self.graph, [place])[end.place] == from_root[end.place]:
+                middle = End(node.variable, number)
+                yield middle, self._region([middle])
+
+    def _seeds(self) -> Seeds:
+        """Where backward starts and with what: for the rows of a Jacobian alone with zeros; empty
+        where torch would refuse to start.
 
         Raises:
             CannotCall: when such a gradient has no numbers.
         """
-        index = self.live.probe.walked.index
+        given = [*map(initial, self.live.roots, self.live.gradients)]
+        self.is_given = all(one is not None for one in given)
+        if not (self.is_given or self.asked.jacobian):
+            return []
         found = []
-        for root, gradient in zip(self.live.roots, self.live.gradients, strict=True):
+        for root, one in zip(self.live.roots, given, strict=True):
             node, output = edge_of(root)
-            seed = initial(root, gradient)
-            if seed is None:
-                return []
-            check_numbers(seed)
-            found.append(((index[node], output), seed.detach()))
+            if one is None or not self.is_given:
+                check_numbers(root.detach())
+                one = torch.zeros_like(root, memory_format=torch.contiguous_format)
+            check_numbers(one)
+            found.append(((self.live.probe.walked.index[node], output), one.detach()))
         return found
 
-    def _starts(self) -> list[tuple[Place, torch.Tensor]]:
-        """Where the rows of a Jacobian start, with zeros; no gradient was given.
-
-        Raises:
-            CannotCall: when no gradient can start there.
-        """
-        found = []
-        for root in self.live.roots:
-            node, output = edge_of(root)
-            check_numbers(root.detach())
-            zeros = torch.zeros_like(root, memory_format=torch.contiguous_format).detach()
-            found.append(((self.live.probe.walked.index[node], output), zeros))
-        return found
+    def _names(self, node: torch.autograd.graph.Node) -> Iterator[tuple[str, str]]:
+        """What the program calls the tensors that a node saved, by the function's arguments."""
+        for argument, tensor in saved.values(node):
+            names = self.live.scopes.names(tensor) if isinstance(tensor, torch.Tensor) else []
+            if names:
+                yield argument, names[0]
 
     def _step(self, number: int) -> ChainStep:
         node = self.live.probe.walked.nodes[number]
@@ -142,6 +158,7 @@ class _Study:
             rule=self.rules.number(node),
             arguments=self.rules.arguments(node),
             constants=constants(node),
+            names=tuple(self._names(node)),
             listing=self.rules.listing(node),
         )
         try:
@@ -187,82 +204,62 @@ def counts(graph: Graph, started: Sequence[Place]) -> Mapping[Place, int]:
     return found
 
 
-class PathFollower:
-    """Follows the paths through a part of a graph.
+def paths_followed(puller: Puller, seeds: Seeds, region: Region) -> Mapping[int, list[_Partial]]:
+    """For every end of a region the paths that were followed to it, those that bring most first.
 
-    Args:
-        puller: calls the nodes.
-        seeds: for each root its place and the gradient it starts with.
-        region: what lies between the roots and the chosen ends.
+    Raises:
+        CannotCall: at the first node that cannot be called.
     """
-
-    def __init__(
-        self, puller: Puller, seeds: Sequence[tuple[Place, torch.Tensor]], region: Region
-    ) -> None:
-        self._puller = puller
-        self._region = region
-        self._most = MOST if len(puller.walked.nodes) <= LARGE else MOST_IN_LARGE
-        self._waiting: dict[int, list[tuple[int, _Partial]]] = {}
-        for root, ((node, output), gradient) in enumerate(seeds):
-            start = _Partial(root, -1, None, gradient, _norm(gradient))
-            self._waiting.setdefault(node, []).append((output, start))
-
-    def follow(self) -> dict[int, list[_Partial]]:
-        """For every end the paths that were followed to it, those that bring most first.
-
-        Raises:
-            CannotCall: at the first node that cannot be called.
-        """
-        found: dict[int, list[_Partial]] = {}
-        ends = self._region.ends
-        for number in self._region.nodes:
-            arrived = self._waiting.pop(number, [])
-            arrived.sort(key=lambda one: -one[1].norm)
-            if number in ends:
-                arrived = [one for one in arrived if one[0] == ends[number]]
-                found[number] = [partial for _, partial in arrived[: self._most]]
-                continue
-            for output, partial in arrived[: self._most]:
-                self._send(number, output, partial)
-        return found
-
-    def _send(self, number: int, output: int, partial: _Partial) -> None:
-        for edge, gradient in self._puller.call(number, {output: partial.gradient}).items():
-            target, at = self._puller.walked.edges[edge][2:]
-            if edge in self._region.edges:
-                further = _Partial(partial.root, edge, partial, gradient, _norm(gradient))
-                self._waiting.setdefault(target, []).append((at, further))
+    most = MOST if len(puller.walked.nodes) <= LARGE else MOST_IN_LARGE
+    waiting: dict[int, list[tuple[int, _Partial]]] = defaultdict(list)
+    for root, ((node, output), gradient) in enumerate(seeds):
+        waiting[node].append((output, _Partial(root, -1, None, gradient, _norm(gradient))))
+    found: dict[int, list[_Partial]] = defaultdict(list)
+    for number in region.nodes:
+        arrived = sorted(waiting.pop(number, []), key=lambda one: -one[1].norm)
+        if number in region.ends:
+            paths = (partial for output, partial in arrived if output == region.ends[number])
+            found[number] = list(islice(paths, most))
+            continue
+        for output, partial in arrived[:most]:
+            for edge, one in puller.call(number, {output: partial.gradient}).items():
+                if edge in region.edges:
+                    target, at = puller.walked.edges[edge][2:]
+                    further = _Partial(partial.root, edge, partial, one, _norm(one))
+                    waiting[target].append((at, further))
+    return found
 
 
 def ways(
     puller: Puller,
     graph: Graph,
-    seeds: Sequence[tuple[Place, torch.Tensor]],
+    seeds: Seeds,
     region: Region,
     ends: Sequence[End],
+    everything: bool,
 ) -> tuple[Ways, ...]:
     """The paths to the chosen ends."""
     numbers = counts(graph, [place for place, _ in seeds])
     try:
-        followed = PathFollower(puller, seeds, region).follow()
+        followed = paths_followed(puller, seeds, region)
         totals = puller.sweep(_summed(seeds), region)
     except CannotCall as error:
         return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
-    return tuple(
-        _ways(end.leaf, numbers[end.place], followed.get(end.node, []), totals.get(end.node))
-        for end in ends
-    )
+    found = []
+    for end in ends:
+        paths, total, count = followed[end.node], totals.get(end.node), numbers[end.place]
+        # In a large graph only those whose steps are told, so that the others are the rest.
+        if len(graph.nodes) > SMALL_GRAPH and not everything:
+            paths = [paths[at] for at in fitting(graph, [one.edges() for one in paths])]
+        listed = tuple(Path(one.root, one.edges(), amount(one.gradient)) for one in paths)
+        rest = None
+        if len(paths) < count and total is not None:
+            rest = amount(total - sum(one.gradient for one in paths))
+        found.append(Ways(end.leaf, digits(count), listed, rest))
+    return tuple(found)
 
 
-def _ways(leaf: int | None, count: int, paths: list[_Partial], total: torch.Tensor | None) -> Ways:
-    listed = tuple(Path(one.root, one.edges(), amount(one.gradient)) for one in paths)
-    rest = None
-    if len(paths) < count and total is not None:
-        rest = amount(total - sum(one.gradient for one in paths))
-    return Ways(leaf, digits(count), listed, rest)
-
-
-def _summed(seeds: Sequence[tuple[Place, torch.Tensor]]) -> Mapping[Place, torch.Tensor]:
+def _summed(seeds: Seeds) -> Mapping[Place, torch.Tensor]:
     """One gradient a place: two roots may be the same tensor."""
     found: dict[Place, torch.Tensor] = {}
     for place, gradient in seeds:

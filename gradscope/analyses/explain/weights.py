@@ -6,7 +6,7 @@ Row i of the Jacobian is what arrives at the leaves when element i of the root a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,7 @@ from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region
 from gradscope.analyses.explain.rules import amount, zero
 from gradscope.autograd.decimals import SMALL, shortest
 from gradscope.errors import CaptureError
-from gradscope.model.explanation import Amount, Term, Weights
+from gradscope.model.explanation import Amount, Composition, Term, Weights
 from gradscope.words import option
 
 MOST_TERMS = 16
@@ -26,6 +26,9 @@ SHOWN_OF_MANY = 8
 
 LARGEST_SIDE = 24
 """Rows and columns of a Jacobian that is printed whole."""
+
+LARGEST_FACTOR = 4
+"""Rows and columns of a Jacobian that is a factor of another."""
 
 Seeds = Sequence[tuple[Place, torch.Tensor]]
 
@@ -40,12 +43,14 @@ class Wanted:
     and them.
 
     ``jacobian``: every row of it.  ``is_given``: the seeds are a gradient, and not only a start for
-    each row."""
+    each row.  ``through``: named tensors that all paths to the only end lead through, and what lies
+    before each."""
 
     ends: Sequence[End]
     region: Region
     jacobian: bool
     is_given: bool
+    through: Sequence[tuple[End, Region]] = ()
 
 
 def weights(puller: Puller, seeds: Seeds, wanted: Wanted) -> Weights:
@@ -65,9 +70,10 @@ def weights(puller: Puller, seeds: Seeds, wanted: Wanted) -> Weights:
     try:
         terms = tuple(rows.term(root, element) for root, element in shown)
         rest = rows.rest(shown) if len(terms) < total else ()
+        through = rows.composition(terms)
     except CannotCall as error:
         return Weights(leaves, total, why=str(error), is_given=wanted.is_given)
-    return Weights(leaves, total, terms, rest, is_given=wanted.is_given)
+    return Weights(leaves, total, terms, rest, is_given=wanted.is_given, through=through)
 
 
 def _shown(seeds: Seeds, total: int, everything: bool) -> list[tuple[int, int]]:
@@ -89,7 +95,7 @@ def _place(seeds: Seeds, position: int) -> tuple[int, int]:
 
 
 class _Rows:
-    """Rows of the Jacobian by the chosen ends."""
+    """Rows of Jacobians: of the roots, or a tensor, by the chosen ends, or a tensor."""
 
     def __init__(self, puller: Puller, seeds: Seeds, wanted: Wanted) -> None:
         self._puller = puller
@@ -100,11 +106,9 @@ class _Rows:
     def term(self, root: int, element: int) -> Term:
         """Weight and derivatives of one element of a root."""
         place, gradient = self._seeds[root]
-        one = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
-        one.view(-1)[element] = 1
         given = float(gradient.detach().reshape(-1)[element])
         weight = shortest(given, gradient.dtype is torch.float32)
-        return Term(root, element, weight, tuple(self._derivatives({place: one})))
+        return Term(root, element, weight, self._derivatives({place: _only(gradient, element)}))
 
     def rest(self, shown: Sequence[tuple[int, int]]) -> tuple[Amount, ...]:
         """What the elements that are not shown add at each end."""
@@ -114,14 +118,58 @@ class _Rows:
             taken = [element for at, element in shown if at == root]
             one.view(-1)[taken] = 0
             left[place] = left[place] + one if place in left else one
-        return tuple(self._derivatives(left))
+        return self._derivatives(left)
 
-    def _derivatives(self, seeds: dict[Place, torch.Tensor]) -> Iterator[Amount]:
-        found = self._puller.sweep(seeds, self._wanted.region)
-        for end in self._wanted.ends:
-            known = found.get(end.node)
-            like = self._puller.shape(*end.place)
-            yield amount(known, self._keep) if known is not None else zero(like, self._keep)
+    def composition(self, terms: Sequence[Term]) -> Composition | None:
+        """The Jacobians before and after the first tensor that all paths lead through, if they are
+        small, and not both element by element."""
+        for middle, before in self._wanted.through:
+            like = self._puller.shape(*middle.place)
+            elements = math.prod(like.shape)
+            sizes = len(terms), elements, len(terms[0].derivatives[0].values or ())
+            if not like.dtype.is_floating_point or min(sizes) < 2 or max(sizes) > LARGEST_FACTOR:
+                continue
+            place, gradient = self._seeds[0]
+            blank = torch.zeros(tuple(like.shape), dtype=like.dtype, device=like.device)
+            outer = [
+                self._derivatives({place: _only(gradient, row)}, [middle], before)[0]
+                for row in range(len(terms))
+            ]
+            inner = [
+                self._derivatives({middle.place: _only(blank, row)})[0] for row in range(elements)
+            ]
+            if not (_is_diagonal(outer) and _is_diagonal(inner)):
+                return Composition(middle.name, tuple(outer), tuple(inner))
+        return None
+
+    def _derivatives(
+        self,
+        seeds: dict[Place, torch.Tensor],
+        ends: Sequence[End] | None = None,
+        region: Region | None = None,
+    ) -> tuple[Amount, ...]:
+        found = self._puller.sweep(seeds, region or self._wanted.region)
+        amounts = []
+        for end in ends or self._wanted.ends:
+            known, like = found.get(end.node), self._puller.shape(*end.place)
+            keep = self._keep
+            amounts.append(zero(like, keep) if known is None else amount(known, keep))
+        return tuple(amounts)
+
+
+def _only(like: torch.Tensor, element: int) -> torch.Tensor:
+    """A gradient that is 1 at one element."""
+    one = torch.zeros_like(like, memory_format=torch.contiguous_format)
+    one.view(-1)[element] = 1
+    return one
+
+
+def _is_diagonal(rows: Sequence[Amount]) -> bool:
+    return all(
+        place == at or not float(value)
+        for at, row in enumerate(rows)
+        for place, value in enumerate(row.values or ())
+    )
 
 
 def _refuse_large(puller: Puller, seeds: Seeds, ends: Sequence[End]) -> None:

@@ -10,26 +10,15 @@ from typing import Literal, NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.notation.textbook import SIGNS
-from gradscope.render.answers.explained import Explained, Rounds, between, folded, heading
-from gradscope.render.answers.explained_chain import ChainWriter
-from gradscope.render.answers.explained_step import StepWriter
-from gradscope.render.answers.explained_ways import LeafWriter, Operands
+from gradscope.render.answers.explained import Explained
+from gradscope.render.answers.explained_paths import leaf_by_leaf
+from gradscope.render.answers.explained_steps import as_table, formulas, in_full, is_long
 from gradscope.render.answers.explained_weights import WeightWriter, roots
 from gradscope.render.options import Options
 from gradscope.words import count, joined, option
 
-MOST_STEPS = 16
-"""More steps than these are told by one line each."""
-
 LISTED = 4
 """Other leaves named as examples."""
-
-LEGEND = (
-    "torch: the formula in torch's derivatives.yaml; grad is the upstream gradient, other names "
-    "are operands and what the node saved."
-)
-
-MARKS = "u→, v→: the operand of that step, named there, by which the path goes on."
 
 
 class _Block(NamedTuple):
@@ -75,91 +64,55 @@ def _blocks(explained: Explained) -> Iterator[_Block]:
     if explained.answer.weights is not None and explained.answer.node is None:
         for part in WeightWriter(explained, explained.answer.weights).parts():
             yield _Block([*part, ""])
-    steps = list(_steps(explained))
-    yield from steps
-    operands = Operands(explained)
-    if explained.answer.ways:
-        text = "what comes along each path, and the sum"
-        by = f"What {explained.ends[0].name} gets" if explained.answer.tensor else "Leaf by leaf"
-        lines = [explained.fitted(f"{by}: {text}", "bold")]
-        for ways in explained.answer.ways:
-            yield _Block([*lines, *LeafWriter(explained, ways, operands).lines()], "end")
-            lines = []
+    paths = list(leaf_by_leaf(explained)) if explained.answer.ways else []
+    yield from _steps(explained, "".join(line for block in paths for line in block))
+    if paths:
+        yield from (_Block(lines, "end") for lines in paths)
         yield _Block([""])
-    yield _Block(list(_legends(explained, [line for one in steps for line in one.lines], operands)))
+    yield _Block(list(formulas(explained)))
 
 
-def _legends(explained: Explained, steps: list[str], operands: Operands) -> Iterator[str]:
-    if operands.used:
-        yield from explained.wrapped(MARKS, "dim")
-    formulas = (one for rule in explained.answer.rules for one in rule.formulas)
-    begins = [visible(f"{', '.join(one.arguments)}: {one.text[:9]}") for one in formulas]
-    if any(begin in line for begin in begins for line in steps):
-        yield from explained.wrapped(LEGEND, "dim")
-    for sign, meaning in SIGNS.items():
-        if any(sign in line for line in steps):
-            yield from explained.wrapped(meaning, "dim")
-
-
-def _steps(explained: Explained) -> Iterator[_Block]:
-    strongest = [path for ways in explained.answer.ways[:1] for path in ways.paths[:1]]
-    entries = folded(explained)
-    if strongest and _is_long(explained, entries):
-        name = explained.ends[0].name
-        writer = ChainWriter(explained, strongest[0])
-        ways = f"{option('all')}, one of them: {option('node', 'ID')}"
-        yield _Block(
-            [
-                explained.fitted(f"Step by step along the path that brings most to {name}", "bold"),
-                *writer.lines(),
-                explained.fitted(f"every step with its numbers: {ways}", "dim"),
-                "",
-            ]
-        )
-        yield _Block([*writer.rules()])
+def _steps(explained: Explained, paths: str) -> Iterator[_Block]:
+    """All steps; first what signs stand for, here and in the paths."""
+    if not explained.answer.steps:
         return
-    if entries:
-        text = "upstream × local derivative = what is sent on"
+    is_table = is_long(explained)
+    if is_table:
+        blocks = [list(as_table(explained))]
+        title = "Step by step, a row each: upstream × local derivative = what is sent on"
+    else:
+        blocks = list(in_full(explained))
+        title = "Step by step: upstream × local derivative = what is sent on"
         if explained.backward is None:
-            text = "the derivative of each operation"
-        lines = [explained.fitted(f"Step by step: {text}", "bold")]
-        for entry in entries:
-            for step in _entry(explained, entry):
-                yield _Block([*lines, *step], "step")
-                lines = []
-        yield _Block([*_left_out(explained), ""])
+            title = "Step by step: the derivative of each operation"
+    lines = [explained.fitted(title, "bold")]
+    text = "".join(line for block in blocks for line in block) + paths
+    for sign, meaning in SIGNS.items():
+        if sign in text:
+            lines += explained.wrapped(meaning, "dim")
+    for block in blocks:
+        yield _Block([*lines, *block], "" if is_table else "step")
+        lines = []
+    yield _Block([*_left_out(explained), ""])
 
 
 def _left_out(explained: Explained) -> Iterator[str]:
-    """How many steps are on the ways to what is explained, and not told."""
-    if explained.answer.node is not None or explained.everything:
+    """How many steps are on the ways to what is explained, and not told; how to see all."""
+    if explained.answer.node is not None:
         return
     between = {explained.edge(number).source for number in explained.leading}
     left = len(between) - len(explained.answer.steps)
+    ways = f"one of them: {option('node', 'ID')}"
+    if not explained.everything:
+        ways = f"{option('all')}, {ways}"
     if left > 0:
-        ways = f"{option('all')}, one of them: {option('node', 'ID')}"
-        text = f"{count(left, 'more step')} on other paths: {ways}"
-        yield from explained.wrapped(text, "dim")
-
-
-def _is_long(explained: Explained, entries: list[Rounds]) -> bool:
-    """Whether a line a step says more: there are too many, or they repeat what has no numbers."""
-    steps = explained.answer.steps
-    if explained.everything or len(steps) <= MOST_STEPS:
-        return False
-    told = sum(len(one) for entry in entries for one in entry.told)
-    return told > MOST_STEPS or 2 * sum(bool(step.locals) for step in steps) < len(steps)
-
-
-def _entry(explained: Explained, entry: Rounds) -> Iterator[list[str]]:
-    """The lines of each step, or of those of a loop that are told."""
-    before = [heading(explained, entry)] if len(entry.rounds) > 1 else []
-    for number, one in enumerate(entry.told):
-        if number:
-            before = list(between(explained, entry))
-        for step in one:
-            yield [*before, *StepWriter(explained, step).lines()]
-            before = []
+        # Of a path of many thousands of steps not all are told.
+        strongest = explained.answer.ways[0].paths[:1] if explained.answer.ways else ()
+        own = {explained.edge(edge).source for path in strongest for edge in path.edges}
+        where = " on other paths" if own <= explained.steps.keys() else ""
+        yield from explained.wrapped(f"{count(left, 'more step')}{where}: {ways}", "dim")
+    elif is_long(explained):
+        yield explained.fitted(f"every step with its numbers: {ways}", "dim")
 
 
 def _head(explained: Explained) -> Iterator[str]:

@@ -6,27 +6,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rich.style import Style
-from rich.text import Span, Text
-
 from gradscope.errors import ToolMissing
 from gradscope.model.report import Report
 from gradscope.render.answers import explain
 from gradscope.render.formats import svg
 from gradscope.render.options import Options
-from gradscope.render.words.page import page, recorded
+from gradscope.render.words.page import fragment, page
 
 MOST_DRAWN = 200
 """Nodes of a graph that is drawn below the text."""
 
-GREY = "#4b5563"
-
-_STYLE = f"""<style>
-body {{ margin: 2em auto; max-width: 62em; padding: 0 1em; font: 15px system-ui, sans-serif;
-  color: #16181d; background: #fff; }}
-pre {{ font: 13px/1.45 ui-monospace, monospace; overflow-x: auto; }}
-figure {{ margin: 2em 0 0; overflow-x: auto; }}
-figcaption {{ color: {GREY}; }}
+_STYLE = """<style>
+body { margin: 2em auto; max-width: 62em; padding: 0 1em; font: 15px system-ui, sans-serif;
+  color: #16181d; background: #fff; }
+figure { margin: 2em 0 0; overflow-x: auto; }
+figcaption { color: #4b5563; }
 </style>"""
 
 
@@ -37,18 +31,10 @@ def render(report: Report, options: Options) -> str:
         ReportError: when the report holds no explanation.
     """
     text = explain.render(report, replace(options, color=True, unicode=True))
-    body = f"{_STYLE}\n<pre>{_spans(text)}</pre>\n{_drawing(report, options)}"
+    # Dimmed text, halfway to white, would be too pale on white.
+    coloured = fragment(text).replace("#7f7f7f", "#4b5563")
+    body = f"{_STYLE}\n{coloured}\n{_drawing(report, options)}"
     return page(f"gradscope explain · {report.meta.target}", body)
-
-
-def _spans(text: str) -> str:
-    """Text with colours of a terminal as HTML."""
-    coloured = Text.from_ansi(text)
-    # Dimmed text would be too pale on white.
-    for at, span in enumerate(coloured.spans):
-        if isinstance(span.style, Style) and span.style.dim:
-            coloured.spans[at] = Span(span.start, span.end, Style(color=GREY))
-    return recorded(coloured).export_html(inline_styles=True, code_format="{code}")
 
 
 def _drawing(report: Report, options: Options) -> str:

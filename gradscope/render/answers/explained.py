@@ -9,16 +9,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
-from gradscope.model.explanation import (
-    Amount,
-    ChainStep,
-    Explanation,
-    Local,
-)
+from gradscope.model.explanation import Amount, ChainStep, Explanation, Local
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.operands import bracketed
@@ -28,8 +23,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.table import Writer
 from gradscope.render.words.text import cells, shorten, wrapped
 from gradscope.simplify.partition import label_of
-from gradscope.simplify.sequences import find_repeats
-from gradscope.words import count, either, one_line, option
+from gradscope.words import either, one_line
 
 LABEL = 10
 """Cells of the words at the beginning of a line, such as ``upstream``."""
@@ -38,6 +32,11 @@ INDENT = 3
 
 FEW = 9
 """Tensors of at most this many elements are written out; a 3 × 3 matrix still reads well."""
+
+MOST_NUMBERS = 16
+"""A Jacobian with more is not written out."""
+
+BAD = "bold #d0327a"
 
 SINGLE = 1e-4
 HALF = {"float16": 1e-2, "bfloat16": 5e-2}
@@ -90,6 +89,11 @@ class Explained(Writer):
             self.arriving[edge.target].append(number)
 
     # ------------------------------------------------------------------ lookups
+
+    @cached_property
+    def steps(self) -> dict[int, ChainStep]:
+        """The steps by their nodes."""
+        return {step.node: step for step in self.answer.steps}
 
     @cached_property
     def locals(self) -> dict[tuple[int, int], Local]:
@@ -169,10 +173,8 @@ class Explained(Writer):
         return visible(leaf.names[0]) if leaf is not None and leaf.names else f"#{node}"
 
     def title(self, node: Node) -> str:
-        """``Mul`` of ``MulBackward0``; a custom Function's class; what backward made is marked."""
-        is_whole = node.kind == "opaque" or self.options.names == "torch"
-        name = visible(node.op if is_whole else node.short_op)
-        return f"{name} · opaque" if node.kind == "opaque" else name
+        """``Mul`` of ``MulBackward0``; a custom Function's class; what is opaque is marked."""
+        return self.scene.called(node) + " · opaque" * (node.kind == "opaque")
 
     def expression(self, node: Node) -> str:
         """What the program wrote: ``c = a + b``."""
@@ -225,14 +227,38 @@ class Explained(Writer):
         found = self.values(amount.values, tensor.shape, tensor.dtype)
         return found or f"‖{numbers.number(amount.norm)}‖"
 
-    def local(self, local: Local) -> str:
-        """A Jacobian: one number, one for each element, or a matrix."""
+    def local(self, local: Local, is_row: bool = False) -> str:
+        """A Jacobian: one number, one for each element, in a row if that is asked, or a matrix."""
         edge = self.edge(local.edge)
-        if not local.diagonal:
+        if not local.diagonal and local.shape[0] > 1:
             return numbers.tensor(local.values, local.shape, "float32")
-        if len(set(local.values)) == 1:
+        if local.diagonal and len(set(local.values)) == 1:
             return numbers.element(local.values[0])
-        return self.values(local.values, self.shape(edge.target, edge.output))
+        return self.values(local.values, None if is_row else self.shape(edge.target, edge.output))
+
+    def product(
+        self, info: GradientInfo, shape: tuple[int, ...] | None, along: Sequence[Local]
+    ) -> str:
+        """A gradient times Jacobians: ``×`` one number or element by element, ``@`` a matrix, where
+        everything else stands as one row; "" where any has many numbers."""
+        is_matrix = [not (one.diagonal or one.shape[0] == 1 or is_identity(one)) for one in along]
+        is_row = any(is_matrix)
+        parts = [self.values(info.values, None if is_row and shape else shape, info.dtype)]
+        texts = (
+            self.local(one, is_row) if matrix or not is_identity(one) else "1"
+            for one, matrix in zip(along, is_matrix, strict=True)
+        )
+        factors = list(zip(is_matrix, texts, strict=True))
+        if not all((*parts, *(text for _, text in factors))):
+            return ""
+        if any(len(one.values) > MOST_NUMBERS for one in along):
+            return ""
+        for (matrix, text), alike in groupby(factors):
+            times = len(list(alike))
+            is_power = times > 2 and not matrix and text != "1" and not self.everything
+            shown = [f"{bracketed(text)}^{times}"] if is_power else [text] * times
+            parts += (f"{'@' if matrix else '×'} {one}" for one in shown)
+        return " ".join(parts)
 
     # ------------------------------------------------------------------ lines
 
@@ -253,6 +279,15 @@ class Explained(Writer):
             yield (first if not number else " " * cells(lead)) + self.paint(part, style)
 
 
+def is_identity(local: Local) -> bool:
+    """Whether an operand gets the same numbers, though maybe in another shape."""
+    rows, columns = local.shape
+    places = enumerate(map(float, local.values))
+    return rows == columns and (
+        not local.diagonal and all(value == (place % (rows + 1) == 0) for place, value in places)
+    )
+
+
 def total(parts: Sequence[Sequence[Number]]) -> list[float] | None:
     """Rows of numbers added up, column by column; None where they are not equally long, as the
     gradients of one tensor may be that were not all reduced to its shape."""
@@ -263,7 +298,7 @@ def total(parts: Sequence[Sequence[Number]]) -> list[float] | None:
 
 def agree(found: Sequence[float], other: Sequence[Number], precision: float = SINGLE) -> bool:
     """Whether two rows of numbers are the same within this precision, relative."""
-    scale = max(map(abs, found), default=0.0)
+    scale = max((abs(value) for value in found if math.isfinite(value)), default=0.0)
     return len(found) == len(other) and all(
         _close(a, float(b), precision * max(scale, abs(b) if math.isfinite(b) else 0.0))
         for a, b in zip(found, map(float, other), strict=True)
@@ -274,69 +309,3 @@ def _close(left: float, right: float, room: float) -> bool:
     if not (math.isfinite(left) and math.isfinite(right)):
         return str(left) == str(right)
     return abs(left - right) <= room + 1e-12
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """One step, or the steps of a loop, a tuple for each round; in the order of backward."""
-
-    rounds: tuple[tuple[ChainStep, ...], ...]
-
-    @property
-    def told(self) -> tuple[tuple[ChainStep, ...], ...]:
-        """The rounds that are told: the first and the last."""
-        return self.rounds if len(self.rounds) < 2 else (self.rounds[0], self.rounds[-1])
-
-    @property
-    def nodes(self) -> list[int]:
-        """The nodes of all rounds."""
-        return [step.node for one in self.rounds for step in one]
-
-
-def folded(explained: Explained) -> list[Rounds]:
-    """All steps that are explained, those of loops together; nothing where all is asked for."""
-    steps = explained.answer.steps
-    nodes = [step.node for step in steps]
-    found: list[Rounds] = []
-    done = 0
-    for start, period, times in [] if explained.everything else repeats(explained, nodes):
-        end = start + period * times
-        found += (Rounds(((step,),)) for step in steps[done:start])
-        found.append(Rounds(tuple(steps[at : at + period] for at in range(start, end, period))))
-        done = end
-    return found + [Rounds(((step,),)) for step in steps[done:]]
-
-
-def repeats(explained: Explained, nodes: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Where nodes that the same operations of the same lines made follow each other, as
-    :func:`find_repeats` says it; none goes on over a root, which would not be told."""
-    roots = {root.node for root in explained.graph.roots}
-    starts = [place for place, node in enumerate(nodes) if node in roots and place]
-    numbers: dict[object, int] = {}
-    for start, end in pairwise([0, *starts, len(nodes)]):
-        records = (explained.graph.nodes[node] for node in nodes[start:end])
-        keys = ((one.op, one.origin, one.backward_made) for one in records)
-        words = [numbers.setdefault(key, len(numbers)) for key in keys]
-        yield from ((start + at, period, times) for at, period, times in find_repeats(words))
-
-
-def heading(explained: Explained, loop: Rounds) -> str:
-    """``▸ #2…#9 Mul  y = y * 2 ×8``, and the line if it is one."""
-    records = [explained.graph.nodes[step.node] for step in loop.rounds[0]]
-    title = ", ".join(explained.title(record) for record in records)
-    expressions = dict.fromkeys(explained.expression(record) for record in records)
-    expression = f"  {next(iter(expressions))}" if len(expressions) == 1 else ""
-    places = {explained.scene.place(record.origin) for record in records}
-    ids = f"#{loop.nodes[0]}…#{loop.nodes[-1]}"
-    text = f"{explained.glyphs.module} {ids} {title}{expression} ×{len(loop.rounds):,}"
-    return explained.headline(text, places.pop() if len(places) == 1 else "")
-
-
-def between(explained: Explained, loop: Rounds) -> Iterator[str]:
-    """What stands in place of the rounds that are not told."""
-    left = loop.rounds[1:-1]
-    first, last = left[0][0].node, left[-1][-1].node
-    ids = f"#{first}" if first == last else f"#{first} to #{last}"
-    times = count(len(left), "round") if len(left[0]) > 1 else f"{len(left):,}"
-    text = f"… {times} in the same way, {ids}: {option('all')}"
-    yield explained.fitted(" " * INDENT + text, "dim")

@@ -1,242 +1,238 @@
-"""One step of the chain rule in full: the forward values, the upstream gradient, and for each
-operand the derivative and what is sent to it.
+"""One step of the chain rule, in words and numbers: written in full, or as rows of a table.
 
-Must not know how steps are put together."""
+Must not know of other steps."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradscope.escaping import visible
 from gradscope.model.explanation import ChainStep, Local
 from gradscope.model.report import GradientInfo
-from gradscope.render.answers.explained import LABEL, Explained, agree, total
+from gradscope.render.answers.explained import (
+    BAD,
+    INDENT,
+    LABEL,
+    MOST_NUMBERS,
+    Explained,
+    agree,
+    total,
+)
 from gradscope.render.answers.explained_wording import Wording
 from gradscope.render.words import numbers
+from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import cells
+from gradscope.simplify.gradients import combine
 
-LONGEST_FORMULA = 300
+LEFT = 40
+"""Cells that three columns of numbers leave to the step and what it computes."""
 
-MOST_NUMBERS = 16
-"""A matrix with more is not written out."""
+SILENT = ("none", "not reached")
+"""States of a gradient that brings nothing."""
 
-BAD = "bold #d0327a"
+COLUMNS = (
+    Column("step", narrowest=16, comfort=24),
+    Column("expression", drop=4, narrowest=10, comfort=20, essential=True),
+    Column("upstream", right=True),
+    Column("× local", right=True, drop=3),
+    Column("to"),
+    Column("sent on", right=True),
+    Column("ratio", right=True, drop=1),
+    Column("source", drop=2),
+)
 
 
-@dataclass
 class StepWriter:
-    """Writes one step."""
+    """One step: what was computed, the gradient that arrived, and what each operand is sent."""
 
-    explained: Explained
-    step: ChainStep
+    def __init__(self, explained: Explained, record: ChainStep) -> None:
+        self.explained = explained
+        self.record = record
+        self.node = explained.graph.nodes[record.node]
+        self.wording = Wording(explained, record)
+        leaving = explained.leaving[record.node]
+        is_alone = explained.answer.node is not None
+        self.edges = [edge for edge in leaving if is_alone or edge in explained.leading]
+        roots = {root.node for root in explained.graph.roots}
+        sign = explained.glyphs.root if record.node in roots else explained.glyphs.op
+        self.title = f"{sign} #{record.node} {explained.title(self.node)}"
+        self.expression = explained.expression(self.node)
+        self.place = explained.scene.place(self.node.origin)
 
-    def __post_init__(self) -> None:
-        self.graph = self.explained.graph
-        self.node = self.graph.nodes[self.step.node]
-        self.rule = self.explained.answer.rules[self.step.rule]
-        self.wording = Wording(self.explained, self.step)
-        leading = self.explained.leading if self.explained.answer.node is None else None
-        self.edges = [
-            edge
-            for edge in self.explained.leaving[self.step.node]
-            if leading is None or edge in leading
-        ]
+    @cached_property
+    def received(self) -> dict[int, GradientInfo]:
+        """The upstream gradients that arrived, by output."""
+        outputs = range(len(self.node.outputs))
+        found = {output: self.explained.upstream(self.node.id, output) for output in outputs}
+        return {k: info for k, info in found.items() if info and info.state not in SILENT}
+
+    @property
+    def upstream(self) -> str:
+        """The same as text."""
+        shapes = {output: self.explained.shape(self.node.id, output) for output in self.received}
+        parts = (self.explained.gradient(one, shapes[k]) for k, one in self.received.items())
+        return ", ".join(parts)
+
+    def arrivals(self, output: int) -> list[tuple[GradientInfo, str]]:
+        """The gradients that were added up for an output, and where each is from."""
+        explained = self.explained
+        found = [(one, "given") for one in explained.seeds(self.node.id, output)]
+        for edge in explained.arriving[self.node.id]:
+            info = explained.on_edge(edge)
+            if info is not None and explained.edge(edge).output == output:
+                found.append((info, f"from #{explained.edge(edge).source}"))
+        return [one for one in found if one[0].state not in SILENT]
+
+    # ------------------------------------------------------------------ in full
 
     def lines(self) -> Iterator[str]:
         """All lines of the step."""
-        yield self._head()
-        yield from self._value()
-        yield from self._upstream()
+        explained = self.explained
+        yield explained.headline(f"{self.title}  {self.expression}", self.place)
+        yield from explained.entry("value", self._value())
+        for output in self.received:
+            label = "upstream" if len(self.node.outputs) == 1 else f"upstream{output}"
+            yield from explained.entry(label, self._arrived(output))
         for edge in self.edges:
             yield from self._sent(edge)
-        yield from self._source()
+        if self.record.listing is not None:
+            listing = self.record.listing
+            yield from explained.entry("backward", f"{visible(listing.file)}:{listing.line}", "dim")
+            for text in listing.lines:
+                yield explained.fitted(" " * 15 + explained.glyphs.text(visible(text)), "cyan")
+        if self.record.why:
+            text = f"derivatives cannot be computed here, because {visible(self.record.why)}"
+            yield from explained.entry("local", text, BAD)
 
-    # ------------------------------------------------------------------ the forward side
-
-    def _head(self) -> str:
-        explained = self.explained
-        roots = {root.node for root in self.graph.roots}
-        sign = explained.glyphs.root if self.node.id in roots else explained.glyphs.op
-        place = explained.scene.place(self.node.origin)
-        title = f"{sign} #{self.node.id} {explained.title(self.node)}"
-        return explained.headline(f"{title}  {explained.expression(self.node)}", place)
-
-    def _value(self) -> Iterator[str]:
+    def _value(self) -> str:
         outputs = range(len(self.node.outputs))
         scene = self.explained.scene
         results = [self.explained.tensor(scene.tensor(self.node.id, k)) for k in outputs]
-        if not results or not all(results):
-            return
+        if not all(results):
+            return ""
         taken = self.wording.taken() if len(results) == 1 else ""
-        text = f"{taken} = {results[0]}" if taken else ", ".join(results)
-        yield from self.explained.entry("value", text)
-
-    # ------------------------------------------------------------------ the backward side
-
-    def _upstream(self) -> Iterator[str]:
-        for output in range(len(self.node.outputs)):
-            text = self._arrived(output)
-            if text:
-                label = "upstream" if len(self.node.outputs) == 1 else f"upstream{output}"
-                yield from self.explained.entry(label, text)
+        return f"{taken} = {results[0]}" if taken else ", ".join(results)
 
     def _arrived(self, output: int) -> str:
         explained = self.explained
-        total = explained.upstream(self.node.id, output)
-        if total is None or total.state == "not reached":
-            return ""
         shape = explained.shape(self.node.id, output)
-        given = explained.seeds(self.node.id, output)
-        edges = [e for e in explained.arriving[self.node.id] if explained.edge(e).output == output]
-        parts = [(explained.gradient(seed, shape), "given") for seed in given]
-        for edge in edges:
-            info = explained.on_edge(edge)
-            if info is not None and info.state != "not reached":
-                name = f"from #{explained.edge(edge).source}"
-                parts.append((explained.gradient(info, shape), name))
-        text = explained.gradient(total, shape)
-        origin = ", ".join(name for _, name in parts)
-        added = " + ".join(part for part, _ in parts)
+        arrivals = self.arrivals(output)
+        text = explained.gradient(self.received[output], shape)
+        origin = ", ".join(name for _, name in arrivals)
+        added = " + ".join(explained.gradient(part, shape) for part, _ in arrivals)
         hook = explained.backward.hook_on(self.node.id) if explained.backward is not None else None
         if hook is not None:
             place = f" ({hook})" if hook else ""
             return f"{added}  ({origin}), which a hook of the program{place} replaced by {text}"
-        if len(parts) > 1:
+        if len(arrivals) > 1:
             text = f"{added} = {text}"
         return f"{text}  ({origin})" if origin else text
 
     def _sent(self, edge: int) -> Iterator[str]:
+        """An operand, the derivative by it, and the product, on as few lines as they fit."""
         explained = self.explained
-        place = explained.edge(edge)
-        info = explained.on_edge(edge)
-        named = self.wording.named(place.slot)
-        derivative = self.wording.derivative(edge)
-        label = f"→ {explained.name(place.target)}"
-        if cells(label) >= LABEL:
-            label = "→ leaf"
-        elif named == explained.name(place.target):
-            named = ""  # the label says it
-        parts = [part for part in (named, derivative) if part]
-        if info is not None and info.state != "not reached":
-            parts.append(self._product(edge))
-        elif explained.backward is None:
-            parts += self._matrix(edge)
-        yield from self._laid_out(label, parts)
-
-    def _laid_out(self, label: str, parts: list[str]) -> Iterator[str]:
-        """The parts on as few lines as they fit, each on a line of its own otherwise."""
-        room = self.explained.options.width - 13
-        gap = "    "
+        target = explained.name(explained.edge(edge).target)
+        label = f"→ {target}" if cells(target) < LABEL - 2 else "→ leaf"
+        named = self.wording.named(explained.edge(edge).slot)
+        parts = [named if label == "→ leaf" or named != target else ""]
+        parts += [self.wording.derivative(edge), self._product(edge)]
+        gap, room = "    ", explained.options.width - INDENT - LABEL
         lines: list[str] = []
-        for part in parts or ["no gradient goes here"]:
+        for part in list(filter(None, parts)) or ["no gradient goes here"]:
             if lines and cells(lines[-1]) + len(gap) + cells(part) <= room:
                 lines[-1] += gap + part
             else:
                 lines.append(part)
         for number, line in enumerate(lines):
-            yield from self.explained.entry("" if number else label, line)
+            yield from explained.entry("" if number else label, line)
+
+    # ------------------------------------------------------------------ the product
 
     def _product(self, edge: int) -> str:
-        """``upstream × local = sent``, or how large it was before and after."""
+        """``upstream × local = sent``, as far as these are known and small; without a gradient the
+        local Jacobian, where no number says it."""
         explained = self.explained
-        place = explained.edge(edge)
-        info = explained.on_edge(edge)
+        info, place = explained.on_edge(edge), explained.edge(edge)
+        if info is None:
+            local = None if explained.backward is not None else self.wording.local(edge)
+            if local is None or local.diagonal or len(local.values) > MOST_NUMBERS:
+                return ""
+            return f"J = {numbers.tensor(local.values, local.shape, 'float32')}"
+        if info.state == "not reached" or not self.received:
+            return "" if info.state == "not reached" else "nothing arrived, so nothing is sent"
         sent = explained.gradient(info, explained.shape(place.target, place.output))
-        reached = [output for output, info in self._received.items() if info.values is not None]
-        found = [(output, explained.locals.get((edge, output))) for output in reached]
-        known = [
-            (output, local)
-            for output, local in found
-            if local is not None and self._fits(output, local)
-        ]
-        words = [self._factors(output, local) for output, local in known]
-        whole = len(known) == len(self._received) and all(words)
-        rows = [multiplied(self._received[k].values or (), local) for k, local in known]
-        product = total(rows)
-        if not whole or product is None or info is None or not info.values:
-            return f"{self._above()} → {sent}"
-        text = " + ".join(words)
-        if not agree(product, info.values, explained.precision):
-            result = numbers.tensor(product, (len(product),), "float32")
+        products = list(self._products(edge))
+        rows = [multiplied(self.received[k].values or (), local) for k, local, _ in products]
+        added = total(rows)
+        if not all(text for *_, text in products) or added is None or not info.values:
+            return f"{self.upstream} → {sent}"
+        text = " + ".join(text for *_, text in products)
+        if not products or len(products) < len(self.received):
+            return f"{self.upstream} → {sent}"
+        if not agree(added, info.values, explained.precision):
+            result = numbers.tensor(added, (len(added),), "float32")
             return f"{text} = {result}, but {sent} was sent"
+        if "@" in text and self.wording.is_choice(edge):
+            return f"{self.upstream} → {sent}"  # words said which elements; the matrix says no more
         return f"{text} = {sent}"
 
-    def _matrix(self, edge: int) -> list[str]:
-        """The local Jacobian where no gradient is multiplied with it, and no number says it all."""
-        local = self.wording.local(edge)
-        if local is None or local.diagonal or len(local.values) > MOST_NUMBERS:
-            return []
-        return [f"J = {self.explained.local(local)}"]
-
-    def _fits(self, output: int, local: Local) -> bool:
-        """Whether as many numbers arrived as the Jacobian has rows: a gradient that was not yet
-        reduced to its tensor's shape has more."""
-        values = self._received[output].values
-        return values is not None and len(values) == local.shape[0]
-
-    @cached_property
-    def _received(self) -> dict[int, GradientInfo]:
-        """The upstream gradients that arrived, by output."""
-        outputs = range(len(self.node.outputs))
-        found = {output: self.explained.upstream(self.node.id, output) for output in outputs}
-        silent = ("none", "not reached")
-        return {k: info for k, info in found.items() if info and info.state not in silent}
-
-    def _above(self) -> str:
+    def _products(self, edge: int) -> Iterator[tuple[int, Local, str]]:
+        """For each output that got a gradient its Jacobian, and the product in numbers, "" where
+        these are many."""
         explained = self.explained
-        shapes = {output: explained.shape(self.node.id, output) for output in self._received}
-        parts = [explained.gradient(one, shapes[k]) for k, one in self._received.items()]
-        return ", ".join(parts)
+        for output, info in self.received.items():
+            local = explained.locals.get((edge, output))
+            # A gradient that was not yet reduced to its tensor's shape has more numbers.
+            if local is not None and len(info.values or ()) == local.shape[0]:
+                shape = explained.shape(self.node.id, output)
+                yield output, local, explained.product(info, shape, [local])
 
-    def _factors(self, output: int, local: Local) -> str:
-        """``upstream × local`` in numbers, "" where these are many."""
-        info = self._received[output]
-        shape = self.explained.shape(self.node.id, output)
-        above = self.explained.values(info.values, shape, info.dtype)
-        factor = self.explained.local(local)
-        if not above or not factor or len(local.values) > MOST_NUMBERS:
-            return ""
-        return f"{above} {'×' if local.diagonal else '·'} {factor}"
+    # ------------------------------------------------------------------ as rows
 
-    # ------------------------------------------------------------------ where it is from
-
-    def _source(self) -> Iterator[str]:
+    def rows(self, edges: set[int]) -> Iterator[list[Cell]]:
+        """A row for each of these edges that leaves it."""
         explained = self.explained
-        slots = [explained.edge(edge).slot for edge in self.edges]
-        wanted = {self.wording.argument(slot).partition("[")[0] for slot in slots}
-        shown = [
-            one
-            for one in self.rule.formulas
-            if (wanted & set(one.arguments) or not self.step.arguments)
-            and (explained.everything or teaches(one.text))
-        ]
-        for number, formula in enumerate(shown):
-            cut = formula.text[:LONGEST_FORMULA] + "…" * (len(formula.text) > LONGEST_FORMULA)
-            text = f"{', '.join(formula.arguments)}: {cut}"
-            yield from explained.entry("" if number else "torch", visible(text), "dim")
-        if self.rule.why:
-            yield from explained.entry("torch", f"{self.node.op}: {visible(self.rule.why)}", "dim")
-        if self.step.listing is not None:
-            listing = self.step.listing
-            yield from explained.entry("backward", f"{visible(listing.file)}:{listing.line}", "dim")
-            for text in listing.lines:
-                shown_line = explained.glyphs.text(visible(text))
-                yield explained.fitted(" " * 15 + shown_line, "cyan")
-        if self.step.why:
-            text = f"derivatives cannot be computed here, because {visible(self.step.why)}"
-            yield from explained.entry("local", text, BAD)
+        upstream = self._short(self.upstream, list(self.received.values()))
+        arrived = max((len(self.arrivals(output)) for output in self.received), default=0)
+        joins = f"{explained.glyphs.sum}{arrived} " if arrived > 1 else ""
+        words = [(self.title, "bold"), (self.expression, "cyan"), (joins + upstream, "")]
+        place = self.place
+        leaving = [edge for edge in self.edges if edge in edges]
+        for edge in leaving:
+            info, end = explained.on_edge(edge), explained.edge(edge)
+            sent = explained.gradient(info, explained.shape(end.target, end.output)) if info else ""
+            local = self.wording.local(edge)
+            is_factor = local is not None and (local.diagonal or local.shape[0] == 1)
+            text = explained.local(local) if local is not None and is_factor else ""
+            factor = self._short(f"× {text}" if text else "", [])
+            alike = sum(explained.edge(one).target == end.target for one in leaving) > 1
+            to = f"[{end.slot}] " * alike + explained.name(end.target)
+            yield [
+                *((Part(text, style),) for text, style in words),
+                (Part(factor),),
+                (Part(to if len(leaving) > 1 else ""),),
+                (Part(self._short(sent, [info] if info else [])),),
+                (Part("" if factor else ratio(list(self.received.values()), info)),),
+                (Part(place, "dim"),),
+            ]
+            words, place = [("", "")] * 3, ""
+
+    def _short(self, text: str, instead: Sequence[GradientInfo]) -> str:
+        """A text that leaves room for others like it, else the norm of all together."""
+        if len(instead) < 2 and cells(text) <= (self.explained.options.width - LEFT) // 3:
+            return text
+        whole = combine(list(instead))
+        return f"‖{numbers.number(whole.norm)}‖" if whole and whole.norm is not None else ""
 
 
-_OF_TORCH_ALONE = re.compile(r"_backward|sym_|handle_|maybe_|scalar_type|layout|::|[?<{]")
-"""What stands in formulas that only who knows torch's C++ can read."""
-
-
-def teaches(formula: str) -> bool:
-    """Whether a formula of torch says something that is not said better already."""
-    return formula != "grad" and not _OF_TORCH_ALONE.search(formula)
+def ratio(above: Sequence[GradientInfo], sent: GradientInfo | None) -> str:
+    """By how much a gradient grew, where that can be said."""
+    if len(above) != 1 or sent is None or sent.norm is None or not above[0].norm:
+        return ""
+    grown = float(sent.norm) / float(above[0].norm)
+    return f"×{grown:.3g}" if math.isfinite(grown) else ""
 
 
 def multiplied(upstream: tuple[float | str, ...], local: Local) -> list[float]:

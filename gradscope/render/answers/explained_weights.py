@@ -10,33 +10,20 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import Amount, Term, Weights
+from gradscope.model.explanation import Amount, Composition, Term, Weights
 from gradscope.model.plain import Number
 from gradscope.render.answers.explained import (
+    BAD,
     INDENT,
     UNNAMED,
     Explained,
     Goal,
-    agree,
     total,
 )
-from gradscope.render.answers.explained_step import BAD
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Column, Part
 from gradscope.render.words.text import cells
 from gradscope.words import either, joined
-
-
-def jacobians(explained: Explained, weights: Weights) -> Iterator[str]:
-    """The Jacobian by each tensor that is explained, and v·J where a gradient was given."""
-    for column, leaf in enumerate(weights.leaves):
-        if column:
-            yield ""
-        yield from _jacobian(explained, weights, column, explained.end(leaf))
-    if not weights.is_given:
-        way = either("--gradient V", "gradient=v")
-        text = f"{way} gives each row a weight, as backward does: v·J"
-        yield from explained.wrapped(text, "dim")
 
 
 def roots(explained: Explained) -> str:
@@ -57,72 +44,12 @@ def element(explained: Explained, term: Term) -> str:
     return f"{label}[{_index(term.element, shape)}]" if shape else label
 
 
-def _jacobian(explained: Explained, weights: Weights, column: int, end: Goal) -> Iterator[str]:
-    label = roots(explained)
-    rows = [term.derivatives[column].values or () for term in weights.terms]
-    size = len(rows[0]) if rows else 0
-    if any(len(row) != size for row in rows):
-        text = f"not all numbers of ∂{symbol(label)}/∂{end.name} are known"
-        yield from explained.wrapped(text, BAD)
-        return
-    text = (
-        f"J = ∂{symbol(label)}/∂{end.name}{_second(explained, end)}, {len(rows)} × {size}: "
-        f"a row for each element of {label}, a column for each of {end.name}"
-    )
-    yield from explained.wrapped(text, "bold")
-    labels = [explained.glyphs.text(element(explained, term)) for term in weights.terms]
-    yield from _matrix(explained, labels, rows, end.tensor.shape)
-    if weights.is_given:
-        given = [term.weight for term in weights.terms]
-        product = f"v·J = {_row_of(given)}·J = {_row_of(_product(given, rows))}"
-        yield from explained.entry("", product, "bold")
-
-
-def _second(explained: Explained, end: Goal) -> str:
-    """Says of the Jacobian of a gradient that it holds second derivatives."""
-    first = re.fullmatch("∂(.+)/∂(.+)", visible(explained.graph.roots[0].label))
-    if first is None:
-        return ""
-    by = f" and {end.name}" if end.name != first[2] else ""
-    what = "second derivatives" if by else "Hessian"
-    return f", the {what} of {first[1]} by {first[2]}{by}"
-
-
-def _matrix(
-    explained: Explained,
-    labels: Sequence[str],
-    rows: Sequence[Sequence[Number]],
-    shape: tuple[int, ...],
-) -> Iterator[str]:
-    """Numbered columns, as many side by side as there is room for, and the others below."""
-    lead = INDENT + max(map(cells, labels), default=0)
-    heads = [f"[{_index(place, shape)}]" if shape else "" for place in range(len(rows[0]))]
-    texts = zip(heads, *(map(numbers.element, row) for row in rows), strict=True)
-    columns = [[text.rjust(max(map(cells, one))) for text in one] for one in texts]
-    while columns:
-        ends = accumulate((len(GAP) + cells(one[0]) for one in columns), initial=lead)
-        fitting = max(sum(end <= explained.options.width for end in ends) - 1, 1)
-        beside, columns = columns[:fitting], columns[fitting:]
-        head, *lines = (GAP + GAP.join(line) for line in zip(*beside, strict=True))
-        if shape:
-            yield explained.paint(" " * lead + head, "dim")
-        for label, line in zip(labels, lines, strict=True):
-            yield explained.paint(" " * INDENT + label.ljust(lead - INDENT), "dim") + line
-
-
 def _index(place: int, shape: tuple[int, ...]) -> str:
     found = []
     for size in reversed(shape):
         found.append(str(place % max(size, 1)))
         place //= max(size, 1)
     return ",".join(reversed(found))
-
-
-def _product(weights: Sequence[Number], rows: Sequence[Sequence[Number]]) -> list[float]:
-    columns = zip(*rows, strict=True)
-    return [
-        sum(float(w) * float(v) for w, v in zip(weights, column, strict=True)) for column in columns
-    ]
 
 
 def _row_of(values: Sequence[Number]) -> str:
@@ -150,6 +77,20 @@ class WeightWriter:
         if shown and not self.explained.answer.jacobian and not self.is_plain():
             for column, end in enumerate(self.ends):
                 yield list(self._table(column, end))
+        if self.weights.through is not None:
+            yield list(self._composed(self.weights.through))
+
+    def _composed(self, through: Composition) -> Iterator[str]:
+        """The Jacobian as a product, and what it would take to compute it."""
+        root, end, name = symbol(roots(self.explained)), self.ends[0].name, visible(through.name)
+        factors = (
+            f"[{', '.join(_row_of(row.values or ()) for row in rows)}]"
+            for rows in (through.outer, through.inner)
+        )
+        text = f"J = ∂{root}/∂{end} = ∂{root}/∂{name} @ ∂{name}/∂{end} = {' @ '.join(factors)}"
+        yield from self.explained.wrapped(f"Every path leads through {name}, so {text}.")
+        rows = f"{len(self.weights.terms)} backward passes, one for each element of {root}"
+        yield from self.explained.wrapped(f"All of J takes {rows}; v @ J takes one.")
 
     def _told(self) -> Iterator[str]:
         explained = self.explained
@@ -163,7 +104,10 @@ class WeightWriter:
             yield from explained.wrapped(f"{roots(explained)} {text}")
             return
         if not self.weights.is_given:
-            yield from jacobians(explained, self.weights)
+            yield from self._jacobians()
+            way = either("--gradient V", "gradient=v")
+            text = f"{way} gives each row a weight, as backward does: v @ J"
+            yield from explained.wrapped(text, "dim")
             return
         if self.is_plain():
             label = explained.root_label(0)
@@ -173,7 +117,7 @@ class WeightWriter:
             yield from self._words()
         if self.explained.answer.jacobian:
             yield ""
-            yield from jacobians(explained, self.weights)
+            yield from self._jacobians()
 
     def is_plain(self) -> bool:
         """Whether there is nothing to weigh: one number, and the gradient is 1."""
@@ -186,47 +130,36 @@ class WeightWriter:
         explained = self.explained
         count = self.weights.total
         label = roots(self.explained)
+        have = "has" if len(self.graph.roots) == 1 else "have"
+        text = f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
+        text += f"each of them{self._given()}."
         if count == 1:
             given = numbers.element(self.weights.terms[0].weight)
             text = f"{label} is one number, and the gradient given, {given}, is its weight."
-        else:
-            have = "has" if len(self.graph.roots) == 1 else "have"
-            text = (
-                f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
-                f"each of them{self._given()}."
-            )
         yield from explained.wrapped(f"{text} Backward computes the derivative of")
         yield from explained.wrapped(f"L = {self._sum()}", "bold", indent=4)
         yield from explained.wrapped(self._meaning())
 
     def _given(self) -> str:
-        texts = [numbers.element(term.weight) for term in self.weights.terms]
+        known = [term.weight for term in self.weights.terms]
         if self.is_whole:
-            return f": v = [{', '.join(texts)}]"
-        known = [float(term.weight) for term in self.weights.terms]
-        norm = self._norm_given()
-        size = f", ‖v‖ = {numbers.number(norm)}" if norm is not None else ""
-        largest = max(known, key=abs)
-        return (
-            f"{size}. The largest is {numbers.element(largest)}, and only the {len(known)} largest "
-            f"are shown"
-        )
-
-    def _norm_given(self) -> float | None:
+            return f": v = {_row_of(known)}"
         backward = self.explained.backward
-        if backward is None:
-            return None
-        norms = [backward.gradients[entry].norm for entry in backward.seeds]
-        known = [float(norm) for norm in norms if norm is not None]
-        return math.hypot(*known) if len(known) == len(norms) else None
+        norms = [backward.gradients[entry].norm for entry in backward.seeds] if backward else []
+        size = ""
+        if norms and None not in norms:
+            size = f", ‖v‖ = {numbers.number(math.hypot(*(float(one or 0) for one in norms)))}"
+        largest = numbers.element(max(known, key=lambda one: abs(float(one))))
+        return f"{size}. The largest is {largest}, and only the {len(known)} largest are shown"
 
     def _sum(self) -> str:
-        terms = [term for term in self.weights.terms if float(term.weight)]
-        shown = (terms or list(self.weights.terms))[:MOST_IN_SUM]
+        every = self.weights.terms
+        terms = [term for term in every if float(term.weight)] or every[:1]
         parts = [
-            f"{numbers.element(term.weight)}·{element(self.explained, term)}" for term in shown
+            f"{numbers.element(term.weight)} × {element(self.explained, term)}"
+            for term in terms[:MOST_IN_SUM]
         ]
-        left = self.weights.total - len(self.weights.terms) + len(terms) - len(shown)
+        left = self.weights.total - len(every) + len(terms) - len(parts)
         more = f" + … ({left:,} more)" if left > 0 else ""
         return " + ".join(parts).replace("+ -", "- ") + more
 
@@ -242,7 +175,8 @@ class WeightWriter:
         )
         if "loss" in label.lower():
             # What is called so has several elements here, so it is not the loss of a training.
-            meant += f" It is one number made of {label}, such as (v * {label}).sum()."
+            such = f", such as (v * {label}).sum()" if label.isidentifier() else ""
+            meant += f" It is one number made of {label}{such}."
         else:
             meant += " In a training L is the loss, and the weights come from the steps after "
             meant += f"{label}."
@@ -269,6 +203,52 @@ class WeightWriter:
             terms.append(label if is_number else f"{label}.sum()")
         return " + ".join(terms)
 
+    # ------------------------------------------------------------------ the whole Jacobian
+
+    def _jacobians(self) -> Iterator[str]:
+        """The Jacobian by each tensor that is explained, and v @ J where a gradient was given."""
+        for column, end in enumerate(self.ends):
+            yield from [""] * bool(column)
+            rows = [term.derivatives[column].values or () for term in self.weights.terms]
+            if len({len(row) for row in rows}) > 1:
+                text = f"not all numbers of ∂{symbol(roots(self.explained))}/∂{end.name} are known"
+                yield from self.explained.wrapped(text, BAD)
+                continue
+            yield from self._matrix(rows, end)
+            if self.weights.is_given:
+                terms = self.weights.terms
+                scaled = (_scaled(one.weight, one.derivatives[column]).values for one in terms)
+                product = _row_of(total([row or () for row in scaled]) or ())
+                given = _row_of([term.weight for term in terms])
+                yield from self.explained.entry("", f"v @ J = {given} @ J = {product}", "bold")
+
+    def _matrix(self, rows: Sequence[Sequence[Number]], end: Goal) -> Iterator[str]:
+        """Numbered columns, as many side by side as there is room for, and the others below."""
+        explained, label = self.explained, roots(self.explained)
+        first = re.fullmatch("∂(.+)/∂(.+)", visible(self.graph.roots[0].label))
+        second = ""
+        if first is not None:
+            by = f" and {end.name}" if end.name != first[2] else ""
+            what = "second derivatives" if by else "Hessian"
+            second = f", the {what} of {first[1]} by {first[2]}{by}"
+        text = f"J = ∂{symbol(label)}/∂{end.name}{second}, {len(rows)} × {len(rows[0])}: "
+        text += f"a row for each element of {label}, a column for each of {end.name}"
+        yield from explained.wrapped(text, "bold")
+        labels = [explained.glyphs.text(element(explained, term)) for term in self.weights.terms]
+        lead, shape = INDENT + max(map(cells, labels)), end.tensor.shape
+        heads = [f"[{_index(place, shape)}]" if shape else "" for place in range(len(rows[0]))]
+        texts = zip(heads, *(map(numbers.element, row) for row in rows), strict=True)
+        columns = [[text.rjust(max(map(cells, one))) for text in one] for one in texts]
+        while columns:
+            ends = accumulate((len(GAP) + cells(one[0]) for one in columns), initial=lead)
+            fitting = max(sum(end <= explained.options.width for end in ends) - 1, 1)
+            beside, columns = columns[:fitting], columns[fitting:]
+            head, *lines = (GAP + GAP.join(line) for line in zip(*beside, strict=True))
+            if shape:
+                yield explained.paint(" " * lead + head, "dim")
+            for name, line in zip(labels, lines, strict=True):
+                yield explained.paint(" " * INDENT + name.ljust(lead - INDENT), "dim") + line
+
     # ------------------------------------------------------------------ the table of one leaf
 
     def _table(self, column: int, end: Goal) -> Iterator[str]:
@@ -281,7 +261,7 @@ class WeightWriter:
         weight = "weight" if self.weights.total == 1 else "v[i]"
         slope = f"∂{each}/∂{name}"
         room = explained.options.width - INDENT
-        titles = (each, weight, slope, f"{weight}·{slope}")
+        titles = (each, weight, slope, f"{weight} × {slope}")
         rows = [titles, *self._rows(column, end)]
         if _width(rows) > room:
             yield from explained.wrapped(f"derivative: {slope}", indent=INDENT)
@@ -289,13 +269,13 @@ class WeightWriter:
             rows = [titles, *self._rows(column, end, norms=True)]
         columns = [Column(title, right=place > 0) for place, title in enumerate(titles)]
         plain = len(self.weights.terms) + bool(self.weights.rest)
-        styles = [*[""] * plain, "bold", BAD]
+        styles = [*[""] * plain, "bold"]
         styled = zip(rows[1:], styles, strict=False)
         cells_of = ([(Part(text, style),) for text in row] for row, style in styled)
         yield from explained.table(columns, cells_of, INDENT)
 
     def _rows(self, column: int, end: Goal, norms: bool = False) -> Iterator[tuple[str, ...]]:
-        """A row for each term, the others, the sum, and what the leaf got if that differs."""
+        """A row for each term, the others, and the sum."""
 
         def amount_of(amount: Amount) -> str:
             shown = Amount(amount.norm) if norms else amount
@@ -313,24 +293,12 @@ class WeightWriter:
         if self.weights.rest:
             left = self.weights.total - len(self.weights.terms)
             yield f"{left:,} others", "", "", amount_of(self.weights.rest[column])
-        for label, amount in self._totals(column, end):
-            yield label, "", "", amount_of(amount)
-
-    def _totals(self, column: int, end: Goal) -> Iterator[tuple[str, Amount]]:
-        """The sum; and what the leaf got, where that is something else."""
-        arrived = end.gradient
-        if arrived is None or arrived.norm is None:
-            return
-        label = "sum = v·J" if self.weights.total > 1 else "gradient"
-        got = Amount(arrived.norm, arrived.values)
-        added = self._added(column)
-        precision = self.explained.precision
-        if added is None or arrived.values is None or agree(added, arrived.values, precision):
-            yield label, got
-            return
-        yield label, Amount(math.hypot(*added), tuple(added))
-        got_it = "the leaf got" if end.leaf is not None else f"{end.name} got"
-        yield "hooks made it" if self.explained.is_hooked else got_it, got
+        label = "sum = v @ J" if self.weights.total > 1 else "gradient"
+        added, arrived = self._added(column), end.gradient
+        if added is not None:
+            yield label, "", "", amount_of(Amount(math.hypot(*added), tuple(added)))
+        elif arrived is not None and arrived.norm is not None and not self.explained.is_hooked:
+            yield label, "", "", amount_of(Amount(arrived.norm))
 
     def _added(self, column: int) -> list[float] | None:
         scaled = [_scaled(term.weight, term.derivatives[column]) for term in self.weights.terms]

@@ -26,6 +26,9 @@ whose operands share a variable."""
 
 LETTERS = "uvwxyz"
 
+_CALLED = {"mat1": "input"}
+"""Operands of a layer by better names than torch's."""
+
 
 @dataclass
 class Wording:
@@ -91,6 +94,7 @@ class Wording:
     def texts(self) -> dict[str, str]:
         """What each argument of the function is called."""
         found = {name: numbers.element(value) for name, value in self.step.constants}
+        found |= {name: visible(text) for name, text in self.step.names}
         for argument in self.step.arguments:
             known = self._target_text(argument)
             if known:
@@ -98,8 +102,14 @@ class Wording:
         if self.operation is not None:
             found.update(zip(self._written, self.operation.operands, strict=False))
         if not notation.is_elementwise(self.op) and len(self._operands) > 1:
-            # One that the program gives no words is called as in torch's formula below it.
-            found = {name: name for name in self._operands} | found
+            # One that the program gives no words has its node's number, or its name in torch.
+            edges = {name: self._edge_of(name) for name in self._operands}
+            found = {
+                name: f"#{self.explained.edge(edge).target}"
+                if edge is not None
+                else _CALLED.get(name, name)
+                for name, edge in edges.items()
+            } | found
         return found
 
     @property
@@ -256,6 +266,12 @@ class Wording:
         local = self.local(edge)
         text = self.explained.local(local) if local is not None and local.diagonal else ""
         return f"local derivative {text}" if text else ""
+
+    def is_choice(self, edge: int) -> bool:
+        """Whether words say which elements of the upstream gradient an operand gets."""
+        local, text = self.local(edge), self._derivative(edge)
+        chosen = local is not None and {float(value) for value in local.values} <= {0.0, 1.0}
+        return chosen and bool(text) and "∂" not in text
 
     def local(self, edge: int) -> Local | None:
         """The one Jacobian at an edge; None where there is none, or one for each output."""

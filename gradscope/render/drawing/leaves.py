@@ -136,8 +136,10 @@ class LeafTable(Writer):
         if entry.after is None or entry.before is None:
             return ""
         after = self._amount(backward.gradients[entry.after], leaf)
-        before = self._amount(backward.gradients[entry.before], leaf)
-        return f"{before} + {self._amount(backward.gradients[entry.new], leaf)} = {after}"
+        before, new = backward.gradients[entry.before], backward.gradients[entry.new]
+        if new.state in ("none", "not reached"):
+            return f"stays {after}"
+        return f"{self._amount(before, leaf)} + {self._amount(new, leaf)} = {after}"
 
     def _amount(self, info: GradientInfo, leaf: Leaf) -> str:
         """Values where they are few, else the norm."""

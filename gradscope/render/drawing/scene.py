@@ -15,7 +15,7 @@ from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.plain import TensorInfo
-from gradscope.model.report import BackwardPass, GradientInfo, Origin, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
 from gradscope.render.drawing.scale import Scale
 from gradscope.render.drawing.spread import DrawnRank
 from gradscope.render.drawing.strip import Round
@@ -259,11 +259,17 @@ class Scene:
                 return node, True
         return None
 
+    def called(self, node: Node) -> str:
+        """``Log`` of ``LogBackward0``, or as torch calls it where that is asked; a custom
+        Function's class."""
+        is_whole = node.kind == "opaque" or self.options.names == "torch"
+        return visible(node.op if is_whole else node.short_op)
+
     def name_node(self, node: int) -> str:
-        """A node in a sentence: ``LogBackward0 of log(c) (demo.py:7)``."""
+        """A node in a sentence: ``Log of log(c) (demo.py:7)``."""
         record = self.graph.nodes[node]
         origin = self.graph.origin_of(record)
-        words = [visible(record.op)]
+        words = [self.called(record)]
         if origin is not None and origin.expression:
             words.append(f"of {visible(one_line(origin.expression))}")
         place = self.place(record.origin)
