@@ -371,3 +371,22 @@ def blocks_of_functions(layers: int = 24) -> Report:
             x = program.op(f"Op{number}Backward0", [(x, 1.1)], (1,), f"op{number}(x)")
         program.exit()
     return program.report((x, (1.0,)))
+
+
+def unet(levels: int = 3) -> Report:
+    """Down and up again: at each level up the first operand is what a level down has left."""
+    program = Program("unet.py")
+    x = program.leaf("x")
+    skips = []
+    for level in range(levels):
+        x = _layer(program, f"down{level}", "Conv2d", "ConvolutionBackward0", x)
+        skips.append(x)
+        x = program.op("MaxPool2DBackward0", [(x, 0.9)], (1.0,), "max_pool2d(x)", "x")
+    for level in range(levels):
+        program.enter(f"up.{level}", "Up")
+        x = _layer(program, f"up.{level}.up", "ConvTranspose2d", "ConvolutionBackward0", x)
+        both = [(skips.pop(), 0.5), (x, 0.6)]
+        x = program.op("CatBackward0", both, (1.0,), "cat([skip, x])", "x")
+        x = _layer(program, f"up.{level}.join", "Conv2d", "ConvolutionBackward0", x)
+        program.exit()
+    return program.report((x, (1.0,)))

@@ -26,7 +26,7 @@ from gradscope.render import render, save
 from tests.conftest import ROOT
 from tests.program import Program
 from tests.ranks.built import larger, on_ranks
-from tests.reports import broken, chain, decaying, small, states, transformer
+from tests.reports import broken, chain, decaying, small, states, transformer, unet
 
 WEB = ROOT / "web"
 HOSTILE = "</script><img src=x onerror=\"window.acted='img'\"><script>window.acted=1</script>"
@@ -230,6 +230,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "long": long,
     "large": large,
     "sequential": sequential,
+    "unet": unet,
 }
 
 
@@ -246,6 +247,7 @@ def test_the_page_in_a_browser(browser: str, tmp_path: Path) -> None:
         save(report, str(tmp_path / f"{name}.html"), "html")
         if name in REPORTS and name != "large":
             (tmp_path / f"{name}.json").write_bytes(storage.encode(report))
+    save(small(), str(tmp_path / "small.dot"), "dot")
     _write_broken(tmp_path)
     named = {"PAGES": str(tmp_path), "BROWSER": browser, "PROGRAM": _program(browser) or ""}
     done = subprocess.run(

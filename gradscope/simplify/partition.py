@@ -281,11 +281,19 @@ class Partition:
                 bundles.setdefault((source, target, number), []).append(index)
         links = [Link(source, target, tuple(some)) for (source, target, _), some in bundles.items()]
 
-        # A reader expects operands in the order of the expression: by node, then by input slot.
-        links.sort(
-            key=lambda link: (link.source, edges[link.edges[0]].source, edges[link.edges[0]].slot)
-        )
-        return tuple(links)
+        # A reader expects operands in the order of the expression: by node, then by input slot; and
+        # a node that stands for those of many rounds is one.
+        def order(link: Link) -> tuple[int, int, int, int]:
+            edge = edges[link.edges[0]]
+            inside = next((one for one in items[link.source].rounds if edge.source in one), ())
+            drawn = (
+                inside.index(edge.source)
+                if items[link.source].template is not None
+                else edge.source
+            )
+            return link.source, drawn, edge.slot, edge.source
+
+        return tuple(sorted(links, key=order))
 
 
 def label_of(graph: Graph, node: Node) -> str:

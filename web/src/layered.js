@@ -1,10 +1,10 @@
 // Ranks, order and places of one level: of dagre's steps those that a graph without cycles and without groups in groups needs.
 import { Graph } from "dagre/lib/graph-lib";
 import { run as cutLong, undo as joinLong } from "dagre/lib/normalize";
-import order from "dagre/lib/order";
 import { position } from "dagre/lib/position";
 import rank from "dagre/lib/rank/network-simplex";
 import { normalizeRanks } from "dagre/lib/util";
+import { orderAll } from "./order.js";
 
 /** Every other rank is for what stands beside the lines. */
 const APART = 2;
@@ -24,7 +24,7 @@ export function layered(nodes, edges, { nodesep, ranksep }) {
   edges.forEach(({ from, to, ...label }, i) => graph.setEdge(from, to, { ...label, minlen: APART, labelpos: "r" }, String(i)));
   rankAll(graph);
   cutLong(graph);
-  order(graph);
+  orderAll(graph);
   position(graph);
   joinLong(graph);
   for (const end of graph.edges()) {

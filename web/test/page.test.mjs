@@ -212,6 +212,32 @@ test("search finds a parameter and opens what it is in", async () => {
   await page.closed();
 });
 
+test("operands go from left to right as in the expression", oncePerPage, async () => {
+  for (const name of ["small", "transformer", "unet"]) {
+    const page = await opened(name);
+    await page.evaluate(() => window.gradscope.openAll());
+    // For every operation that is drawn, the lines that leave it by slot: where they are below it.
+    const lists = await page.evaluate(() => {
+      const { drawing: { boxes, bundles }, model } = window.gradscope;
+      const slotOf = ({ edges }) => model.slot[edges[0]];
+      const leaving = boxes.filter(({ node }) => node !== undefined).map(({ key, around }) => bundles.filter((one) => one.from === key && one.around === around));
+      return leaving.filter(({ length }) => length > 1).map((some) => some.sort((a, b) => slotOf(a) - slotOf(b)).map(({ points }) => points[1].x));
+    });
+    assert.ok(lists.length > 1);
+    for (const xs of lists) assert.deepEqual(xs, xs.slice().sort((a, b) => a - b), name);
+    await page.closed();
+  }
+});
+
+test("a picture and the page have one scale and one palette", oncePerPage, async () => {
+  const page = await opened("small");
+  const [, legend] = /(‖g‖ [^<]*<.*)\t*node \[/s.exec(readFileSync(`${PAGES}/small.dot`, "utf8"));
+  const inPicture = { ends: [/‖g‖ ([^<]*)/, /<\/TD><TD ALIGN="LEFT" WIDTH="\d+"><FONT[^>]*>([\d.e-]+)<\/FONT>/].map((one) => one.exec(legend)[1]), colors: [...legend.matchAll(/BGCOLOR="(#\w+)"/g)].map(([, color]) => color) };
+  const onPage = await page.evaluate(() => ({ ends: [...document.querySelectorAll("footer .end")].map((one) => one.textContent), colors: window.gradscope.scale.steps }));
+  assert.deepEqual(onPage, inPicture);
+  await page.closed();
+});
+
 test("a leaf shows the strongest way from the root", oncePerPage, async () => {
   const page = await opened("small");
   const saved = report("small");

@@ -1,0 +1,51 @@
+// The order of the boxes of each rank: operands from left to right as in the expression, as far as that makes no more lines cross.
+import crossCount from "dagre/lib/order/cross-count";
+import initOrder from "dagre/lib/order/init-order";
+
+/** Sweeps in a row that find nothing better, after which the best is taken. */
+const ENOUGH = 5;
+
+/** Give each node its place in its rank.  Lines are only from one rank to the next, and those of a node in the order of its operands. */
+export function orderAll(graph) {
+  const ends = graph.nodes().map((v) => graph.successors(v));
+  // A search from the top, which meets operands in their order.
+  const layers = initOrder(graph);
+  layers.forEach((layer) => put(graph, layer));
+  let best = null;
+  for (let sweep = 0, since = 0; since < ENOUGH; sweep++, since++) {
+    const found = { layers: layers.slice(), crossings: crossCount(graph, layers), turned: turned(graph, ends) };
+    if (!best || found.crossings < best.crossings || (found.crossings === best.crossings && found.turned < best.turned)) [best, since] = [found, 0];
+    // Down and up by turns; what hangs on the same stays as it is at first, and is turned round then.
+    const isDown = sweep % 2 === 0;
+    for (const rank of isDown ? layers.keys() : [...layers.keys()].reverse()) put(graph, (layers[rank] = swept(graph, layers[rank], isDown, sweep % 4 >= 2)));
+  }
+  best.layers.forEach((layer) => put(graph, layer));
+}
+
+const put = (graph, layer) => layer.forEach((v, i) => (graph.node(v).order = i));
+
+/** How many pairs of operands are the wrong way round. */
+function turned(graph, ends) {
+  let found = 0;
+  for (const some of ends) some.forEach((v, i) => (found += some.slice(i + 1).filter((w) => graph.node(w).order < graph.node(v).order).length));
+  return found;
+}
+
+/** A rank by the places of what its nodes hang on; what hangs on nothing keeps its place. */
+function swept(graph, layer, isDown, isTurned) {
+  const all = layer.map((v, i) => ({ v, i, middle: middle(graph, v, isDown) }));
+  const free = all.filter(({ middle }) => middle === null);
+  const found = all.filter(({ middle }) => middle !== null).sort((a, b) => a.middle - b.middle || (isTurned ? b.i - a.i : a.i - b.i));
+  for (const one of free) found.splice(one.i, 0, one);
+  return found.map(({ v }) => v);
+}
+
+function middle(graph, v, isDown) {
+  let [sum, all] = [0, 0];
+  for (const edge of isDown ? graph.inEdges(v) : graph.outEdges(v)) {
+    const { weight } = graph.edge(edge);
+    sum += weight * graph.node(isDown ? edge.v : edge.w).order;
+    all += weight;
+  }
+  return all ? sum / all : null;
+}
