@@ -1,9 +1,19 @@
-// The shape of a line between boxes: through the middles between its points, so that corners are round, and straight down at both ends.
+// The shape of a line between boxes: straight between its points, round where it turns, and straight down at both ends.
 
-const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
+/** Pixels before and after a point in which a line turns there, at most: further on it must keep clear of what stands beside it. */
+const BEND = 36;
+
+/** A place on the way from one point to another: half of it, or less where that is long. */
+function towards(a, b) {
+  const part = Math.min(0.5, BEND / (Math.hypot(b.x - a.x, b.y - a.y) || 1));
+  return { x: a.x + part * (b.x - a.x), y: a.y + part * (b.y - a.y) };
+}
 
 /** Pixels in which a line turns down, at most. */
 const TURN = 14;
+
+/** Pixels above and below a height that are near it: half of a line of text. */
+const NEAR = 7;
 
 /** The points of a line that ends so far above its end, with those that turn its ends down. */
 function turned(points, short = 0) {
@@ -21,18 +31,25 @@ export function trace(path, through, short = 0) {
   const points = turned(through, short);
   path.moveTo(points[0].x, points[0].y);
   for (let i = 1; i < points.length - 1; i++) {
-    const next = middle(points[i], points[i + 1]);
-    path.quadraticCurveTo(points[i].x, points[i].y, next.x, next.y);
+    const [from, to] = [towards(points[i], points[i - 1]), towards(points[i], points[i + 1])];
+    path.lineTo(from.x, from.y);
+    path.quadraticCurveTo(points[i].x, points[i].y, to.x, to.y);
   }
   const last = points[points.length - 1];
   path.lineTo(last.x, last.y);
 }
 
-/** Where the curve is at a height: x of the first place that comes so far down, its rightmost near there. */
+/** Where the curve is near a height: its rightmost x there. */
 export function crossing(points, y) {
-  const near = sampled(points).filter((point) => Math.abs(point.y - y) <= 7);
-  if (near.length) return Math.max(...near.map((point) => point.x));
-  return points[points.length >> 1].x;
+  const places = sampled(points);
+  const xs = places.slice(1).flatMap((to, i) => {
+    const from = places[i];
+    const near = (end) => Math.min(Math.max(end, y - NEAR), y + NEAR);
+    const at = (height) => (to.y === from.y ? to.x : from.x + ((to.x - from.x) * (height - from.y)) / (to.y - from.y));
+    const isNear = Math.min(from.y, to.y) <= y + NEAR && Math.max(from.y, to.y) >= y - NEAR;
+    return isNear ? [at(near(from.y)), at(near(to.y))] : [];
+  });
+  return xs.length ? Math.max(...xs) : points[points.length >> 1].x;
 }
 
 /** How far a place is from the curve. */
@@ -50,20 +67,16 @@ function toStretch(a, b, x, y) {
 
 function sampled(through) {
   const points = turned(through);
-  const found = [];
-  let from = points[0];
-  const bend = (control, to) => {
-    for (let i = 0; i <= 16; i++) {
-      const t = i / 16;
+  const found = [points[0]];
+  for (let i = 1; i < points.length - 1; i++) {
+    const [from, control, to] = [towards(points[i], points[i - 1]), points[i], towards(points[i], points[i + 1])];
+    for (let step = 0; step <= 8; step++) {
+      const t = step / 8;
       const [a, b, c] = [(1 - t) ** 2, 2 * t * (1 - t), t ** 2];
       found.push({ x: a * from.x + b * control.x + c * to.x, y: a * from.y + b * control.y + c * to.y });
     }
-    from = to;
-  };
-  for (let i = 1; i < points.length - 1; i++) bend(points[i], middle(points[i], points[i + 1]));
-  const last = points[points.length - 1];
-  bend(middle(from, last), last);
-  return found;
+  }
+  return [...found, points.at(-1)];
 }
 
 /** A box around a line, with room for its width. */

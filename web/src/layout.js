@@ -2,7 +2,7 @@
 // A pure function of model, open groups and the sizes of boxes; levels are kept while nothing in them changes.
 import { arrange } from "./arrange.js";
 import { extent } from "./curve.js";
-import { IN, OUT, level, withEach } from "./level.js";
+import { isCarried, isIn, isOut, level, withEach } from "./level.js";
 import { HEAD, taller } from "./sizes.js";
 import { stretched } from "./stretch.js";
 
@@ -74,9 +74,9 @@ export class Layouts {
   /** Lines with room for their gradients, where there are few enough to be read. */
   _labelled(bundles) {
     if (bundles.length > MOST_LABELS) return bundles;
-    // Where all that comes in goes to one place, the line outside has said it.
-    const isSaid = bundles.filter(({ from }) => from === IN).length === 1;
-    return bundles.map((bundle) => (bundle.from === IN && isSaid ? bundle : { ...bundle, room: this.labelOf(bundle) }));
+    // Where all that comes in there goes to one place, the line outside has said it.
+    const isSaid = ({ from }) => isIn(from) && bundles.filter((one) => one.from === from).length === 1;
+    return bundles.map((bundle) => (isSaid(bundle) && !isCarried(bundle) ? bundle : { ...bundle, room: this.labelOf(bundle) }));
   }
 }
 
@@ -90,14 +90,16 @@ function framed(placed, above) {
   const height = bottom - top + above + PAD;
   const shift = { x: (width - (right - left)) / 2 - left, y: above - top };
   const move = (point) => ({ ...point, x: point.x + shift.x, y: point.y + shift.y });
+  const ports = new Map([...placed.ports].map(([key, x]) => [key, x + shift.x]));
   return {
     width,
     height,
+    ports,
     boxes: placed.boxes.map(move),
     bundles: placed.bundles.map((bundle) => ({
       ...bundle,
       label: bundle.label && move(bundle.label),
-      points: toBorder(bundle, bundle.points.map(move), width, height),
+      points: toBorder(bundle, bundle.points.map(move), ports, height),
     })),
   };
 }
@@ -118,10 +120,10 @@ function bounds({ boxes, bundles }) {
   return left > right ? { left: 0, right: 0, top: 0, bottom: 0 } : { left, right, top, bottom };
 }
 
-// What crosses the border of a group does so in the middle of its edge, so that lines are bundled there.
-function toBorder(bundle, points, width, height) {
-  if (bundle.from === IN) return [{ x: width / 2, y: 0 }, ...points.slice(1)];
-  if (bundle.to === OUT) return [...points.slice(0, -1), { x: width / 2, y: height }];
+// What crosses the border of a group does so at a port of its own, so that each line goes on as itself.
+function toBorder({ from, to }, points, ports, height) {
+  if (isIn(from)) return [{ x: ports.get(from), y: 0 }, ...points.slice(1)];
+  if (isOut(to)) return [...points.slice(0, -1), { x: ports.get(to), y: height }];
   return points;
 }
 

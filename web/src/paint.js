@@ -1,5 +1,6 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
 import { trace } from "./curve.js";
+import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
 import { LABEL, SMALL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
 import { columnsOf, strip } from "./strip.js";
@@ -12,6 +13,8 @@ const HEADING = font(11, 600);
 const LABELS_FROM = 0.6;
 /** And below which lines have no ends. */
 const ENDS_FROM = 0.3;
+/** Pixels of the circle at the end of a line that goes on in another round. */
+const STOP = 5;
 /** Pixels of the thinnest and the thickest ribbon. */
 const [THIN, THICK] = [1.5, 11];
 /** Pixels above a box in which ribbons become one, how wide this is then, and how high the bar of what is left of them. */
@@ -114,8 +117,11 @@ export class Painter {
     const sign = badge ? "▾ ⚠ " : "▾ ";
     const room = box.width - 18 - widthOf(`${sign}${times}`, HEADING);
     const title = `${sign}${fitted(name, HEADING, room)}${times}`;
-    this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: HEADING, halo });
     const used = widthOf(title, HEADING);
+    // A line that comes in goes on below it.
+    this.context.fillStyle = halo;
+    this.context.fillRect(box.x + 5, box.y + 4, used + 8, 17);
+    this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: HEADING });
     if (box.bars) this._strip(box);
     // Bars of which all are long, or all short, are told apart by their range.
     const all = [box.bars ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
@@ -341,6 +347,16 @@ export class Painter {
       context.stroke();
     }
     context.setLineDash([]);
+    if (isCarried(bundle)) this._stop(isPort(bundle.from) ? bundle.points[0] : bundle.points.at(-1), edge);
+  }
+
+  /** A line from round to round ends at the border: nothing outside is meant. */
+  _stop({ x, y }, edge) {
+    const { context, scene: { theme } } = this;
+    this._outline(x - STOP, y - STOP, 2 * STOP, 2 * STOP, STOP);
+    Object.assign(context, { fillStyle: theme.card, strokeStyle: edge, lineWidth: 1.5 });
+    context.fill();
+    context.stroke();
   }
 
   /** The ends of the lines that come to a box: arrows, or where gradients are added one foot. */

@@ -6,7 +6,7 @@ import { HELP } from "./keys.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
-import { endName, groupWords, meetingWords, nodeName, seedWords, told } from "./words.js";
+import { endNames, groupWords, meetingWords, nodeName, seedWords, told } from "./words.js";
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
@@ -74,7 +74,7 @@ export class Panel {
     });
     const info = model.flowing(bundle);
     return [
-      element("h2", { text: `${endName(model, bundle.from)} → ${endName(model, bundle.to)}` }),
+      element("h2", { text: endNames(model, bundle).join(" → ") }),
       element("p", { class: "faint", text: [plural(edges.length + seeds.length, "edge"), "the gradient flows this way"].join(" · ") }),
       info ? this.facts("", this._numbers(info)) : null,
       edges.length ? flows(edges.length > 1 ? "edges" : "edge", rows, edges.length) : element("p", { text: seeds.map((root) => seedWords(model, root)).join(", ") }),

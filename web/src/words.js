@@ -1,6 +1,6 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
 import { count, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
-import { IN, OUT } from "./level.js";
+import { ROUNDS, isCarried, isPort } from "./level.js";
 import { toldApart } from "./ranks.js";
 
 const FEW = 4;
@@ -67,9 +67,16 @@ export const nodeName = (model, node) => inside(visible(model.label(node) || mod
 /** What the box of a node is called: by the name it has in all rounds, where it stands for several. */
 export const boxName = (model, box) => (box.each?.length > 1 && model.isLeaf(box.node) ? inside(visible(inRound(model, box.node))) : nodeName(model, box.node));
 
-/** What the box of a key is called, and an end of a line outside the open group. */
-export function endName(model, key) {
-  if (key === IN || key === OUT) return "outside";
+/** What a line leads from and to, also outside of the open group. */
+export function endNames(model, { from, to, isOfRounds }) {
+  const name = (key, rounds) => {
+    if (isPort(key) && key.endsWith(ROUNDS)) return rounds;
+    return endName(model, isPort(key) ? key.slice(1) : key) + (isPort(key) && isOfRounds ? `, ${rounds}` : "");
+  };
+  return [name(from, "the round before"), name(to, "the next round")];
+}
+
+function endName(model, key) {
   const id = Number(key.slice(1));
   if (key[0] === "s") return seedWords(model, id);
   return key[0] === "n" ? nodeName(model, id) : groupWords(model, id).name;
@@ -133,7 +140,7 @@ function within(model, group, title) {
 /** A box or line in a few lines, the first of which is its name. */
 export function inShort(model, box) {
   const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? sizeWords(model.arriving(box)) : told(model.seed(box.seed));
-  if (box.edges) return [`${endName(model, box.from)} → ${endName(model, box.to)}`, gradient, plural(box.edges.length + box.seeds.length, "edge")];
+  if (box.edges) return [endNames(model, box).join(" → "), gradient, plural(box.edges.length + box.seeds.length, "edge")];
   if (box.seed !== undefined) return [seedWords(model, box.seed), gradient];
   if (box.group !== undefined) {
     const { name, times, size } = boxWords(model, box);
@@ -173,7 +180,7 @@ export function described(viewer, box) {
   const meets = box.edges ? "" : meetingWords(model, box);
   const overlaid = isOfGradients ? "" : told(box.edges ? shown.onLine(box) : shown.of(box));
   const gradient = overlaid ? `, ${shown.name} ${overlaid}` : model.pass ? `, gradient ${[told(box.edges ? model.flowing(box) : model.arriving(box)), meets].filter(Boolean).join(", ")}` : "";
-  if (box.edges) return `${plural(box.edges.length + box.seeds.length, "edge")} from ${endName(model, box.from)} to ${endName(model, box.to)}${gradient}`;
+  if (box.edges) return `${plural(box.edges.length + box.seeds.length, "edge")} from ${endNames(model, box).join(" to ")}${gradient}`;
   if (box.node !== undefined) {
     const kind = model.isLeaf(box.node) ? "leaf" : visible(model.title(box.node));
     return `${alarm(model.troubles.at(box))}${boxName(model, box)}, ${kind}${gradient}`;
@@ -189,8 +196,12 @@ export function flowWords(model, bundle) {
   const total = Math.round((bundle.edges.length + bundle.seeds.length) / (bundle.each?.length || 1));
   const info = model.flowing(bundle);
   // A line has no room for how many layers it tells of.
-  return told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, total > 1 ? null : shapeOf(shapeText(model, bundle))) + (total > 1 ? ` · ${plural(total, "edge")}` : "");
+  const parts = [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, total > 1 ? null : shapeOf(shapeText(model, bundle))), total > 1 ? plural(total, "edge") : "", roundsWords(bundle)];
+  return parts.filter(Boolean).join(" · ");
 }
+
+/** Where a line goes on that ends at the border of what is drawn once. */
+export const roundsWords = (bundle) => (isCarried(bundle) ? (isPort(bundle.from) ? "from the round before" : "to the next round") : "");
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {
   if (edge !== undefined) return model.shape(model.target[edge], model.output[edge]);

@@ -229,6 +229,30 @@ test("operands go from left to right as in the expression", oncePerPage, async (
   }
 });
 
+test("lines that meet at the border of a group are of the same edges", oncePerPage, async () => {
+  for (const name of ["transformer", "steps", "unet"]) {
+    const page = await opened(name);
+    const open = () => page.evaluate(() => {
+      const { drawing: { bundles } } = window.gradscope;
+      const isPort = (key) => /^[<>]/.test(key);
+      const at = ({ x, y }) => `${Math.round(x)} ${Math.round(y)}`;
+      const meeting = [];
+      for (const one of bundles) {
+        for (const other of bundles) {
+          if (one === other || at(one.points.at(-1)) !== at(other.points[0])) continue;
+          meeting.push([one.key, other.key, one.edges.concat(one.seeds.map((seed) => `s${seed}`)).some((edge) => other.edges.includes(edge) || other.seeds.some((seed) => `s${seed}` === edge))]);
+        }
+      }
+      return { meeting, ports: bundles.filter(({ from, to }) => isPort(from) || isPort(to)).length };
+    });
+    for (const { meeting, ports } of [await open(), (await page.evaluate(() => window.gradscope.openAll()), await open())]) {
+      assert.ok(!ports || meeting.length, name);
+      assert.deepEqual(meeting.filter(([, , isSame]) => !isSame), [], name);
+    }
+    await page.closed();
+  }
+});
+
 test("a picture and the page have one scale and one palette", oncePerPage, async () => {
   const page = await opened("small");
   const [, legend] = /(‖g‖ [^<]*<.*)\t*node \[/s.exec(readFileSync(`${PAGES}/small.dot`, "utf8"));
