@@ -211,6 +211,13 @@ def sequential() -> Report:
     return program.report((x, (1.0,)))
 
 
+def elsewhere() -> Report:
+    """A program that was called by the whole of its path."""
+    report = small()
+    meta = msgspec.structs.replace(report.meta, target="/home/ada/train.py")
+    return msgspec.structs.replace(report, meta=meta)
+
+
 REPORTS: dict[str, Callable[[], Report]] = {
     "small": small,
     "traced": traced,
@@ -231,6 +238,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "large": large,
     "sequential": sequential,
     "unet": unet,
+    "elsewhere": elsewhere,
 }
 
 

@@ -1,10 +1,10 @@
 // Places for the closed boxes of one level: with few crossings where that can be had at once, else in plain rows.
 import { layered } from "./layered.js";
 import { isIn, isOut, isPort } from "./level.js";
-import { LABEL_GAP, labelAt, portsOf } from "./stretch.js";
+import { portsOf } from "./stretch.js";
 
 const GAP = { nodesep: 22, ranksep: 20 };
-const LABEL_HEIGHT = 12;
+const [LABEL_GAP, LABEL_HEIGHT] = [9, 12];
 /** Pixels from the middle of one line to that of the next where they come to one box. */
 const SIDE_BY_SIDE = 14;
 /** Pixels above a box in which lines come together: more for each past three that one box sends to such places. */
@@ -13,7 +13,7 @@ const JOINING = { least: 14, each: 6, most: 48 };
 /** dagre takes time by the boxes and by the ranks that lines pass; above this sum it takes too long. */
 const MANY = 420;
 
-/** Boxes with x, y (their top left corner), bundles with points and the place of their label, and x of every port. */
+/** Boxes with x, y (their top left corner), bundles with points and the height at which there is room beside them, and x of every port. */
 export function arrange(boxes, bundles) {
   const rank = ranks(boxes, bundles);
   const passed = bundles.reduce((sum, { from, to }) => sum + Math.abs((rank.get(to) ?? 0) - (rank.get(from) ?? 0)), boxes.length);
@@ -46,7 +46,7 @@ function inLayers(boxes, bundles) {
     ports: portsOf(lines),
     bundles: bundles.map((bundle, i) => {
       const { points, y } = lines[i];
-      return { ...bundle, label: bundle.room ? labelAt(points, y) : null, points };
+      return { ...bundle, labelY: y, points };
     }),
   };
 }
@@ -108,7 +108,7 @@ function inRows(boxes, bundles, rank) {
       const start = middle(from, isIn(bundle.from) ? from.y : from.y + from.height);
       const end = middle(to, isOut(bundle.to) ? to.y + to.height : to.y);
       const span = Math.abs(rank.get(to.key) - rank.get(from.key));
-      return { ...bundle, label: null, points: span > 1 ? [start, bow(start, end, span), end] : [start, end] };
+      return { ...bundle, room: 0, points: span > 1 ? [start, bow(start, end, span), end] : [start, end] };
     }),
   };
 }

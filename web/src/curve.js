@@ -9,11 +9,11 @@ function towards(a, b) {
   return { x: a.x + part * (b.x - a.x), y: a.y + part * (b.y - a.y) };
 }
 
+/** Pixels above a box at which lines end, for what they become there. */
+export const FOOT = 10;
+
 /** Pixels in which a line turns down, at most. */
 const TURN = 14;
-
-/** Pixels above and below a height that are near it: half of a line of text. */
-const NEAR = 7;
 
 /** The points of a line that ends so far above its end, with those that turn its ends down. */
 function turned(points, short = 0) {
@@ -39,17 +39,20 @@ export function trace(path, through, short = 0) {
   path.lineTo(last.x, last.y);
 }
 
-/** Where the curve is near a height: its rightmost x there. */
-export function crossing(points, y) {
-  const places = sampled(points);
-  const xs = places.slice(1).flatMap((to, i) => {
-    const from = places[i];
-    const near = (end) => Math.min(Math.max(end, y - NEAR), y + NEAR);
-    const at = (height) => (to.y === from.y ? to.x : from.x + ((to.x - from.x) * (height - from.y)) / (to.y - from.y));
-    const isNear = Math.min(from.y, to.y) <= y + NEAR && Math.max(from.y, to.y) >= y - NEAR;
-    return isNear ? [at(near(from.y)), at(near(to.y))] : [];
-  });
-  return xs.length ? Math.max(...xs) : points[points.length >> 1].x;
+/** From where to where a curve that ends short reaches at a height, and so far above and below it; null where it does not come there. */
+export function near(points, y, reach, short = 0) {
+  const places = sampled(points, short);
+  let [left, right] = [Infinity, -Infinity];
+  for (let i = 1; i < places.length; i++) {
+    const [a, b] = [places[i - 1], places[i]];
+    if (Math.min(a.y, b.y) > y + reach || Math.max(a.y, b.y) < y - reach) continue;
+    for (const end of [a, b]) {
+      const height = Math.min(Math.max(end.y, y - reach), y + reach);
+      const x = a.y === b.y ? end.x : a.x + ((b.x - a.x) * (height - a.y)) / (b.y - a.y);
+      [left, right] = [Math.min(left, x), Math.max(right, x)];
+    }
+  }
+  return left <= right ? { left, right } : null;
 }
 
 /** How far a place is from the curve. */
@@ -65,8 +68,8 @@ function toStretch(a, b, x, y) {
   return Math.hypot(a.x + t * dx - x, a.y + t * dy - y);
 }
 
-function sampled(through) {
-  const points = turned(through);
+function sampled(through, short = 0) {
+  const points = turned(through, short);
   const found = [points[0]];
   for (let i = 1; i < points.length - 1; i++) {
     const [from, control, to] = [towards(points[i], points[i - 1]), points[i], towards(points[i], points[i + 1])];

@@ -3,6 +3,7 @@
 import { arrange } from "./arrange.js";
 import { extent } from "./curve.js";
 import { isCarried, isIn, isOut, level, withEach } from "./level.js";
+import { withLabels } from "./labels.js";
 import { HEAD, taller } from "./sizes.js";
 import { stretched } from "./stretch.js";
 
@@ -84,13 +85,14 @@ export class Layouts {
 const headOf = (group, cast) => (group === 0 ? PAD : HEAD + PAD / 2 + (cast.at.has(group) ? STRIP + taller(cast.model, 16) : 0));
 
 /** The level with its borders: places from its top left corner, and its size. */
-function framed(placed, above) {
+function framed({ boxes, ports: at, ...level }, above) {
+  const placed = { boxes, bundles: withLabels(level.bundles, boxes) };
   const { left, right, top, bottom } = bounds(placed);
   const width = Math.max(right - left + 2 * PAD, NARROWEST);
   const height = bottom - top + above + PAD;
   const shift = { x: (width - (right - left)) / 2 - left, y: above - top };
   const move = (point) => ({ ...point, x: point.x + shift.x, y: point.y + shift.y });
-  const ports = new Map([...placed.ports].map(([key, x]) => [key, x + shift.x]));
+  const ports = new Map([...at].map(([key, x]) => [key, x + shift.x]));
   return {
     width,
     height,
@@ -115,7 +117,7 @@ function bounds({ boxes, bundles }) {
   for (const { x, y, width, height } of boxes) include(x, y, width, height);
   for (const { points, label, room } of bundles) {
     for (const { x, y } of points) include(x, y);
-    if (label) include(label.x, label.y, room);
+    if (label) include(label.isLeft ? label.x - room : label.x, label.y, room);
   }
   return left > right ? { left: 0, right: 0, top: 0, bottom: 0 } : { left, right, top, bottom };
 }
@@ -143,7 +145,7 @@ export function flatten(whole, cast, layerOf) {
       const bundle = withEach(each, cast, layerOf);
       // No line of this round.
       if (bundle.each?.length === 0) continue;
-      const move = (p) => ({ x: p.x + x, y: p.y + y });
+      const move = (p) => ({ ...p, x: p.x + x, y: p.y + y });
       const points = bundle.points.map(move);
       bundles.push({ ...bundle, around, key: `e${around ?? ""}>${bundle.from}>${bundle.to}`, label: bundle.label && move(bundle.label), points, extent: extent(points) });
     }

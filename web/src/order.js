@@ -1,25 +1,45 @@
 // The order of the boxes of each rank: operands from left to right as in the expression, as far as that makes no more lines cross.
-import crossCount from "dagre/lib/order/cross-count";
-import initOrder from "dagre/lib/order/init-order";
 
 /** Sweeps in a row that find nothing better, after which the best is taken. */
 const ENOUGH = 5;
 
 /** Give each node its place in its rank.  Lines are only from one rank to the next, and those of a node in the order of its operands. */
 export function orderAll(graph) {
-  const ends = graph.nodes().map((v) => graph.successors(v));
-  // A search from the top, which meets operands in their order.
-  const layers = initOrder(graph);
+  const ends = new Map(graph.nodes().map((v) => [v, graph.successors(v)]));
+  const layers = searched(graph, ends);
   layers.forEach((layer) => put(graph, layer));
   let best = null;
   for (let sweep = 0, since = 0; since < ENOUGH; sweep++, since++) {
-    const found = { layers: layers.slice(), crossings: crossCount(graph, layers), turned: turned(graph, ends) };
+    const found = { layers: layers.slice(), crossings: crossings(graph, layers), turned: turned(graph, [...ends.values()]) };
     if (!best || found.crossings < best.crossings || (found.crossings === best.crossings && found.turned < best.turned)) [best, since] = [found, 0];
     // Down and up by turns; what hangs on the same stays as it is at first, and is turned round then.
     const isDown = sweep % 2 === 0;
     for (const rank of isDown ? layers.keys() : [...layers.keys()].reverse()) put(graph, (layers[rank] = swept(graph, layers[rank], isDown, sweep % 4 >= 2)));
   }
   best.layers.forEach((layer) => put(graph, layer));
+}
+
+/** The nodes of each rank as a search from the top meets them, operands in their order. */
+function searched(graph, ends) {
+  const [layers, met] = [[], new Set()];
+  const visit = (v) => {
+    if (met.has(v)) return;
+    met.add(v);
+    (layers[graph.node(v).rank] ??= []).push(v);
+    ends.get(v).forEach(visit);
+  };
+  [...ends.keys()].sort((a, b) => graph.node(a).rank - graph.node(b).rank).forEach(visit);
+  return layers;
+}
+
+/** The weights of lines that cross. */
+function crossings(graph, layers) {
+  let found = 0;
+  for (const layer of layers) {
+    const lines = layer.flatMap((v) => graph.outEdges(v).map((edge) => [graph.node(v).order, graph.node(edge.w).order, graph.edge(edge).weight]));
+    lines.forEach(([from, to, weight], i) => lines.slice(i + 1).forEach(([other, end, heavy]) => (found += (other - from) * (end - to) < 0 ? weight * heavy : 0)));
+  }
+  return found;
 }
 
 const put = (graph, layer) => layer.forEach((v, i) => (graph.node(v).order = i));

@@ -1,5 +1,5 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
-import { trace } from "./curve.js";
+import { FOOT, trace } from "./curve.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
 import { LABEL, SMALL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
@@ -17,8 +17,8 @@ const ENDS_FROM = 0.3;
 const STOP = 5;
 /** Pixels of the thinnest and the thickest ribbon. */
 const [THIN, THICK] = [1.5, 11];
-/** Pixels above a box in which ribbons become one, how wide this is then, and how high the bar of what is left of them. */
-const [FOOT, WIDE, LEFT] = [10, 56, 5];
+/** Pixels of what ribbons become that are one, and of the height of the bar of what is left of them. */
+const [WIDE, LEFT] = [56, 5];
 
 export class Painter {
   constructor(canvas, model) {
@@ -26,7 +26,7 @@ export class Painter {
     this.model = model;
   }
 
-  /** @param {object} scene {drawing, shown: what boxes show, scale: of that, sizes: that of gradients, view: {x, y, zoom}, size, selected, hovered, bar, path, theme, ratio, detail?: instead of ratio for strips, caption?: what colours mean} */
+  /** @param {object} scene {drawing, shown: what boxes show, scale: of that, sizes: that of gradients, view: {x, y, zoom}, size, selected, hovered, bar, path, theme, ratio, detail?: instead of ratio for strips, caption?: the scale, of which is said what colours mean} */
   paint(scene) {
     const { canvas } = this;
     canvas.width = Math.round(scene.size.width * scene.ratio);
@@ -62,10 +62,15 @@ export class Painter {
   }
 
   /** A picture has no legend beside it. */
-  _caption(words, ratio, height) {
+  _caption({ words, steps }, ratio, height) {
     const { theme } = this.scene;
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this._text(words, 8, height - 12, { color: theme.ink, halo: theme.page, isFixed: true });
+    const ramp = words && steps ? steps : [];
+    ramp.forEach((color, i) => {
+      this.context.fillStyle = color;
+      this.context.fillRect(8 + 10 * i, height - 17, 10, 10);
+    });
+    this._text(words, 8 + (ramp.length && 10 * ramp.length + 6), height - 12, { color: theme.ink, halo: theme.page, isFixed: true });
   }
 
   _inSight({ x, y, width, height }) {
@@ -111,17 +116,20 @@ export class Painter {
   _heading(box) {
     const { model, scene } = this;
     const { theme } = scene;
-    const { name, times, size } = boxWords(model, box);
+    const { name, type, times, size } = boxWords(model, box);
     const badge = model.troubles.at(box);
     const halo = theme.tints[box.depth % 2];
     const sign = badge ? "▾ ⚠ " : "▾ ";
     const room = box.width - 18 - widthOf(`${sign}${times}`, HEADING);
     const title = `${sign}${fitted(name, HEADING, room)}${times}`;
-    const used = widthOf(title, HEADING);
+    const named = widthOf(title, HEADING) + 6;
+    const kind = type && named < room ? fitted(type, SMALL, room - named) : "";
+    const used = named + widthOf(kind, SMALL);
     // A line that comes in goes on below it.
     this.context.fillStyle = halo;
     this.context.fillRect(box.x + 5, box.y + 4, used + 8, 17);
     this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: HEADING });
+    this._text(kind, box.x + 9 + named, box.y + 13, { color: theme.faint, face: SMALL });
     if (box.bars) this._strip(box);
     // Bars of which all are long, or all short, are told apart by their range.
     const all = [box.bars ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
@@ -161,7 +169,7 @@ export class Painter {
       this._outline(box.x + shift, box.y + shift, box.width, box.height, 6);
       context.fillStyle = theme.card;
       context.fill();
-      this._border(info, 1.2, theme.border);
+      this._border(box, info, 1.2, theme.border);
     }
     this._groupTitle(box);
     if (hasMeeting(model, box)) this._meeting(box, box.y + box.height - 10, box.x + 10, "left");
@@ -177,7 +185,7 @@ export class Painter {
   _groupTitle(box) {
     const { scene, model } = this;
     const { theme } = scene;
-    const { name, times, size } = boxWords(model, box);
+    const { name, type, times, size } = boxWords(model, box);
     const badge = model.troubles.at(box);
     const color = badge ? severityColor(badge, theme) : theme.ink;
     this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: HEADING });
@@ -187,6 +195,8 @@ export class Painter {
     // Modules differ at their ends, expressions at their beginnings.
     const title = fitted(name, TITLE, room, model.group(box.group).kind === "module");
     this._text(`${title}${times}`, box.x + 23, box.y + 14, { color, face: TITLE });
+    const used = widthOf(`${title}${times}`, TITLE) + 6;
+    if (used < room) this._text(fitted(type, SMALL, room - used), box.x + 23 + used, box.y + 14, { color: theme.faint, face: SMALL });
   }
 
   _bar(info, { x, y, width, height }) {
@@ -250,13 +260,13 @@ export class Painter {
     }
   }
 
-  /** The border says the state: magenta where not finite, dashed where no number flows. */
-  _border(info, width, color) {
-    const { context, scene } = this;
-    const bad = info?.state === "non-finite";
+  /** The border says the state: magenta where not finite, thick where that or another fault is made, dashed where no number flows. */
+  _border(box, info, width, color) {
+    const { context, scene, model } = this;
+    const [bad, badge] = [info?.state === "non-finite", model.troubles.at(box)];
     context.setLineDash(info && !bad && info.state !== "finite" ? [4, 3] : []);
-    context.lineWidth = bad ? 3 : width;
-    context.strokeStyle = bad ? scene.theme.bad : color;
+    context.lineWidth = badge ? 4 : bad ? 2 : width;
+    context.strokeStyle = badge ? severityColor(badge, scene.theme) : bad ? scene.theme.bad : color;
     context.stroke();
     context.setLineDash([]);
   }
@@ -280,7 +290,7 @@ export class Painter {
       context.restore();
       this._outline(box.x, box.y, box.width, box.height, radius);
     }
-    this._border(info, root ? 2.4 : leaf ? 1.6 : 1.1, leaf ? theme.leaf : theme.border);
+    this._border(box, info, root ? 2.4 : leaf ? 1.6 : 1.1, leaf ? theme.leaf : theme.border);
     this._lines(box, shown);
   }
 
@@ -411,10 +421,10 @@ export class Painter {
     if (!bundle.label || !model.pass) return;
     const { theme, path } = scene;
     context.globalAlpha = path && !isOn(path, bundle) ? 0.35 : 1;
-    const { info, width } = this._look(bundle);
+    const { info } = this._look(bundle);
     const bad = info?.state === "non-finite";
-    const { x, y } = bundle.label;
-    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x + width / 2 - 2, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page });
+    const { x, y, isLeft } = bundle.label;
+    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page, align: isLeft ? "right" : "left" });
   }
 }
 

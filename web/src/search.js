@@ -1,6 +1,7 @@
 // Finding nodes and groups by their words.
 import { pause } from "./element.js";
 import { visible } from "./format.js";
+import { STATES } from "./model.js";
 import { inside } from "./words.js";
 
 const MOST = 60;
@@ -69,14 +70,35 @@ export class Search {
     return { text: words.join(" ").toLowerCase(), shown, kind: model.isLeaf(node) ? "leaf" : visible(model.title(node)) };
   }
 
-  /** The best matches, those whose shown name is or begins with the words first; and how many there are.  After `prepare`. */
+  /**
+   * The best matches: for "NaN" and "Inf" where a gradient is not finite, and first where it becomes so; then names that are the words, end in
+   * them, or begin with them; and how many there are.  After `prepare`.
+   */
   find(words) {
     const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
     if (!parts.length || !this.entries) return { found: [], total: 0 };
     const whole = parts.join(" ");
-    const matches = this.entries.filter((entry) => parts.every((part) => entry.text.includes(part)));
-    const rank = ({ shown }) => (shown.toLowerCase() === whole ? 0 : shown.toLowerCase().startsWith(whole) ? 1 : 2);
-    const best = [0, 1, 2].flatMap((level) => matches.filter((entry) => rank(entry) === level).slice(0, MOST)).slice(0, MOST);
-    return { found: best, total: matches.length };
+    const { births } = this.model.troubles;
+    const isBad = this._bad(whole);
+    const isMatch = (entry) => parts.every((part) => entry.text.includes(part)) || isBad(entry);
+    const levels = [
+      (entry) => isBad(entry) && births.includes(entry.node),
+      isBad,
+      ({ shown }) => shown.toLowerCase() === whole,
+      ({ shown, kind }) => shown.toLowerCase().endsWith(`.${whole}`) || kind.toLowerCase() === whole,
+      ({ shown }) => shown.toLowerCase().startsWith(whole),
+    ];
+    const sorted = [...levels, () => true].map(() => []);
+    // What is in none of these is at the end, which is at -1.
+    for (const entry of this.entries.filter(isMatch)) sorted.at(levels.findIndex((is) => is(entry))).push(entry);
+    const found = sorted.flat();
+    return { found: found.slice(0, MOST), total: found.length };
+  }
+
+  /** Whether a node makes or gets a gradient that is not finite, where these are asked for. */
+  _bad(word) {
+    const { model: { pass, troubles: { births } } } = this;
+    if (!pass || !["nan", "inf"].includes(word)) return () => false;
+    return ({ node }) => node !== undefined && (births.includes(node) || pass.upstream[node].some((entry) => STATES[pass.state[entry]] === "non-finite"));
   }
 }

@@ -1,7 +1,8 @@
 // How large boxes must be for what they say.
 import { shorten, visible } from "./format.js";
+import { withEach } from "./level.js";
 import { font, widthOf } from "./text.js";
-import { flowWords, inRound, roundsWords, seedWords } from "./words.js";
+import { boxWords, flowWords, inRound, roundsWords, seedWords } from "./words.js";
 
 /** Pixels of an open group's heading, and of the bars in the box of a node that stands for several. */
 export const HEAD = 26;
@@ -49,7 +50,7 @@ export const hasStrip = (model, box) => Boolean(box.bars) || hasRounds(model, bo
 
 export const TITLE = font(12, 600);
 export const LABEL = font(11);
-export const SMALL = font(10);
+export const SMALL = font(11);
 
 /** The lines of a node's box: its name, the user's words, its size. */
 export function linesOf(model, { node, bars }) {
@@ -64,7 +65,10 @@ export const sizeOf = (model) => (box) => {
   if (box.seed !== undefined) return { width: Math.ceil(widthOf(seedWords(model, box.seed), LABEL)) + 12, height: 18 };
   const meets = hasMeeting(model, box);
   if (box.group !== undefined) {
-    const { width, height } = hasStrip(model, box) ? REPEAT : CLOSED;
+    const isTall = hasStrip(model, box);
+    const { width: least, height } = isTall ? REPEAT : CLOSED;
+    const { name, type, times, size } = boxWords(model, withEach(box));
+    const width = Math.min(Math.max(least, Math.ceil(widthOf(name + times, TITLE) + widthOf(`${type} ${isTall ? "" : size}`, SMALL)) + 48), WIDEST);
     return { width, height: height + (meets ? WORDS : 0) + (height > CLOSED.height ? taller(model, 20) : 0) };
   }
   const { title, label, shape } = linesOf(model, box);

@@ -1,11 +1,6 @@
 // Room for boxes that were opened in a finished arrangement: everything else keeps its place beside them.
 // So opening costs little however many lines there are, and the reader finds again what was there.
-import { crossing } from "./curve.js";
 import { isPort, portFrom, portTo } from "./level.js";
-
-export const LABEL_GAP = 7;
-/** Pixels that a line may run to the side at its label's height; and how far below a flatter one its label is. */
-const [FLAT, BELOW] = [24, 9];
 
 /** Points of a line from one rank to the next: nothing stands between them, so it keeps its shape. */
 const SHORT = 3;
@@ -29,7 +24,7 @@ export function stretched(base, inner) {
       const [a, b] = [first, last].map((end) => points[end].x - bundle.points[end].x);
       points[1].x = bundle.points[1].x + (isPort(bundle.from) ? b : isPort(bundle.to) ? a : (a + b) / 2);
     }
-    return { ...bundle, points, label: bundle.label && labelAt(points, down(bundle.label.y)) };
+    return { ...bundle, points, labelY: down(bundle.labelY) };
   });
   return { boxes: base.boxes.map((box) => moved.get(box.key)), bundles, ports: portsOf(bundles) };
 }
@@ -43,13 +38,6 @@ export function portsOf(lines) {
     note(to, points.at(-2));
   }
   return new Map([...xs].map(([port, all]) => [port, all.reduce((sum, x) => sum + x, 0) / all.length]));
-}
-
-/** What is beside a line at a height; of one that comes flat from the right, below it near the place that was kept free. */
-export function labelAt(points, y) {
-  const kept = points.slice(1, -1).reduce((best, point) => (Math.abs(point.y - y) < Math.abs(best.y - y) ? point : best), points[1]);
-  const x = crossing(points, y);
-  return x - kept.x > FLAT ? { x: kept.x + 2 * LABEL_GAP, y: y + BELOW } : { x: x + LABEL_GAP, y };
 }
 
 function movedBox(box, size, across, down) {

@@ -82,23 +82,26 @@ function endName(model, key) {
   return key[0] === "n" ? nodeName(model, id) : groupWords(model, id).name;
 }
 
-/** The name of a group, and how often it repeats. */
-export function groupWords(model, group) {
-  const { kind, title, type, label, count: rounds } = model.group(group);
+/**
+ * The name of a group, its class where the name does not say it, and how often it repeats.
+ * @param title of the group, or what those that it stands for have in common
+ */
+export function groupWords(model, group, title = model.group(group).title) {
+  const { kind, type, label, count: rounds } = model.group(group);
   const size = plural(model.ops[group], "op");
-  if (kind === "repeat") {
-    // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
-    const name = type ? repeated(model, group, title) : label.split(" → ")[0] || title;
-    return { name: inside(visible(name)), times: ` ×${count(rounds)}`, size };
-  }
-  return { name: inside(visible(within(model, group, title) || label)), times: "", size };
+  const times = kind === "repeat" ? ` ×${count(rounds)}` : "";
+  // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
+  const name = kind === "repeat" && !type ? label.split(" → ")[0] || title : title.split(" → ").map((one) => within(model, group, one)).join(" → ") || label;
+  // A number does not say what it is.
+  if (/^[\d.]+$/.test(name) && type) return { name: inside(visible(`${name} ${type}`)), type: "", times, size };
+  return { name: inside(visible(name)), type: type === name ? "" : inside(visible(type)), times, size };
 }
 
 /** The name of a box that is a group: of a repeat that is drawn once its rounds, or the one that is shown. */
 export function boxWords(model, box) {
-  const words = groupWords(model, box.group);
-  if (!box.bars) return words;
+  if (!box.bars) return groupWords(model, box.group);
   const template = model.templates.of(Number(box.key.slice(1)));
+  const words = groupWords(model, box.group, template ? undefined : pattern(model, box.each));
   if (box.each.length === 1) return template ? { ...words, times: ` · 1 of ${template.rounds.length}` } : words;
   const size = plural(model.ops[box.each[0].group], "op");
   return { ...words, name: allNames(model, box.each) ?? words.name, size: template ? `${size} each` : size };
@@ -108,8 +111,7 @@ export function boxWords(model, box) {
 function allNames(model, each) {
   const [last, first] = [each[0], each.at(-1)].map(({ group }) => model.group(group).kind === "module" && groupWords(model, group).name);
   // Those in a Sequential have nothing but numbers for names.
-  if (/^\d+$/.test(first)) return null;
-  if (!first || !last) return null;
+  if (!first || !last || /^[\d.]+ /.test(first)) return null;
   return last === first ? last : `${first}–${last}`;
 }
 
@@ -122,17 +124,23 @@ export function inRound(model, node) {
   return around && title.startsWith(around) ? title.slice(around.length) : title;
 }
 
-/** What a repeat of modules is called. */
-function repeated(model, group, title) {
-  const name = title.split(" → ").map((one) => within(model, group, one)).join(" → ");
-  return /^[*→ ]+$/.test(name) ? title : name;
+/** `h.*.mlp`: what some groups are called. */
+function pattern(model, groups) {
+  const [one, ...others] = groups.map(({ group }) => model.group(group).title.split("."));
+  return one.map((part, i) => (others.every((other) => other[i] === part) ? part : "*")).join(".");
 }
 
-/** `mlp` rather than `h.11.mlp`, inside `h.11`. */
+/** `mlp` rather than `h.11.mlp`, inside `h.11`; but `attention.self` rather than `self`, and `experts.*.0` rather than `0`. */
 function within(model, group, title) {
+  const parts = title.split(".");
   for (const g of model.around(model.parent[group])) {
     const around = model.group(g);
-    if (around.kind === "module" && around.title && title.startsWith(`${around.title}.`)) return title.slice(around.title.length + 1);
+    const from = around.title.split(".").length;
+    const isIn = around.kind === "module" && around.title && from < parts.length && around.title.split(".").every((part, i) => part === parts[i] || parts[i] === "*");
+    if (!isIn) continue;
+    let start = from;
+    if (from + 1 === parts.length && /^(\d+|\*|self)$/.test(parts[from])) do start -= 1; while (start && /^(\d+|\*)$/.test(parts[start]));
+    return parts.slice(start).join(".");
   }
   return title;
 }

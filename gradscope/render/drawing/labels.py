@@ -261,11 +261,14 @@ class Labels:
         return [*bars, *(text(line, GREY, 10) for line in words)]
 
     def _badge(self, item: Item) -> Line:
-        """The sign and the rule of the worst finding about an item."""
-        for finding in self.scene.about(item):
-            words = f"{SIGNS[finding.severity]} {short(finding.rule)}  "
-            return text(words, BADGE_INKS[finding.severity], bold=True)
-        return []
+        """The sign and the rule of the worst finding about an item, or that it makes a NaN."""
+        severity = self.scene.badge(item)
+        if severity is None:
+            return []
+        words = next(
+            (short(finding.rule) for finding in self.scene.about(item)), "makes NaN or Inf"
+        )
+        return text(f"{SIGNS[severity]} {words}  ", BADGE_INKS[severity], bold=True)
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:

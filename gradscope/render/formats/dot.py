@@ -262,8 +262,8 @@ class _Drawing:
         if mark is not None:
             style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
         if info is not None and info.state == "non-finite":
-            # Where findings name the cause, what follows from it steps back.
-            width = "1.8" if self.scene.report.findings else "3"
+            # Where the cause is marked, what follows from it steps back.
+            width = "1.8" if self.scene.badges else "3"
             style |= {"color": MAGENTA, "penwidth": width, "fillcolor": "white"}
         elif info is not None and info.state != "finite":
             words.append("dashed")
