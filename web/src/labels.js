@@ -8,9 +8,10 @@ const HALF = 6;
 /** How far above or below the place that was kept free it may stand. */
 const SHIFTS = [0, 6, -6, 12, -12, 18, -18, 24, -24, 36, -36, 48, -48, 72, -72, 96, -96];
 
-/** Bundles that have room for something at a height, each with the place of that, or null where there is none. */
-export function withLabels(bundles, boxes) {
+/** Bundles that have room for something at a height, each with the place of that between the borders, or null where there is none. */
+export function withLabels(bundles, boxes, from, to) {
   const taken = boxes.map(({ x, y, width, height }) => ({ left: x, right: x + width, top: y - FOOT, bottom: y + height }));
+  taken.push(...[[-Infinity, from], [to, Infinity]].map(([top, bottom]) => ({ left: -Infinity, right: Infinity, top, bottom })));
   const closed = new Set(boxes.filter((box) => !box.open).map(({ key }) => key));
   const lines = bundles.map(({ to, points }) => (y) => near(points, y, HALF + AWAY, closed.has(to) ? FOOT : 0));
   return bundles.map((bundle, i) => {

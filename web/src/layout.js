@@ -85,25 +85,29 @@ export class Layouts {
 const headOf = (group, cast) => (group === 0 ? PAD : HEAD + PAD / 2 + (cast.at.has(group) ? STRIP + taller(cast.model, 16) : 0));
 
 /** The level with its borders: places from its top left corner, and its size. */
-function framed({ boxes, ports: at, ...level }, above) {
-  const placed = { boxes, bundles: withLabels(level.bundles, boxes) };
-  const { left, right, top, bottom } = bounds(placed);
+function framed({ boxes, bundles, ports }, above) {
+  const { top, bottom } = bounds({ boxes, bundles });
+  const [from, to] = [top - above, bottom + PAD];
+  const placed = { boxes, bundles: withLabels(bundles.map((bundle) => toBorder(bundle, ports, from, to)), boxes, from, to) };
+  const { left, right } = bounds(placed);
   const width = Math.max(right - left + 2 * PAD, NARROWEST);
-  const height = bottom - top + above + PAD;
-  const shift = { x: (width - (right - left)) / 2 - left, y: above - top };
+  const shift = { x: (width - (right - left)) / 2 - left, y: -from };
   const move = (point) => ({ ...point, x: point.x + shift.x, y: point.y + shift.y });
-  const ports = new Map([...at].map(([key, x]) => [key, x + shift.x]));
   return {
     width,
-    height,
-    ports,
+    height: to - from,
+    ports: new Map([...ports].map(([key, x]) => [key, x + shift.x])),
     boxes: placed.boxes.map(move),
-    bundles: placed.bundles.map((bundle) => ({
-      ...bundle,
-      label: bundle.label && move(bundle.label),
-      points: toBorder(bundle, bundle.points.map(move), ports, height),
-    })),
+    bundles: placed.bundles.map((bundle) => ({ ...bundle, label: bundle.label && move(bundle.label), points: bundle.points.map(move) })),
   };
+}
+
+/** What crosses the border of a group does so at a port of its own, so that each line goes on as itself. */
+function toBorder(bundle, ports, top, bottom) {
+  const points = [...bundle.points];
+  if (isIn(bundle.from)) points[0] = { x: ports.get(bundle.from), y: top };
+  if (isOut(bundle.to)) points[points.length - 1] = { x: ports.get(bundle.to), y: bottom };
+  return { ...bundle, points };
 }
 
 function bounds({ boxes, bundles }) {
@@ -120,13 +124,6 @@ function bounds({ boxes, bundles }) {
     if (label) include(label.isLeft ? label.x - room : label.x, label.y, room);
   }
   return left > right ? { left: 0, right: 0, top: 0, bottom: 0 } : { left, right, top, bottom };
-}
-
-// What crosses the border of a group does so at a port of its own, so that each line goes on as itself.
-function toBorder({ from, to }, points, ports, height) {
-  if (isIn(from)) return [{ x: ports.get(from), y: 0 }, ...points.slice(1)];
-  if (isOut(to)) return [...points.slice(0, -1), { x: ports.get(to), y: height }];
-  return points;
 }
 
 /** Every box and bundle with absolute places, parents before what is in them. */
