@@ -13,16 +13,16 @@ const JOINING = { least: 14, each: 6, most: 48 };
 /** dagre takes time by the boxes and by the ranks that lines pass; above this sum it takes too long. */
 const MANY = 420;
 
-/** Boxes with x, y (their top left corner), bundles with points and the height at which there is room beside them, and x of every port. */
-export function arrange(boxes, bundles) {
+/** Boxes with x, y (their top left corner), bundles with points and the height at which there is room beside them, and x of every port; those above in an order where that costs nothing. */
+export function arrange(boxes, bundles, order) {
   const rank = ranks(boxes, bundles);
   const passed = bundles.reduce((sum, { from, to }) => sum + Math.abs((rank.get(to) ?? 0) - (rank.get(from) ?? 0)), boxes.length);
   // Not a number where lines go round.
-  return passed <= MANY ? inLayers(boxes, bundles) : inRows(boxes, bundles, rank);
+  return passed <= MANY ? inLayers(boxes, bundles, order) : inRows(boxes, bundles, rank);
 }
 
-function inLayers(boxes, bundles) {
-  const ends = [...new Set(bundles.flatMap(({ from, to }) => [from, to]).filter(isPort))];
+function inLayers(boxes, bundles, order) {
+  const ends = [...new Set(bundles.flatMap(({ from, to }) => [from, to]).filter(isPort))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
   const joins = ({ key }) => bundles.filter(({ to }) => to === key).length > 1;
   const joining = new Set(boxes.filter(joins).map(({ key }) => key));
   const crowd = Math.max(...boxes.map(({ key }) => bundles.filter(({ from, to }) => from === key && joining.has(to)).length));

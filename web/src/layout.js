@@ -2,7 +2,7 @@
 // A pure function of model, open groups and the sizes of boxes; levels are kept while nothing in them changes.
 import { arrange } from "./arrange.js";
 import { extent } from "./curve.js";
-import { isCarried, isIn, isOut, level, withEach } from "./level.js";
+import { isCarried, isIn, isOut, level, portFrom, withEach } from "./level.js";
 import { withLabels } from "./labels.js";
 import { HEAD, taller } from "./sizes.js";
 import { stretched } from "./stretch.js";
@@ -42,10 +42,10 @@ export class Layouts {
   }
 
   // The depth of this recursion is the depth of nested modules that a person has opened.
-  _place(group, open, cast) {
-    const base = this._base(group, cast);
+  _place(group, open, cast, order = []) {
+    const base = this._base(group, cast, order);
     const inner = new Map();
-    for (const { key, group: child } of base.boxes) if (child !== undefined && open.has(child)) inner.set(key, this._place(child, open, cast));
+    for (const { key, group: child } of base.boxes) if (child !== undefined && open.has(child)) inner.set(key, this._place(child, open, cast, comingTo(key, base)));
     const signature = [...inner].map(([key, { width, height }]) => `${key} ${width}x${height}`).join();
     let known = this.placed.get(group);
     if (known?.signature !== signature || known.base !== base) {
@@ -60,14 +60,14 @@ export class Layouts {
     this._base(group, this.model.templates.cast(open));
   }
 
-  /** The level while all in it is closed. */
-  _base(group, cast) {
+  /** The level while all in it is closed, with ports above in an order. */
+  _base(group, cast, order = []) {
     // What is in a group hangs on the repeats around it that are drawn once.
-    const name = [group, ...cast.repeats(group), "", ...cast.childrenOf(group).filter((child) => cast.at.has(child))].join();
+    const name = [group, ...order, "", ...cast.repeats(group), "", ...cast.childrenOf(group).filter((child) => cast.at.has(child))].join();
     if (!this.bases.has(name)) {
       if (!this.levels.has(name)) this.levels.set(name, level(cast, group));
       const { boxes, bundles } = this.levels.get(name);
-      this.bases.set(name, arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), this._labelled(bundles)));
+      this.bases.set(name, arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), this._labelled(bundles), order));
     }
     return this.bases.get(name);
   }
@@ -80,6 +80,9 @@ export class Layouts {
     return bundles.map((bundle) => (isSaid(bundle) && !isCarried(bundle) ? bundle : { ...bundle, room: this.labelOf(bundle) }));
   }
 }
+
+/** The ports of what comes to a box, from left to right. */
+const comingTo = (key, { bundles }) => bundles.filter(({ to }) => to === key).sort((a, b) => a.points.at(-1).x - b.points.at(-1).x).map(({ from }) => portFrom(from));
 
 /** What is above the boxes of a group: its heading, and the strip of its rounds where it is drawn once. */
 const headOf = (group, cast) => (group === 0 ? PAD : HEAD + PAD / 2 + (cast.at.has(group) ? STRIP + taller(cast.model, 16) : 0));

@@ -125,16 +125,22 @@ export class Painter {
     const named = widthOf(title, HEADING) + 6;
     const kind = type && named < room ? fitted(type, SMALL, room - named) : "";
     const used = named + widthOf(kind, SMALL);
-    // A line that comes in goes on below it.
-    this.context.fillStyle = halo;
-    this.context.fillRect(box.x + 5, box.y + 4, used + 8, 17);
+    this._band(box.x + 5, box.y, used + 8, halo);
     this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: HEADING });
     this._text(kind, box.x + 9 + named, box.y + 13, { color: theme.faint, face: SMALL });
     if (box.bars) this._strip(box);
     // Bars of which all are long, or all short, are told apart by their range.
     const all = [box.bars ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
     const words = [all, size].find((one) => used + widthOf(one, SMALL) < box.width - 30);
-    if (words) this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: SMALL, halo, align: "right" });
+    if (!words) return;
+    this._band(box.x + box.width - widthOf(words, SMALL) - 13, box.y, widthOf(words, SMALL) + 8, halo);
+    this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: SMALL, align: "right" });
+  }
+
+  /** Below a heading a line that comes in goes on out of sight. */
+  _band(x, y, width, color) {
+    this.context.fillStyle = color;
+    this.context.fillRect(x, y + 4, width, 17);
   }
 
   // ------------------------------------------------------------------ closed boxes

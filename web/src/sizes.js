@@ -2,7 +2,7 @@
 import { shorten, visible } from "./format.js";
 import { withEach } from "./level.js";
 import { font, widthOf } from "./text.js";
-import { boxWords, flowWords, inRound, roundsWords, seedWords } from "./words.js";
+import { boxWords, flowWords, inRound, moreWords, seedWords } from "./words.js";
 
 /** Pixels of an open group's heading, and of the bars in the box of a node that stands for several. */
 export const HEAD = 26;
@@ -78,7 +78,7 @@ export const sizeOf = (model) => (box) => {
 };
 
 /** The width of what stands beside a line. */
-export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? RANGE + roundsWords(bundle) : flowWords(model, bundle), SMALL)) + 8;
+export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? [RANGE, ...moreWords(withEach(bundle))].join(" · ") : flowWords(model, bundle), SMALL)) + 8;
 const MEETING = "2 gradients cancel 99.99 %";
 /** Room for what is said of several layers, which is found when it is seen. */
 const RANGE = "0.0001234–0.0001234";

@@ -201,15 +201,20 @@ const alarm = (severity) => (severity ? `⚠ ${severity}: ` : "");
 
 /** The gradient on a line; `· 3 edges` where it stands for three, of one layer where it stands for those of several. */
 export function flowWords(model, bundle) {
-  const total = Math.round((bundle.edges.length + bundle.seeds.length) / (bundle.each?.length || 1));
   const info = model.flowing(bundle);
   // A line has no room for how many layers it tells of.
-  const parts = [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, total > 1 ? null : shapeOf(shapeText(model, bundle))), total > 1 ? plural(total, "edge") : "", roundsWords(bundle)];
-  return parts.filter(Boolean).join(" · ");
+  const shape = edgesOf(bundle) > 1 ? null : shapeOf(shapeText(model, bundle));
+  return [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(bundle)].filter(Boolean).join(" · ");
 }
 
-/** Where a line goes on that ends at the border of what is drawn once. */
-export const roundsWords = (bundle) => (isCarried(bundle) ? (isPort(bundle.from) ? "from the round before" : "to the next round") : "");
+/** For how many edges a line stands, in each layer. */
+const edgesOf = ({ edges, seeds, each }) => Math.round((edges.length + seeds.length) / (each?.length || 1));
+
+/** What is said of a line after its gradient: how many edges it is, and where it goes on if it ends at the border of what is drawn once. */
+export function moreWords(bundle) {
+  const goesOn = isCarried(bundle) ? (isPort(bundle.from) ? "from the round before" : "to the next round") : "";
+  return [edgesOf(bundle) > 1 ? plural(edgesOf(bundle), "edge") : "", goesOn].filter(Boolean);
+}
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {
   if (edge !== undefined) return model.shape(model.target[edge], model.output[edge]);
