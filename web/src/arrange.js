@@ -44,10 +44,7 @@ function inLayers(boxes, bundles, order) {
   return {
     boxes: placed,
     ports: portsOf(lines),
-    bundles: bundles.map((bundle, i) => {
-      const { points, y } = lines[i];
-      return { ...bundle, labelY: y, points };
-    }),
+    bundles: bundles.map((bundle, i) => ({ ...bundle, labelY: lines[i].y, points: lines[i].points })),
   };
 }
 

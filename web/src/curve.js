@@ -1,7 +1,7 @@
 // The shape of a line between boxes: straight between its points, round where it turns, and straight down at both ends.
 
-/** Pixels before and after a point in which a line turns there, at most: further on it must keep clear of what stands beside it. */
-const BEND = 36;
+/** Pixels before and after a point, and from its ends, in which a line turns at most: further on it must keep clear of what stands beside it. */
+const [BEND, TURN] = [36, 14];
 
 /** A place on the way from one point to another: half of it, or less where that is long. */
 function towards(a, b) {
@@ -11,9 +11,6 @@ function towards(a, b) {
 
 /** Pixels above a box at which lines end, for what they become there. */
 export const FOOT = 10;
-
-/** Pixels in which a line turns down, at most. */
-const TURN = 14;
 
 /** The points of a line that ends so far above its end, with those that turn its ends down. */
 function turned(points, short = 0) {
@@ -69,17 +66,14 @@ function toStretch(a, b, x, y) {
 }
 
 function sampled(through, short = 0) {
-  const points = turned(through, short);
-  const found = [points[0]];
-  for (let i = 1; i < points.length - 1; i++) {
-    const [from, control, to] = [towards(points[i], points[i - 1]), points[i], towards(points[i], points[i + 1])];
-    for (let step = 0; step <= 8; step++) {
-      const t = step / 8;
-      const [a, b, c] = [(1 - t) ** 2, 2 * t * (1 - t), t ** 2];
-      found.push({ x: a * from.x + b * control.x + c * to.x, y: a * from.y + b * control.y + c * to.y });
-    }
-  }
-  return [...found, points.at(-1)];
+  const found = [];
+  const lineTo = (x, y) => found.push({ x, y });
+  const quadraticCurveTo = (x, y, endX, endY) => {
+    const from = found.at(-1);
+    for (let t = 1 / 8; t <= 1; t += 1 / 8) lineTo((1 - t) ** 2 * from.x + 2 * t * (1 - t) * x + t ** 2 * endX, (1 - t) ** 2 * from.y + 2 * t * (1 - t) * y + t ** 2 * endY);
+  };
+  trace({ moveTo: lineTo, lineTo, quadraticCurveTo }, through, short);
+  return found;
 }
 
 /** A box around a line, with room for its width. */

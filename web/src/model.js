@@ -106,7 +106,6 @@ export class Model {
     this.pass = (one ?? this.data).passes[number] ?? null;
     this.histogramAt = rank === SPREAD ? null : (one?.start ?? 0) + number;
     this._entering = new Map();
-    this._arrivals = new Map();
     this._flowing = new WeakMap();
     this._bars = new WeakMap();
     this._meetings = new WeakMap();
@@ -300,12 +299,6 @@ export class Model {
   arriving({ node, group, each }) {
     if (each?.length > 1) return this._amongAll(each, (one) => (one.node === undefined ? null : this.pass.upstream[one.node][0]), () => this._arrivingAll(each));
     return node === undefined ? this.entering(group) : this.upstream(node);
-  }
-
-  /** What enters each of a group's rounds. */
-  arrivals(group) {
-    if (!this._arrivals.has(group)) this._arrivals.set(group, this.rounds(group).map((round) => this.arriving(round)));
-    return this._arrivals.get(group);
   }
 
   /** What enters each of the rounds that a box has a strip of; null for those that lack it. */

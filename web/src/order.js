@@ -32,40 +32,30 @@ function searched(graph, ends) {
   return layers;
 }
 
-/** The weights of lines that cross. */
-function crossings(graph, layers) {
-  let found = 0;
-  for (const layer of layers) {
-    const lines = layer.flatMap((v) => graph.outEdges(v).map((edge) => [graph.node(v).order, graph.node(edge.w).order, graph.edge(edge).weight]));
-    lines.forEach(([from, to, weight], i) => lines.slice(i + 1).forEach(([other, end, heavy]) => (found += (other - from) * (end - to) < 0 ? weight * heavy : 0)));
-  }
-  return found;
-}
-
 const put = (graph, layer) => layer.forEach((v, i) => (graph.node(v).order = i));
 
-/** How many pairs of operands are the wrong way round. */
-function turned(graph, ends) {
-  let found = 0;
-  for (const some of ends) some.forEach((v, i) => (found += some.slice(i + 1).filter((w) => graph.node(w).order < graph.node(v).order).length));
-  return found;
+/** All pairs of some things. */
+const pairs = (all) => all.flatMap((one, i) => all.slice(i + 1).map((other) => [one, other]));
+
+/** The weights of lines that cross. */
+function crossings(graph, layers) {
+  const lines = (layer) => layer.flatMap((v) => graph.outEdges(v).map((edge) => [graph.node(v).order, graph.node(edge.w).order, graph.edge(edge).weight]));
+  return layers.flatMap((layer) => pairs(lines(layer))).reduce((sum, [a, b]) => sum + ((a[0] - b[0]) * (a[1] - b[1]) < 0 ? a[2] * b[2] : 0), 0);
 }
+
+/** How many pairs of operands are the wrong way round. */
+const turned = (graph, ends) => ends.flatMap(pairs).filter(([a, b]) => graph.node(b).order < graph.node(a).order).length;
 
 /** A rank by the places of what its nodes hang on; what hangs on nothing keeps its place. */
 function swept(graph, layer, isDown, isTurned) {
   const all = layer.map((v, i) => ({ v, i, middle: middle(graph, v, isDown) }));
-  const free = all.filter(({ middle }) => middle === null);
   const found = all.filter(({ middle }) => middle !== null).sort((a, b) => a.middle - b.middle || (isTurned ? b.i - a.i : a.i - b.i));
-  for (const one of free) found.splice(one.i, 0, one);
+  for (const one of all.filter(({ middle }) => middle === null)) found.splice(one.i, 0, one);
   return found.map(({ v }) => v);
 }
 
 function middle(graph, v, isDown) {
-  let [sum, all] = [0, 0];
-  for (const edge of isDown ? graph.inEdges(v) : graph.outEdges(v)) {
-    const { weight } = graph.edge(edge);
-    sum += weight * graph.node(isDown ? edge.v : edge.w).order;
-    all += weight;
-  }
+  const edges = isDown ? graph.inEdges(v) : graph.outEdges(v);
+  const [sum, all] = edges.reduce(([sum, all], edge) => [sum + graph.edge(edge).weight * graph.node(isDown ? edge.v : edge.w).order, all + graph.edge(edge).weight], [0, 0]);
   return all ? sum / all : null;
 }

@@ -2,13 +2,12 @@
 import { FOOT, trace } from "./curve.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
-import { LABEL, SMALL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
+import { LABEL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
 import { columnsOf, strip } from "./strip.js";
-import { fitted, font, widthOf } from "./text.js";
+import { fitted, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
 import { boxWords, flowWords, meetingWords, seedWords, sizeWords, told } from "./words.js";
 
-const HEADING = font(11, 600);
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
 /** And below which lines have no ends. */
@@ -120,21 +119,21 @@ export class Painter {
     const badge = model.troubles.at(box);
     const halo = theme.tints[box.depth % 2];
     const sign = badge ? "▾ ⚠ " : "▾ ";
-    const room = box.width - 18 - widthOf(`${sign}${times}`, HEADING);
-    const title = `${sign}${fitted(name, HEADING, room)}${times}`;
-    const named = widthOf(title, HEADING) + 6;
-    const kind = type && named < room ? fitted(type, SMALL, room - named) : "";
-    const used = named + widthOf(kind, SMALL);
+    const room = box.width - 18 - widthOf(`${sign}${times}`, TITLE);
+    const title = `${sign}${fitted(name, TITLE, room)}${times}`;
+    const named = widthOf(title, TITLE) + 6;
+    const kind = type && named < room ? fitted(type, LABEL, room - named) : "";
+    const used = named + widthOf(kind, LABEL);
     this._band(box.x + 5, box.y, used + 8, halo);
-    this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: HEADING });
-    this._text(kind, box.x + 9 + named, box.y + 13, { color: theme.faint, face: SMALL });
+    this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: TITLE });
+    this._text(kind, box.x + 9 + named, box.y + 13, { color: theme.faint, face: LABEL });
     if (box.bars) this._strip(box);
     // Bars of which all are long, or all short, are told apart by their range.
     const all = [box.bars ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
-    const words = [all, size].find((one) => used + widthOf(one, SMALL) < box.width - 30);
+    const words = [all, size].find((one) => used + widthOf(one, LABEL) < box.width - 30);
     if (!words) return;
-    this._band(box.x + box.width - widthOf(words, SMALL) - 13, box.y, widthOf(words, SMALL) + 8, halo);
-    this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: SMALL, align: "right" });
+    this._band(box.x + box.width - widthOf(words, LABEL) - 13, box.y, widthOf(words, LABEL) + 8, halo);
+    this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: LABEL, align: "right" });
   }
 
   /** Below a heading a line that comes in goes on out of sight. */
@@ -194,15 +193,15 @@ export class Painter {
     const { name, type, times, size } = boxWords(model, box);
     const badge = model.troubles.at(box);
     const color = badge ? severityColor(badge, theme) : theme.ink;
-    this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: HEADING });
+    this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: TITLE });
     const below = stripOf(model, box);
-    this._text(size, box.x + box.width - 9, box.y + (below ? below.y + below.height + 11 : 14), { color: theme.faint, face: SMALL, align: "right" });
-    const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, SMALL) + 6);
+    this._text(size, box.x + box.width - 9, box.y + (below ? below.y + below.height + 11 : 14), { color: theme.faint, face: LABEL, align: "right" });
+    const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, LABEL) + 6);
     // Modules differ at their ends, expressions at their beginnings.
     const title = fitted(name, TITLE, room, model.group(box.group).kind === "module");
     this._text(`${title}${times}`, box.x + 23, box.y + 14, { color, face: TITLE });
     const used = widthOf(`${title}${times}`, TITLE) + 6;
-    if (used < room) this._text(fitted(type, SMALL, room - used), box.x + 23 + used, box.y + 14, { color: theme.faint, face: SMALL });
+    if (used < room) this._text(fitted(type, LABEL, room - used), box.x + 23 + used, box.y + 14, { color: theme.faint, face: LABEL });
   }
 
   _bar(info, { x, y, width, height }) {
@@ -225,7 +224,7 @@ export class Painter {
     const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info)).filter(Boolean).join(" → ");
     const color = rounds.some((info) => info?.state === "non-finite") ? theme.bad : theme.ink;
     const { y, height } = stripOf(this.model, box);
-    this._text(fitted(words, SMALL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: SMALL });
+    this._text(fitted(words, LABEL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: LABEL });
   }
 
   /** Pixels of the screen, or of a picture, for one of the drawing's. */
@@ -252,7 +251,7 @@ export class Painter {
     const { context, model, scene: { theme } } = this;
     const { skip, cancelled } = model.meeting(box.bars ? { ...box, each: box.bars } : box);
     const lost = cancelled.some((share) => share !== undefined);
-    this._text(fitted(meetingWords(model, box), SMALL, box.width - 20), x, y, { color: lost ? theme.warning : theme.faint, face: SMALL, align });
+    this._text(fitted(meetingWords(model, box), LABEL, box.width - 20), x, y, { color: lost ? theme.warning : theme.faint, face: LABEL, align });
     if (box.group !== undefined || !box.bars || !skip.some((share) => share !== undefined)) return;
     const columns = columnsOf(skip.length, box.width - 28, this._fine);
     const wide = (box.width - 28) / columns;
@@ -325,7 +324,7 @@ export class Painter {
     if (hasMeeting(model, box)) this._meeting(box, box.y + (label ? 55 : 41), middle, "center");
     const size = sizeWords(info);
     const both = [shape, size].filter(Boolean).join("   ");
-    line(box.bars && widthOf(both, SMALL) > room ? size : both, box.y + (label ? 41 : 27), SMALL, info?.state === "non-finite" ? theme.bad : theme.faint);
+    line(box.bars && widthOf(both, LABEL) > room ? size : both, box.y + (label ? 41 : 27), LABEL, info?.state === "non-finite" ? theme.bad : theme.faint);
   }
 
   // ------------------------------------------------------------------ lines
@@ -430,7 +429,7 @@ export class Painter {
     const { info } = this._look(bundle);
     const bad = info?.state === "non-finite";
     const { x, y, isLeft } = bundle.label;
-    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page, align: isLeft ? "right" : "left" });
+    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: LABEL, halo: theme.page, align: isLeft ? "right" : "left" });
   }
 }
 

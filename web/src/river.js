@@ -3,7 +3,7 @@
 import { element, svg } from "./element.js";
 import { count, number, plural, visible } from "./format.js";
 import { brackets, firstOf, lastOf, profileOf, rowOf, smooth } from "./profile.js";
-import { SMALL } from "./sizes.js";
+import { LABEL } from "./sizes.js";
 import { fitted } from "./text.js";
 import { groupWords, nodeName } from "./words.js";
 
@@ -113,7 +113,7 @@ export class River {
       if (bottom - top < NAMED_FROM) return [bar];
       const { name, times } = groupWords(model, group);
       const words = svg("text", { transform: `translate(${BRACKET / 2 + 4} ${round((top + bottom) / 2)}) rotate(-90)`, "text-anchor": "middle" });
-      words.textContent = fitted(`${name}${times}`, SMALL, bottom - top - 6, true);
+      words.textContent = fitted(`${name}${times}`, LABEL, bottom - top - 6, true);
       return [bar, words];
     });
   }

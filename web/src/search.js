@@ -81,17 +81,12 @@ export class Search {
     const { births } = this.model.troubles;
     const isBad = this._bad(whole);
     const isMatch = (entry) => parts.every((part) => entry.text.includes(part)) || isBad(entry);
-    const levels = [
-      (entry) => isBad(entry) && births.includes(entry.node),
-      isBad,
-      ({ shown }) => shown.toLowerCase() === whole,
-      ({ shown, kind }) => shown.toLowerCase().endsWith(`.${whole}`) || kind.toLowerCase() === whole,
-      ({ shown }) => shown.toLowerCase().startsWith(whole),
-    ];
-    const sorted = [...levels, () => true].map(() => []);
-    // What is in none of these is at the end, which is at -1.
-    for (const entry of this.entries.filter(isMatch)) sorted.at(levels.findIndex((is) => is(entry))).push(entry);
-    const found = sorted.flat();
+    const rank = (entry) => {
+      const [shown, kind] = [entry.shown, entry.kind].map((text) => text.toLowerCase());
+      return [isBad(entry) && births.includes(entry.node), isBad(entry), shown === whole, shown.endsWith(`.${whole}`) || kind === whole, shown.startsWith(whole), true].indexOf(true);
+    };
+    const ranked = this.entries.filter(isMatch).map((entry) => [rank(entry), entry]);
+    const found = ranked.sort(([a], [b]) => a - b).map(([, entry]) => entry);
     return { found: found.slice(0, MOST), total: found.length };
   }
 

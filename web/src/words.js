@@ -104,15 +104,7 @@ export function boxWords(model, box) {
   const words = groupWords(model, box.group, template ? undefined : pattern(model, box.each));
   if (box.each.length === 1) return template ? { ...words, times: ` · 1 of ${template.rounds.length}` } : words;
   const size = plural(model.ops[box.each[0].group], "op");
-  return { ...words, name: allNames(model, box.each) ?? words.name, size: template ? `${size} each` : size };
-}
-
-/** `h.0–h.11`, of modules in backward order; null where they have no names, or one. */
-function allNames(model, each) {
-  const [last, first] = [each[0], each.at(-1)].map(({ group }) => model.group(group).kind === "module" && groupWords(model, group).name);
-  // Those in a Sequential have nothing but numbers for names.
-  if (!first || !last || /^[\d.]+ /.test(first)) return null;
-  return last === first ? last : `${first}–${last}`;
+  return { ...words, size: template ? `${size} each` : size };
 }
 
 /** What a node is called in the round of a repeat that it is in. */
