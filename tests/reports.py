@@ -390,3 +390,15 @@ def unet(levels: int = 3) -> Report:
         x = _layer(program, f"up.{level}.join", "Conv2d", "ConvolutionBackward0", x)
         program.exit()
     return program.report((x, (1.0,)))
+
+
+def recurrent(rounds: int = 20) -> Report:
+    """``h = tanh(h @ w + x @ u)`` in a loop."""
+    program = Program("rnn.py")
+    h, w, u = (program.leaf(name) for name in "hwu")
+    for _ in range(rounds):
+        left = program.op("MmBackward0", [(h, 0.9), (w, 0.1)], (1.0,), "h @ w")
+        right = program.op("MmBackward0", [(u, 0.1)], (1.0,), "x @ u")
+        both = program.op("AddBackward0", [(left, 1), (right, 1)], (1.0,), "h @ w + x @ u")
+        h = program.op("TanhBackward0", [(both, 0.9)], (1.0,), "torch.tanh(h @ w + x @ u)", "h")
+    return program.report((h, (1.0,)))

@@ -26,7 +26,7 @@ from gradscope.render import render, save
 from tests.conftest import ROOT
 from tests.program import Program
 from tests.ranks.built import larger, on_ranks
-from tests.reports import broken, chain, decaying, small, states, transformer, unet
+from tests.reports import broken, chain, decaying, recurrent, small, states, transformer, unet
 
 WEB = ROOT / "web"
 HOSTILE = "</script><img src=x onerror=\"window.acted='img'\"><script>window.acted=1</script>"
@@ -238,6 +238,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "large": large,
     "sequential": sequential,
     "unet": unet,
+    "recurrent": recurrent,
     "elsewhere": elsewhere,
 }
 

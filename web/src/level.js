@@ -62,11 +62,11 @@ export function level(cast, group) {
   return { boxes: [...seeds, ...boxes], bundles: all };
 }
 
-/** The lines of a node by its operands, whichever round uses them. */
+/** The lines of a node by its operands, whichever round uses them, and those of a group as a walk along these comes by. */
 function inOrder(model, bundles) {
   const place = new Map(bundles.map(({ from }, i) => [from, i]).reverse());
-  const slot = ({ from, edges }) => (from[0] === "n" ? model.slot[edges[0]] : 0);
-  return bundles.sort((a, b) => place.get(a.from) - place.get(b.from) || slot(a) - slot(b));
+  const at = ({ from, edges: [edge] }) => (from[0] === "n" ? model.slot[edge] : from[0] === "g" ? model.met[model.source[edge]] : 0);
+  return bundles.sort((a, b) => place.get(a.from) - place.get(b.from) || at(a) - at(b));
 }
 
 /** Lines from round to round share the port of lines from outside that lead to the same boxes: there they look like nothing that is not so. */

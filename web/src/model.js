@@ -93,6 +93,20 @@ export class Model {
     }
   }
 
+  /** For every node how many a walk along operands in their order comes by before it. */
+  get met() {
+    if (this._walked) return this._walked;
+    const found = (this._walked = new Int32Array(this.size).fill(-1));
+    const waiting = this.data.roots.map(({ node }) => node).reverse();
+    for (let count = 0; waiting.length; ) {
+      const node = waiting.pop();
+      if (found[node] >= 0) continue;
+      found[node] = count++;
+      for (const edge of this.outgoing(node).reverse()) waiting.push(this.target[edge]);
+    }
+    return found;
+  }
+
   isInside(node, group) {
     const at = this.before[this.owner[node]];
     return at >= this.before[group] && at < this.behind[group];

@@ -34,7 +34,6 @@ function searched(graph, ends) {
 
 const put = (graph, layer) => layer.forEach((v, i) => (graph.node(v).order = i));
 
-/** All pairs of some things. */
 const pairs = (all) => all.flatMap((one, i) => all.slice(i + 1).map((other) => [one, other]));
 
 /** The weights of lines that cross. */

@@ -1,8 +1,8 @@
 // Colour and bar of a gradient's size: nine steps over log10 of the norm, relative to this file.
 import { number } from "./format.js";
 
+/** The colours of the steps, which render/drawing/scale.py knows. */
 let STEPS = [];
-/** Take the colours of the steps, which render/drawing/scale.py knows. */
 export const colored = (steps) => (STEPS = steps);
 
 /** Decades that the scale spans at least: norms of 1 and 2 shall not look like opposites. */

@@ -70,10 +70,7 @@ export class Search {
     return { text: words.join(" ").toLowerCase(), shown, kind: model.isLeaf(node) ? "leaf" : visible(model.title(node)) };
   }
 
-  /**
-   * The best matches: for "NaN" and "Inf" where a gradient is not finite, and first where it becomes so; then names that are the words, end in
-   * them, or begin with them; and how many there are.  After `prepare`.
-   */
+  /** The best matches: for "NaN" and "Inf" where a gradient becomes so, and is so; then names that are, end in, or begin with the words; and how many there are. */
   find(words) {
     const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
     if (!parts.length || !this.entries) return { found: [], total: 0 };

@@ -69,10 +69,7 @@ export const boxName = (model, box) => (box.each?.length > 1 && model.isLeaf(box
 
 /** What a line leads from and to, also outside of the open group. */
 export function endNames(model, { from, to, isOfRounds }) {
-  const name = (key, rounds) => {
-    if (isPort(key) && key.endsWith(ROUNDS)) return rounds;
-    return endName(model, isPort(key) ? key.slice(1) : key) + (isPort(key) && isOfRounds ? `, ${rounds}` : "");
-  };
+  const name = (key, rounds) => (key.endsWith(ROUNDS) ? rounds : endName(model, key.replace(/^[<>]/, "")) + (isPort(key) && isOfRounds ? `, ${rounds}` : ""));
   return [name(from, "the round before"), name(to, "the next round")];
 }
 

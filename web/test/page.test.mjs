@@ -228,6 +228,10 @@ test("operands go from left to right as in the expression", oncePerPage, async (
     for (const xs of lists) assert.deepEqual(xs, xs.slice().sort((a, b) => a - b), name);
     await page.closed();
   }
+  const page = await opened("recurrent");
+  const leaves = await page.evaluate(() => window.gradscope.drawing.boxes.filter(({ node }) => window.gradscope.model.isLeaf(node)).sort((a, b) => a.x - b.x).map(({ node }) => window.gradscope.model.title(node)));
+  assert.deepEqual(leaves, ["w", "h", "u"]);
+  await page.closed();
 });
 
 test("lines that meet at the border of a group are of the same edges", oncePerPage, async () => {
