@@ -371,3 +371,34 @@ def blocks_of_functions(layers: int = 24) -> Report:
             x = program.op(f"Op{number}Backward0", [(x, 1.1)], (1,), f"op{number}(x)")
         program.exit()
     return program.report((x, (1.0,)))
+
+
+def unet(levels: int = 3) -> Report:
+    """Down and up again: at each level up the first operand is what a level down has left."""
+    program = Program("unet.py")
+    x = program.leaf("x")
+    skips = []
+    for level in range(levels):
+        x = _layer(program, f"down{level}", "Conv2d", "ConvolutionBackward0", x)
+        skips.append(x)
+        x = program.op("MaxPool2DBackward0", [(x, 0.9)], (1.0,), "max_pool2d(x)", "x")
+    for level in range(levels):
+        program.enter(f"up.{level}", "Up")
+        x = _layer(program, f"up.{level}.up", "ConvTranspose2d", "ConvolutionBackward0", x)
+        both = [(skips.pop(), 0.5), (x, 0.6)]
+        x = program.op("CatBackward0", both, (1.0,), "cat([skip, x])", "x")
+        x = _layer(program, f"up.{level}.join", "Conv2d", "ConvolutionBackward0", x)
+        program.exit()
+    return program.report((x, (1.0,)))
+
+
+def recurrent(rounds: int = 20) -> Report:
+    """``h = tanh(h @ w + x @ u)`` in a loop."""
+    program = Program("rnn.py")
+    h, w, u = (program.leaf(name) for name in "hwu")
+    for _ in range(rounds):
+        left = program.op("MmBackward0", [(h, 0.9), (w, 0.1)], (1.0,), "h @ w")
+        right = program.op("MmBackward0", [(u, 0.1)], (1.0,), "x @ u")
+        both = program.op("AddBackward0", [(left, 1), (right, 1)], (1.0,), "h @ w + x @ u")
+        h = program.op("TanhBackward0", [(both, 0.9)], (1.0,), "torch.tanh(h @ w + x @ u)", "h")
+    return program.report((h, (1.0,)))

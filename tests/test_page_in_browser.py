@@ -26,7 +26,7 @@ from gradscope.render import render, save
 from tests.conftest import ROOT
 from tests.program import Program
 from tests.ranks.built import larger, on_ranks
-from tests.reports import broken, chain, decaying, small, states, transformer
+from tests.reports import broken, chain, decaying, recurrent, small, states, transformer, unet
 
 WEB = ROOT / "web"
 HOSTILE = "</script><img src=x onerror=\"window.acted='img'\"><script>window.acted=1</script>"
@@ -211,6 +211,13 @@ def sequential() -> Report:
     return program.report((x, (1.0,)))
 
 
+def elsewhere() -> Report:
+    """A program that was called by the whole of its path."""
+    report = small()
+    meta = msgspec.structs.replace(report.meta, target="/home/ada/train.py")
+    return msgspec.structs.replace(report, meta=meta)
+
+
 REPORTS: dict[str, Callable[[], Report]] = {
     "small": small,
     "traced": traced,
@@ -230,6 +237,9 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "long": long,
     "large": large,
     "sequential": sequential,
+    "unet": unet,
+    "recurrent": recurrent,
+    "elsewhere": elsewhere,
 }
 
 
@@ -246,6 +256,7 @@ def test_the_page_in_a_browser(browser: str, tmp_path: Path) -> None:
         save(report, str(tmp_path / f"{name}.html"), "html")
         if name in REPORTS and name != "large":
             (tmp_path / f"{name}.json").write_bytes(storage.encode(report))
+    save(small(), str(tmp_path / "small.dot"), "dot")
     _write_broken(tmp_path)
     named = {"PAGES": str(tmp_path), "BROWSER": browser, "PROGRAM": _program(browser) or ""}
     done = subprocess.run(

@@ -345,7 +345,7 @@ def test_sixteen_colours_tell_large_from_not_finite(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("COLORTERM", raising=False)
     table.painter.cache_clear()
     try:
-        inks = [*scale.INKS, cells.BAD_INK]
+        inks = [*scale.STEPS, cells.BAD_INK]
         codes = [table.painter()("x", ink).partition("m")[0].removeprefix("\x1b[") for ink in inks]
     finally:
         table.painter.cache_clear()

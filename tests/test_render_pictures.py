@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 import msgspec
@@ -16,12 +17,13 @@ import pytest
 from gradscope.errors import GradscopeError, ToolMissing
 from gradscope.model.report import Origin, Report
 from gradscope.render import Options, as_text, render, save
+from gradscope.render.drawing.graphviz import draw
 from gradscope.render.formats.dot import MOST_ITEMS
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.looking import Session
 from tests.program import Program
-from tests.reports import CASES, chain, decaying, hostile, small, transformer
+from tests.reports import CASES, chain, decaying, hostile, small, transformer, unet
 
 ALL = Folding(all=True)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -60,7 +62,7 @@ def test_dot_text(case: str) -> None:
 def test_svg_is_sound_and_every_item_has_a_tooltip(case: str) -> None:
     picture = svg(CASES[case]())
     classes = [group.get("class") for group in picture.iter(f"{SVG}g")]
-    nodes = re.findall(r"^\t+(?:\d+|(?:seed|frame)\d+) \[", dot(CASES[case]()), re.MULTILINE)
+    nodes = re.findall(r"^\t+(?:\d+|(?:seed|frame|exit)\d+) \[", dot(CASES[case]()), re.MULTILINE)
     assert classes.count("node") == len(nodes)
     tips = [link.get("{http://www.w3.org/1999/xlink}title") for link in picture.iter(f"{SVG}a")]
     assert sum(tip is not None and bool(tip.strip()) for tip in tips) >= len(nodes) - 1
@@ -103,7 +105,7 @@ def test_hostile_names_stay_text() -> None:
 def test_a_traced_graph_shows_shapes_on_its_arrows() -> None:
     text = dot(small(backward=False))
     assert "seed" not in text and "‖g‖" not in text
-    assert re.search(r"0 -> 1 \[label=<.*\[3\]", text)
+    assert re.search(r"0:\d -> 1 \[label=<.*\[3\]", text)
 
 
 def test_forward_turns_the_picture_and_its_arrows() -> None:
@@ -258,7 +260,7 @@ def test_a_repeat_shows_a_bar_for_every_round_and_names_the_extremes() -> None:
     report = transformer(48)
     text = dot(report)
     (label,) = re.findall(r"frame0 \[label=<(.*gpt\.h\.\*.*)>", text)
-    assert label.count('WIDTH="6"') == 40  # as many as fit
+    assert label.count('WIDTH="6" HEIGHT="24"') == 40  # as many as fit
     found = words(svg(report))
     assert "×48" in found and any(
         re.match("largest .* in h.0 · smallest .* in h.47", w) for w in found
@@ -322,6 +324,37 @@ def test_texts_have_room_of_our_own_measure_and_are_fitted_into_it() -> None:
                 line = text.get("y", "")
                 assert start >= ends.get(line, -math.inf), text.text
                 ends[line] = start + room
+
+
+@needs_graphviz
+@pytest.mark.parametrize("case", [*CASES, "unet"])
+def test_no_text_begins_or_ends_with_a_blank(case: str) -> None:
+    """A browser leaves such blanks out, and stretches the rest into their room."""
+    texts = [text.text or "" for text in svg({**CASES, "unet": unet}[case]()).iter(f"{SVG}text")]
+    assert texts and [text for text in texts if text != text.strip()] == []
+
+
+@needs_graphviz
+@pytest.mark.parametrize("direction", ["backward", "forward"])
+@pytest.mark.parametrize("make", [small, transformer, unet])
+def test_operands_go_from_left_to_right_as_in_the_expression(
+    make: Callable[[], Report], direction: Literal["backward", "forward"]
+) -> None:
+    """The arrows that leave a box, by the places that Graphviz gave their middles."""
+    source = dot(make(), Options(direction=direction))
+    leaving = re.findall(r"^\t(\d+):(\d+) -> (\S+) ", source, re.MULTILINE)
+    found: dict[tuple[str, str], list[float]] = {}
+    for line in draw(source, "plain").decode().splitlines():
+        kind, *facts = line.split()
+        if kind == "edge":
+            xs = [float(x) for x in facts[3 : 3 + 2 * int(facts[2]) : 2]]
+            found.setdefault((facts[0], facts[1]), []).append(xs[len(xs) // 2])
+    places: dict[str, list[tuple[int, float]]] = {}
+    for tail, outlet, head in leaving:
+        places.setdefault(tail, []).append((int(outlet), found[tail, head].pop(0)))
+    assert places
+    for ends in places.values():
+        assert [x for _, x in sorted(ends)] == sorted(x for _, x in ends)
 
 
 @needs_graphviz

@@ -21,7 +21,7 @@ from gradscope.simplify.profile import SMALL, ProfileRow, brackets, ends, profil
 from gradscope.simplify.sequences import find_repeats
 from gradscope.simplify.sums import MOST_PARTS, Sums
 from tests.program import Program, Value
-from tests.reports import CASES, chain, doublings, small, transformer
+from tests.reports import CASES, chain, doublings, recurrent, small, transformer
 
 FOLDINGS = [Folding(), Folding(all=True), *(Folding(depth=depth) for depth in (1, 2, 3, 9))]
 
@@ -193,6 +193,22 @@ def loop(body: Sequence[str], rounds: int, leaf_each_round: bool = False) -> Rep
             side = program.leaf(f"p.{number}") if leaf_each_round else w
             x = program.op(f"{op}Backward0", [(x, 1), (side, 1)], (1,), f"{op}(x, w)")
     return program.report((x, (1.0,)))
+
+
+@pytest.mark.parametrize(
+    ("report", "source", "below"),
+    [
+        (recurrent(), "Tanh → Add → Mm", ["w", "h", "u"]),
+        (transformer(), "x + self.attn(", ["Add", "gpt.h.*.attn.c_proj"]),
+    ],
+)
+def test_links_go_along_operands_also_out_of_what_stands_for_many_rounds(
+    report: Report, source: str, below: list[str]
+) -> None:
+    view = simplify(report.graph, Folding())
+    names = [f"{item.title} {item.label}" for item in view.items]
+    ends = [titles(view)[link.target] for link in view.links if source in names[link.source]]
+    assert ends == below
 
 
 def test_a_loop_over_several_operations_folds_with_their_expressions() -> None:

@@ -58,7 +58,7 @@ ROOMS = {
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "rules": "handlers walks words errors escaping filesystem model",
-    "simplify": "words errors model",
+    "simplify": "words errors model walks",
     "render/options": "formats simplify",
     "render/output": "errors escaping model",
     "render/words": "words escaping filesystem model render/options",

@@ -1,10 +1,8 @@
 // dagre is published as one bundle of everything it can do, which is more than half not needed here.  Its sources are in that
 // bundle's source map: `dagre/…` is one of them, so that only what is imported gets into the page.
 import { readFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
 
 const BUNDLE = new URL("node_modules/@dagrejs/dagre/dist/dagre.esm.js.map", import.meta.url);
-const SWEEP = fileURLToPath(new URL("src/sweep.js", import.meta.url));
 const GRAPHLIB = "node_modules/@dagrejs/graphlib/lib";
 
 /** What dagre takes of graphlib, which else has every algorithm. */
@@ -24,13 +22,10 @@ export const dagreParts = {
     const { sources, sourcesContent } = JSON.parse(await readFile(BUNDLE, "utf8"));
     const texts = new Map(sources.map((path, i) => [path.replace("../", "dagre/"), sourcesContent[i]]));
     texts.set("dagre/lib/graph-lib.ts", TAKEN);
-    // What groups in groups need.
-    texts.set("dagre/lib/order/add-subgraph-constraints.ts", "export default () => {}");
     const graph = `dagre/${GRAPHLIB}/graph.ts`;
     texts.set(graph, texts.get(graph).replace(UNUSED, ""));
     const found = (path) => [`${path}.ts`, `${path}/index.ts`].find((file) => texts.has(file));
     build.onResolve({ filter: /^dagre\// }, ({ path }) => ({ path: found(path), namespace: "dagre" }));
-    build.onResolve({ filter: /^\.\/sort-subgraph$/, namespace: "dagre" }, () => ({ path: SWEEP }));
     build.onResolve({ filter: /^\./, namespace: "dagre" }, ({ path, importer }) => ({
       path: found(new URL(path, `file:///${importer}`).pathname.slice(1)),
       namespace: "dagre",

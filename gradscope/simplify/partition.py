@@ -15,6 +15,7 @@ from gradscope.simplify.grouping import pattern
 from gradscope.simplify.hierarchy import Group, Hierarchy, Template
 from gradscope.simplify.opening import Opened
 from gradscope.simplify.view import Frame, Item, Link, View
+from gradscope.walks import walk
 
 _Facts = tuple[str, str, str, int | None, int]
 _Round = tuple[str, tuple[int, ...], tuple[int, ...]]
@@ -281,11 +282,22 @@ class Partition:
                 bundles.setdefault((source, target, number), []).append(index)
         links = [Link(source, target, tuple(some)) for (source, target, _), some in bundles.items()]
 
-        # A reader expects operands in the order of the expression: by node, then by input slot.
-        links.sort(
-            key=lambda link: (link.source, edges[link.edges[0]].source, edges[link.edges[0]].slot)
-        )
-        return tuple(links)
+        # A reader expects operands in the order of the expression: those of a fold as a walk along
+        # them comes by; and a node that stands for those of many rounds is one.
+        below: dict[int, list[int]] = {}
+        for edge in reversed(edges):
+            below.setdefault(edge.source, []).append(edge.target)
+        roots = [root.node for root in reversed(self.graph.roots)]
+        met = {node: at for at, node in enumerate(walk(roots, lambda node: below.get(node, ())))}
+
+        def order(link: Link) -> tuple[int, int, int, int]:
+            edge, item = edges[link.edges[0]], items[link.source]
+            inside = next((one for one in item.rounds if edge.source in one), ())
+            is_one = item.template is not None
+            drawn = item.rounds[0][inside.index(edge.source)] if is_one else edge.source
+            return link.source, met.get(drawn, drawn), edge.slot, edge.source
+
+        return tuple(sorted(links, key=order))
 
 
 def label_of(graph: Graph, node: Node) -> str:

@@ -1,10 +1,10 @@
 // Places for the closed boxes of one level: with few crossings where that can be had at once, else in plain rows.
 import { layered } from "./layered.js";
-import { IN, OUT } from "./level.js";
-import { LABEL_GAP, labelAt } from "./stretch.js";
+import { isIn, isOut, isPort } from "./level.js";
+import { portsOf } from "./stretch.js";
 
 const GAP = { nodesep: 22, ranksep: 20 };
-const LABEL_HEIGHT = 12;
+const [LABEL_GAP, LABEL_HEIGHT] = [9, 12];
 /** Pixels from the middle of one line to that of the next where they come to one box. */
 const SIDE_BY_SIDE = 14;
 /** Pixels above a box in which lines come together: more for each past three that one box sends to such places. */
@@ -13,25 +13,25 @@ const JOINING = { least: 14, each: 6, most: 48 };
 /** dagre takes time by the boxes and by the ranks that lines pass; above this sum it takes too long. */
 const MANY = 420;
 
-/** Boxes with x, y (their top left corner), bundles with points and the place of their label. */
-export function arrange(boxes, bundles) {
+/** Boxes with x, y (their top left corner), bundles with points and the height at which there is room beside them, and x of every port; those above in an order where that costs nothing. */
+export function arrange(boxes, bundles, order) {
   const rank = ranks(boxes, bundles);
   const passed = bundles.reduce((sum, { from, to }) => sum + Math.abs((rank.get(to) ?? 0) - (rank.get(from) ?? 0)), boxes.length);
   // Not a number where lines go round.
-  return passed <= MANY ? inLayers(boxes, bundles) : inRows(boxes, bundles, rank);
+  return passed <= MANY ? inLayers(boxes, bundles, order) : inRows(boxes, bundles, rank);
 }
 
-function inLayers(boxes, bundles) {
-  const ends = [IN, OUT].filter((end) => bundles.some(({ from, to }) => from === end || to === end));
+function inLayers(boxes, bundles, order) {
+  const ends = [...new Set(bundles.flatMap(({ from, to }) => [from, to]).filter(isPort))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
   const joins = ({ key }) => bundles.filter(({ to }) => to === key).length > 1;
   const joining = new Set(boxes.filter(joins).map(({ key }) => key));
   const crowd = Math.max(...boxes.map(({ key }) => bundles.filter(({ from, to }) => from === key && joining.has(to)).length));
   const above = ({ key }) => (joining.has(key) ? Math.min(JOINING.least + JOINING.each * Math.max(crowd - 3, 0), JOINING.most) : 0);
-  const nodes = [...boxes.map((box) => ({ ...box, height: box.height + above(box) })), ...ends.map((key) => ({ key, width: 2, height: 2 }))];
+  const nodes = [...boxes.map((box) => ({ ...box, height: box.height + above(box) })), ...ends.map((key) => ({ key, width: 2, height: 2, isFirst: isIn(key), isLast: isOut(key) }))];
   const edges = bundles.map(({ from, to, room }) => ({
     from,
     to,
-    weight: from === IN || to === OUT ? 1 : 2,
+    weight: isPort(from) || isPort(to) ? 1 : 2,
     ...(room ? { width: room + LABEL_GAP, height: LABEL_HEIGHT } : {}),
   }));
   const { node, edge } = layered(nodes, edges, GAP);
@@ -43,10 +43,8 @@ function inLayers(boxes, bundles) {
   for (const box of placed) attach(box, lines.filter(({ from }) => from === box.key), lines.filter(({ to }) => to === box.key));
   return {
     boxes: placed,
-    bundles: bundles.map((bundle, i) => {
-      const { points, y } = lines[i];
-      return { ...bundle, label: bundle.room ? labelAt(points, y) : null, points };
-    }),
+    ports: portsOf(lines),
+    bundles: bundles.map((bundle, i) => ({ ...bundle, labelY: lines[i].y, points: lines[i].points })),
   };
 }
 
@@ -98,14 +96,16 @@ function inRows(boxes, bundles, rank) {
   }
   const at = new Map(placed.map((box) => [box.key, box]));
   const middle = (box, y) => ({ x: box.x + box.width / 2, y });
+  const middles = bundles.map(({ from, to }) => ({ from, to, points: [from, to].map((key) => middle(at.get(isPort(key) ? (key === from ? to : from) : key))) }));
   return {
     boxes: placed,
+    ports: portsOf(middles),
     bundles: bundles.map((bundle) => {
       const [from, to] = [at.get(bundle.from) ?? at.get(bundle.to), at.get(bundle.to) ?? at.get(bundle.from)];
-      const start = middle(from, bundle.from === IN ? from.y : from.y + from.height);
-      const end = middle(to, bundle.to === OUT ? to.y + to.height : to.y);
+      const start = middle(from, isIn(bundle.from) ? from.y : from.y + from.height);
+      const end = middle(to, isOut(bundle.to) ? to.y + to.height : to.y);
       const span = Math.abs(rank.get(to.key) - rank.get(from.key));
-      return { ...bundle, label: null, points: span > 1 ? [start, bow(start, end, span), end] : [start, end] };
+      return { ...bundle, room: 0, points: span > 1 ? [start, bow(start, end, span), end] : [start, end] };
     }),
   };
 }

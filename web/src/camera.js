@@ -1,9 +1,7 @@
 // What part of the drawing is in sight: a corner and a zoom.
 /** Below this zoom nothing can be read with ease, so nothing is shown so small at first. */
-export const READABLE = 0.8;
-/** But the whole at once is worth smaller text. */
-export const WHOLE = 0.55;
-export const LARGEST = 1.4;
+export const READABLE = 1;
+export const LARGEST = 1.7;
 const MARGIN = 24;
 /** How much more than an open group is shown of its height. */
 const AROUND = 1.5;
@@ -32,11 +30,11 @@ export class Camera {
 
   /** A box, and the whole drawing where that can be read. */
   lookAt(box, drawing) {
-    if (this.fitting(drawing) >= WHOLE) return this.fit(drawing);
+    if (this.fitting(drawing) >= READABLE) return this.fit(drawing);
     const { width, height } = this.size;
     // An open group with something of what is around it.
     const inside = this.fitting({ width: box.width, height: box.height * AROUND });
-    if (box.open) return this._lookInto(box, drawing, Math.max(Math.min(inside, 1), WHOLE));
+    if (box.open) return this._lookInto(box, drawing, Math.max(Math.min(inside, LARGEST), READABLE));
     const zoom = Math.max(Math.min(this.view.zoom, LARGEST), READABLE);
     this.view = { zoom, x: box.x + box.width / 2 - width / zoom / 2, y: Math.max(box.y - height / zoom / 3, -MARGIN) };
   }

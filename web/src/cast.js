@@ -104,6 +104,13 @@ export class Cast {
     return { group };
   }
 
+  /** The key of the box in which a node is drawn where it is not in the innermost of these nested groups. */
+  keyBeside(around, node) {
+    let inner = null;
+    for (let g = this.owner[node]; !around.has(g); g = this.parent[g]) inner = g;
+    return keyed(inner === null ? { node: this.nodeOf(node) } : this.lone(inner));
+  }
+
   /** The key of the box in which a node or group is drawn while these groups are open. */
   keyOf(open, { node, group }) {
     const drawn = node === undefined ? { group: this.groupOf(group) } : { node: this.nodeOf(node) };

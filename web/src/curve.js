@@ -1,9 +1,16 @@
-// The shape of a line between boxes: through the middles between its points, so that corners are round, and straight down at both ends.
+// The shape of a line between boxes: straight between its points, round where it turns, and straight down at both ends.
 
-const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
+/** Pixels before and after a point, and from its ends, in which a line turns at most: further on it must keep clear of what stands beside it. */
+const [BEND, TURN] = [36, 14];
 
-/** Pixels in which a line turns down, at most. */
-const TURN = 14;
+/** A place on the way from one point to another: half of it, or less where that is long. */
+function towards(a, b) {
+  const part = Math.min(0.5, BEND / (Math.hypot(b.x - a.x, b.y - a.y) || 1));
+  return { x: a.x + part * (b.x - a.x), y: a.y + part * (b.y - a.y) };
+}
+
+/** Pixels above a box at which lines end, for what they become there. */
+export const FOOT = 10;
 
 /** The points of a line that ends so far above its end, with those that turn its ends down. */
 function turned(points, short = 0) {
@@ -21,18 +28,28 @@ export function trace(path, through, short = 0) {
   const points = turned(through, short);
   path.moveTo(points[0].x, points[0].y);
   for (let i = 1; i < points.length - 1; i++) {
-    const next = middle(points[i], points[i + 1]);
-    path.quadraticCurveTo(points[i].x, points[i].y, next.x, next.y);
+    const [from, to] = [towards(points[i], points[i - 1]), towards(points[i], points[i + 1])];
+    path.lineTo(from.x, from.y);
+    path.quadraticCurveTo(points[i].x, points[i].y, to.x, to.y);
   }
   const last = points[points.length - 1];
   path.lineTo(last.x, last.y);
 }
 
-/** Where the curve is at a height: x of the first place that comes so far down, its rightmost near there. */
-export function crossing(points, y) {
-  const near = sampled(points).filter((point) => Math.abs(point.y - y) <= 7);
-  if (near.length) return Math.max(...near.map((point) => point.x));
-  return points[points.length >> 1].x;
+/** From where to where a curve that ends short reaches at a height, and so far above and below it; null where it does not come there. */
+export function near(points, y, reach, short = 0) {
+  const places = sampled(points, short);
+  let [left, right] = [Infinity, -Infinity];
+  for (let i = 1; i < places.length; i++) {
+    const [a, b] = [places[i - 1], places[i]];
+    if (Math.min(a.y, b.y) > y + reach || Math.max(a.y, b.y) < y - reach) continue;
+    for (const end of [a, b]) {
+      const height = Math.min(Math.max(end.y, y - reach), y + reach);
+      const x = a.y === b.y ? end.x : a.x + ((b.x - a.x) * (height - a.y)) / (b.y - a.y);
+      [left, right] = [Math.min(left, x), Math.max(right, x)];
+    }
+  }
+  return left <= right ? { left, right } : null;
 }
 
 /** How far a place is from the curve. */
@@ -48,21 +65,14 @@ function toStretch(a, b, x, y) {
   return Math.hypot(a.x + t * dx - x, a.y + t * dy - y);
 }
 
-function sampled(through) {
-  const points = turned(through);
+function sampled(through, short = 0) {
   const found = [];
-  let from = points[0];
-  const bend = (control, to) => {
-    for (let i = 0; i <= 16; i++) {
-      const t = i / 16;
-      const [a, b, c] = [(1 - t) ** 2, 2 * t * (1 - t), t ** 2];
-      found.push({ x: a * from.x + b * control.x + c * to.x, y: a * from.y + b * control.y + c * to.y });
-    }
-    from = to;
+  const lineTo = (x, y) => found.push({ x, y });
+  const quadraticCurveTo = (x, y, endX, endY) => {
+    const from = found.at(-1);
+    for (let t = 1 / 8; t <= 1; t += 1 / 8) lineTo((1 - t) ** 2 * from.x + 2 * t * (1 - t) * x + t ** 2 * endX, (1 - t) ** 2 * from.y + 2 * t * (1 - t) * y + t ** 2 * endY);
   };
-  for (let i = 1; i < points.length - 1; i++) bend(points[i], middle(points[i], points[i + 1]));
-  const last = points[points.length - 1];
-  bend(middle(from, last), last);
+  trace({ moveTo: lineTo, lineTo, quadraticCurveTo }, through, short);
   return found;
 }
 

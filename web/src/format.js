@@ -23,6 +23,9 @@ function written(x, digits) {
   return `${Number(mantissa)}e${Number(exponent)}`;
 }
 
+/** A program by its name; where it lies on a machine says nothing to others. */
+export const targetName = (target) => visible(/^(\/|\w:\\)/.test(target) ? target.split(/[\\/]/).at(-1) : target);
+
 /** What a table holds under a name; a name such as "constructor" is none of the table's. */
 export const lookup = (table, name) => (Object.hasOwn(table, name) ? table[name] : null);
 

@@ -1,8 +1,8 @@
 // What the keys do, wherever on the page the focus is.
 
-import { hear } from "./element.js";
+import { element, hear } from "./element.js";
 
-export const HELP = [
+const HELP = [
   ["arrows", "follow the graph"],
   ["Enter", "open or close"],
   ["/", "search"],
@@ -18,7 +18,17 @@ export const HELP = [
   ["[  ]", "previous, next backward call"],
   ["R", "next rank"],
   ["Esc", "select nothing"],
+  ["?", "these keys"],
 ];
+
+/** Say over the page what clicks and keys do. */
+export function showHelp(viewer) {
+  const keys = HELP.filter(([key]) => viewer.hasKey(key)).flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
+  const words = "Click a box or a line for its numbers. A double-click on a box, or on the heading of an open one, opens and closes it, and so does a click on ▸ and ▾.";
+  const dialog = element("dialog", { "aria-label": "Keys", on: { close: () => dialog.remove() } }, element("p", { text: words }), element("dl", { class: "keys" }, ...keys), element("form", { method: "dialog" }, element("button", { text: "Close" })));
+  document.body.append(dialog);
+  dialog.showModal();
+}
 
 export function listenToKeys(viewer) {
   const actions = {
@@ -42,9 +52,10 @@ export function listenToKeys(viewer) {
     o: () => viewer.nextOverlay(),
     r: () => viewer.ranks && viewer.choosePass(viewer.model.passNumber, viewer.model.ranks.after(viewer.model.rank)),
     Home: () => viewer.goHome(),
+    "?": () => showHelp(viewer),
   };
   hear(window, "keydown", (event) => {
-    if (event.altKey || event.target.closest?.("input")) return;
+    if (event.altKey || event.target.closest?.("input, dialog")) return;
     if (event.ctrlKey || event.metaKey) return undoing(viewer, event);
     if (isOwn(event)) return;
     const action = event.key.startsWith("Arrow") ? () => viewer.follow(event.key) : actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];

@@ -1,10 +1,10 @@
 // Ranks, order and places of one level: of dagre's steps those that a graph without cycles and without groups in groups needs.
 import { Graph } from "dagre/lib/graph-lib";
 import { run as cutLong, undo as joinLong } from "dagre/lib/normalize";
-import order from "dagre/lib/order";
 import { position } from "dagre/lib/position";
 import rank from "dagre/lib/rank/network-simplex";
 import { normalizeRanks } from "dagre/lib/util";
+import { orderAll } from "./order.js";
 
 /** Every other rank is for what stands beside the lines. */
 const APART = 2;
@@ -13,18 +13,18 @@ const ROOT = "root";
 
 /**
  * Give each node x and y, its middle, and each edge its points from middle to middle, and y where something stands beside it.
- * @param nodes {key, width, height}
+ * @param nodes {key, width, height}, and isFirst or isLast of what is above or below all others
  * @param edges {from, to, weight}, and {width, height} of what stands beside it
  * @returns what tells the node of a key, and the edge of a number
  */
 export function layered(nodes, edges, { nodesep, ranksep }) {
   const graph = new Graph({ multigraph: true });
   graph.setGraph({ nodesep, edgesep: 20, ranksep: ranksep / APART });
-  for (const { key, width, height } of nodes) graph.setNode(key, { width, height });
+  for (const { key, ...label } of nodes) graph.setNode(key, label);
   edges.forEach(({ from, to, ...label }, i) => graph.setEdge(from, to, { ...label, minlen: APART, labelpos: "r" }, String(i)));
   rankAll(graph);
   cutLong(graph);
-  order(graph);
+  orderAll(graph);
   position(graph);
   joinLong(graph);
   for (const end of graph.edges()) {
@@ -43,6 +43,12 @@ function rankAll(graph) {
   rank(graph);
   graph.removeNode(ROOT);
   normalizeRanks(graph);
+  const all = nodes.map((key) => graph.node(key));
+  const last = Math.max(...all.map((node) => node.rank));
+  for (const node of all) {
+    if (node.isFirst) node.rank = 0;
+    if (node.isLast) node.rank = last;
+  }
   for (const end of graph.edges()) {
     const edge = graph.edge(end);
     if (edge.width) edge.labelRank = (graph.node(end.v).rank + graph.node(end.w).rank) / 2;

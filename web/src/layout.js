@@ -2,7 +2,8 @@
 // A pure function of model, open groups and the sizes of boxes; levels are kept while nothing in them changes.
 import { arrange } from "./arrange.js";
 import { extent } from "./curve.js";
-import { IN, OUT, level, withEach } from "./level.js";
+import { isCarried, isIn, isOut, level, portFrom, withEach } from "./level.js";
+import { withLabels } from "./labels.js";
 import { HEAD, taller } from "./sizes.js";
 import { stretched } from "./stretch.js";
 
@@ -41,10 +42,10 @@ export class Layouts {
   }
 
   // The depth of this recursion is the depth of nested modules that a person has opened.
-  _place(group, open, cast) {
-    const base = this._base(group, cast);
+  _place(group, open, cast, order = []) {
+    const base = this._base(group, cast, order);
     const inner = new Map();
-    for (const { key, group: child } of base.boxes) if (child !== undefined && open.has(child)) inner.set(key, this._place(child, open, cast));
+    for (const { key, group: child } of base.boxes) if (child !== undefined && open.has(child)) inner.set(key, this._place(child, open, cast, comingTo(key, base)));
     const signature = [...inner].map(([key, { width, height }]) => `${key} ${width}x${height}`).join();
     let known = this.placed.get(group);
     if (known?.signature !== signature || known.base !== base) {
@@ -59,14 +60,14 @@ export class Layouts {
     this._base(group, this.model.templates.cast(open));
   }
 
-  /** The level while all in it is closed. */
-  _base(group, cast) {
+  /** The level while all in it is closed, with ports above in an order. */
+  _base(group, cast, order = []) {
     // What is in a group hangs on the repeats around it that are drawn once.
-    const name = [group, ...cast.repeats(group), "", ...cast.childrenOf(group).filter((child) => cast.at.has(child))].join();
+    const name = [group, ...order, "", ...cast.repeats(group), "", ...cast.childrenOf(group).filter((child) => cast.at.has(child))].join();
     if (!this.bases.has(name)) {
       if (!this.levels.has(name)) this.levels.set(name, level(cast, group));
       const { boxes, bundles } = this.levels.get(name);
-      this.bases.set(name, arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), this._labelled(bundles)));
+      this.bases.set(name, arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), this._labelled(bundles), order));
     }
     return this.bases.get(name);
   }
@@ -74,32 +75,42 @@ export class Layouts {
   /** Lines with room for their gradients, where there are few enough to be read. */
   _labelled(bundles) {
     if (bundles.length > MOST_LABELS) return bundles;
-    // Where all that comes in goes to one place, the line outside has said it.
-    const isSaid = bundles.filter(({ from }) => from === IN).length === 1;
-    return bundles.map((bundle) => (bundle.from === IN && isSaid ? bundle : { ...bundle, room: this.labelOf(bundle) }));
+    // Where all that comes in there goes to one place, the line outside has said it.
+    const isSaid = ({ from }) => isIn(from) && bundles.filter((one) => one.from === from).length === 1;
+    return bundles.map((bundle) => (isSaid(bundle) && !isCarried(bundle) ? bundle : { ...bundle, room: this.labelOf(bundle) }));
   }
 }
+
+/** The ports of what comes to a box, from left to right. */
+const comingTo = (key, { bundles }) => bundles.filter(({ to }) => to === key).sort((a, b) => a.points.at(-1).x - b.points.at(-1).x).map(({ from }) => portFrom(from));
 
 /** What is above the boxes of a group: its heading, and the strip of its rounds where it is drawn once. */
 const headOf = (group, cast) => (group === 0 ? PAD : HEAD + PAD / 2 + (cast.at.has(group) ? STRIP + taller(cast.model, 16) : 0));
 
 /** The level with its borders: places from its top left corner, and its size. */
-function framed(placed, above) {
-  const { left, right, top, bottom } = bounds(placed);
+function framed({ boxes, bundles, ports }, above) {
+  const { top, bottom } = bounds({ boxes, bundles });
+  const [from, to] = [top - above, bottom + PAD];
+  const placed = { boxes, bundles: withLabels(bundles.map((bundle) => toBorder(bundle, ports, from, to)), boxes, from, to) };
+  const { left, right } = bounds(placed);
   const width = Math.max(right - left + 2 * PAD, NARROWEST);
-  const height = bottom - top + above + PAD;
-  const shift = { x: (width - (right - left)) / 2 - left, y: above - top };
+  const shift = { x: (width - (right - left)) / 2 - left, y: -from };
   const move = (point) => ({ ...point, x: point.x + shift.x, y: point.y + shift.y });
   return {
     width,
-    height,
+    height: to - from,
+    ports: new Map([...ports].map(([key, x]) => [key, x + shift.x])),
     boxes: placed.boxes.map(move),
-    bundles: placed.bundles.map((bundle) => ({
-      ...bundle,
-      label: bundle.label && move(bundle.label),
-      points: toBorder(bundle, bundle.points.map(move), width, height),
-    })),
+    bundles: placed.bundles.map((bundle) => ({ ...bundle, label: bundle.label && move(bundle.label), points: bundle.points.map(move) })),
   };
+}
+
+/** What crosses the border of a group does so at a port of its own, so that each line goes on as itself. */
+function toBorder(bundle, ports, top, bottom) {
+  const points = [...bundle.points];
+  if (isIn(bundle.from)) points[0] = { x: ports.get(bundle.from), y: top };
+  if (isOut(bundle.to)) points[points.length - 1] = { x: ports.get(bundle.to), y: bottom };
+  return { ...bundle, points };
 }
 
 function bounds({ boxes, bundles }) {
@@ -113,16 +124,9 @@ function bounds({ boxes, bundles }) {
   for (const { x, y, width, height } of boxes) include(x, y, width, height);
   for (const { points, label, room } of bundles) {
     for (const { x, y } of points) include(x, y);
-    if (label) include(label.x, label.y, room);
+    if (label) include(label.isLeft ? label.x - room : label.x, label.y, room);
   }
   return left > right ? { left: 0, right: 0, top: 0, bottom: 0 } : { left, right, top, bottom };
-}
-
-// What crosses the border of a group does so in the middle of its edge, so that lines are bundled there.
-function toBorder(bundle, points, width, height) {
-  if (bundle.from === IN) return [{ x: width / 2, y: 0 }, ...points.slice(1)];
-  if (bundle.to === OUT) return [...points.slice(0, -1), { x: width / 2, y: height }];
-  return points;
 }
 
 /** Every box and bundle with absolute places, parents before what is in them. */
@@ -141,7 +145,7 @@ export function flatten(whole, cast, layerOf) {
       const bundle = withEach(each, cast, layerOf);
       // No line of this round.
       if (bundle.each?.length === 0) continue;
-      const move = (p) => ({ x: p.x + x, y: p.y + y });
+      const move = (p) => ({ ...p, x: p.x + x, y: p.y + y });
       const points = bundle.points.map(move);
       bundles.push({ ...bundle, around, key: `e${around ?? ""}>${bundle.from}>${bundle.to}`, label: bundle.label && move(bundle.label), points, extent: extent(points) });
     }

@@ -94,7 +94,7 @@ export class Legend {
 
   _update() {
     for (const [end, shown] of Object.entries(this.ends)) {
-      const text = this.scale.tell(Number((10 ** this.scale[end]).toPrecision(2)));
+      const text = this.scale.tell(Number((10 ** this.scale[end]).toPrecision(1)));
       shown.textContent = text;
       shown.setAttribute("aria-valuetext", text);
       shown.setAttribute("aria-valuenow", this.scale[end].toFixed(2));

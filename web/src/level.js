@@ -3,10 +3,18 @@
 
 /**
  * @typedef {{key: string, node?: number, group?: number, seed?: number}} Box  a node, a group, or what is given for a root
- * @typedef {{from: string, to: string, edges: number[], seeds: number[]}} Bundle  ends are keys of boxes, or IN or OUT
+ * @typedef {{from: string, to: string, edges: number[], seeds: number[]}} Bundle  ends are keys of boxes, or ports
  */
-export const IN = "in";
-export const OUT = "out";
+/** A port is where lines cross the border of a group: one for each box outside, of which it has the key, and one for other rounds. */
+const [IN, OUT] = ["<", ">"];
+export const ROUNDS = "rounds";
+export const isIn = (key) => key.startsWith(IN);
+export const isOut = (key) => key.startsWith(OUT);
+export const isPort = (key) => isIn(key) || isOut(key);
+/** The port of an open box to which a line goes on that comes from there, or leads there. */
+export const portFrom = (key) => (isIn(key) ? key : IN + key);
+export const portTo = (key) => (isOut(key) ? key : OUT + key);
+export const isCarried = ({ from, to }) => from === IN + ROUNDS || to === OUT + ROUNDS;
 
 export const nodeKey = (node) => `n${node}`;
 export const groupKey = (group) => `g${group}`;
@@ -23,33 +31,57 @@ export function level(cast, group) {
   const { boxes, boxOf } = boxesOf(cast, group, repeats);
   const bundles = new Map();
   const between = (from, to) => {
-    const pair = from * (boxes.length + 2) + to + boxes.length + 3;
-    if (!bundles.has(pair)) bundles.set(pair, { from: boxes[from]?.key ?? IN, to: boxes[to]?.key ?? OUT, edges: [], seeds: [] });
+    const pair = `${from} ${to}`;
+    if (!bundles.has(pair)) bundles.set(pair, { from, to, edges: [], seeds: [] });
     return bundles.get(pair);
   };
+  const around = new Set(cast.around(group));
+  const end = (node, port, isElsewhere = false) => (isElsewhere ? port + ROUNDS : boxes[boxOf[node]]?.key ?? port + cast.keyBeside(around, node));
   // All edges are gone through, also those elsewhere: numbers side by side are faster than a list of each node's.
   for (let edge = 0; edge < model.source.length; edge++) {
     const from = boxOf[model.source[edge]];
     const to = boxOf[model.target[edge]];
     if (from < 0 && to < 0) continue;
+    const [source, target] = [model.source[edge], model.target[edge]];
     // From one round to the next it leaves what is drawn once below, and comes in again above.
     if (repeats.length && cast.isCarried(repeats, edge)) {
-      if (from >= 0) between(from, -1).edges.push(edge);
-      if (to >= 0) between(-1, to).edges.push(edge);
-    } else if (from !== to) between(from, to).edges.push(edge);
+      if (from >= 0) between(end(source), end(target, OUT, true)).edges.push(edge);
+      if (to >= 0) between(end(source, IN, true), end(target)).edges.push(edge);
+    } else if (from !== to) between(end(source, IN), end(target, OUT)).edges.push(edge);
   }
   const seeds = [];
   model.data.roots.forEach((root, i) => {
     const here = boxOf[root.node];
     if (here < 0) return;
     // What is given for a root has a place in the whole drawing, and comes in from there elsewhere.
-    if (group !== 0) return between(-1, here).seeds.push(i);
-    seeds.push({ key: seedKey(i), seed: i });
-    bundles.set(seedKey(i), { from: seedKey(i), to: boxes[here].key, edges: [], seeds: [i] });
+    if (group === 0) seeds.push({ key: seedKey(i), seed: i });
+    between(group === 0 ? seedKey(i) : IN + seedKey(i), boxes[here].key).seeds.push(i);
   });
-  const all = [...bundles.values()];
+  const all = inOrder(model, [IN, OUT].reduce(united, [...bundles.values()]));
   if (repeats.length) for (const bundle of all) Object.assign(bundle, barsOf(repeats, byRounds(cast, repeats, bundle)));
   return { boxes: [...seeds, ...boxes], bundles: all };
+}
+
+/** The lines of a node by its operands, whichever round uses them, and those of a group as a walk along these comes by. */
+function inOrder(model, bundles) {
+  const place = new Map(bundles.map(({ from }, i) => [from, i]).reverse());
+  const at = ({ from, edges: [edge] }) => (from[0] === "n" ? model.slot[edge] : from[0] === "g" ? model.met[model.source[edge]] : 0);
+  return bundles.sort((a, b) => place.get(a.from) - place.get(b.from) || at(a) - at(b));
+}
+
+/** Lines from round to round share the port of lines from outside that lead to the same boxes: there they look like nothing that is not so. */
+function united(bundles, side) {
+  const [port, end] = side === IN ? ["from", "to"] : ["to", "from"];
+  const at = (key) => bundles.filter((one) => one[port] === key);
+  const ends = (key) => at(key).map((one) => one[end]).sort().join();
+  const rounds = side + ROUNDS;
+  const shared = bundles.map((one) => one[port]).find((key) => key.startsWith(side) && key !== rounds && ends(key) === ends(rounds));
+  if (!shared) return bundles;
+  for (const one of at(rounds)) {
+    const other = at(shared).find((other) => other[end] === one[end]);
+    Object.assign(other, { edges: [...other.edges, ...one.edges].sort((a, b) => a - b), isOfRounds: true });
+  }
+  return bundles.filter((one) => one[port] !== rounds);
 }
 
 /** What a box or bundle says of the rounds that it stands for; `isFull` where it is in all of them. */
@@ -60,7 +92,7 @@ function byRounds(cast, repeats, { from, edges, seeds }) {
   const { source, target, data } = cast.model;
   const found = [];
   const of = (node) => (found[cast.ordinal(repeats, node) ?? 0] ??= { edges: [], seeds: [] });
-  for (const edge of edges) of(from === IN ? target[edge] : source[edge]).edges.push(edge);
+  for (const edge of edges) of(isIn(from) ? target[edge] : source[edge]).edges.push(edge);
   for (const root of seeds) of(data.roots[root].node).seeds.push(root);
   return found;
 }

@@ -1,6 +1,7 @@
 // Starts the page: takes a graph out of it and shows it.
 import { read } from "./address.js";
 import { precise } from "./format.js";
+import { colored } from "./scale.js";
 import { unpack } from "./unpack.js";
 import { Viewer } from "./viewer.js";
 
@@ -35,6 +36,7 @@ async function start() {
   notice.hidden = true;
   const [first] = (graphs[0] = { ...(await unpack(stored("report"))), graph: 0 }).calls.filter(([number]) => number === graphs[0].call);
   precise(graphs[0].digits);
+  colored(graphs[0].colors);
   const address = location.hash.slice(1) || `show=${graphs[0].overlay}${first ? `&graph=${first[1]}&pass=${first[2]}` : ""}`;
   const { graph } = read(address, 0);
   await show(stored("report", graph) ? graph : 0, address, true);

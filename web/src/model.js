@@ -93,6 +93,20 @@ export class Model {
     }
   }
 
+  /** For every node how many a walk along operands in their order comes by before it. */
+  get met() {
+    if (this._walked) return this._walked;
+    const found = (this._walked = new Int32Array(this.size).fill(-1));
+    const waiting = this.data.roots.map(({ node }) => node).reverse();
+    for (let count = 0; waiting.length; ) {
+      const node = waiting.pop();
+      if (found[node] >= 0) continue;
+      found[node] = count++;
+      for (const edge of this.outgoing(node).reverse()) waiting.push(this.target[edge]);
+    }
+    return found;
+  }
+
   isInside(node, group) {
     const at = this.before[this.owner[node]];
     return at >= this.before[group] && at < this.behind[group];
@@ -106,7 +120,6 @@ export class Model {
     this.pass = (one ?? this.data).passes[number] ?? null;
     this.histogramAt = rank === SPREAD ? null : (one?.start ?? 0) + number;
     this._entering = new Map();
-    this._arrivals = new Map();
     this._flowing = new WeakMap();
     this._bars = new WeakMap();
     this._meetings = new WeakMap();
@@ -300,12 +313,6 @@ export class Model {
   arriving({ node, group, each }) {
     if (each?.length > 1) return this._amongAll(each, (one) => (one.node === undefined ? null : this.pass.upstream[one.node][0]), () => this._arrivingAll(each));
     return node === undefined ? this.entering(group) : this.upstream(node);
-  }
-
-  /** What enters each of a group's rounds. */
-  arrivals(group) {
-    if (!this._arrivals.has(group)) this._arrivals.set(group, this.rounds(group).map((round) => this.arriving(round)));
-    return this._arrivals.get(group);
   }
 
   /** What enters each of the rounds that a box has a strip of; null for those that lack it. */

@@ -1,5 +1,5 @@
 // Which groups are open at first.
-import { READABLE, WHOLE } from "./camera.js";
+import { READABLE } from "./camera.js";
 
 /** Boxes that are opened by themselves at most. */
 const FIRST = 70;
@@ -18,14 +18,11 @@ function held(model, g) {
 /**
  * The largest first, as long as the whole can be seen at once and read: a first look is for the whole.  Loops stay closed,
  * for their rounds are alike, and so does what is beside a larger group that had no room: it would only be plumbing.
- * What leads to blocks that are drawn once for all is worth smaller text, and is opened in any case where they are most of the model.
+ * What is most of the model is opened in any case: closed it says nothing.
  * @param {(open: Set<number>) => number} zoomOf the zoom at which the drawing with these groups open can be seen as a whole
  */
 export function firstOpen(model, zoomOf) {
   const open = new Set([0]);
-  const worth = new Set([...model.once].flatMap((g) => model.around(g)));
-  const main = mainRepeat(model);
-  const always = new Set(main === null ? [0] : model.around(main));
   let now = Infinity;
   let drawn = held(model, 0);
   let waiting = [...model.templates.contents(0).children];
@@ -37,13 +34,11 @@ export function firstOpen(model, zoomOf) {
     const more = opened.reduce((sum, g) => sum + held(model, g), 0);
     waiting = waiting.filter((g) => !opened.includes(g));
     if (isLoop(model, group) || drawn + more > FIRST) continue;
-    // What holds everything is opened in any case: closed it says nothing.
-    if (model.ops[group] < model.ops[0] && !always.has(group)) {
-      const least = worth.has(group) ? WHOLE : READABLE;
+    if (2 * model.ops[group] <= model.ops[0]) {
       // Nothing gets smaller by opening: what is too large needs no second look.
       now ??= zoomOf(open);
-      const next = now < least ? 0 : zoomOf(new Set([...open, ...opened]));
-      if (next < least) {
+      const next = now < READABLE ? 0 : zoomOf(new Set([...open, ...opened]));
+      if (next < READABLE) {
         waiting = waiting.filter((g) => model.parent[g] !== model.parent[group]);
         continue;
       }
@@ -63,11 +58,8 @@ function alike(model, group, waiting) {
   return kind === "module" && type ? [group, ...waiting.filter(isAlike)] : [group];
 }
 
-/** The repeat that is drawn once for most of the model; null where there is none, or all is small. */
-export function mainRepeat(model) {
-  const [main] = [...model.once].filter((g) => 2 * model.ops[g] > model.ops[0] && model.ops[0] > SMALL);
-  return main ?? null;
-}
+/** The innermost open group that is most of the model; 0 where there is none, or all is small.  Those inside come after those around them. */
+export const mainGroup = (model, open) => Math.max(0, ...[...open].filter((g) => 2 * model.ops[g] > model.ops[0] && model.ops[0] > SMALL));
 
 function isLoop(model, g) {
   const { kind, type, count } = model.group(g);

@@ -1,7 +1,8 @@
 // The elements around the canvas.
 import { element } from "./element.js";
 import { Finder } from "./finder.js";
-import { count, plural, visible } from "./format.js";
+import { count, plural, targetName } from "./format.js";
+import { showHelp } from "./keys.js";
 import { rankSwitch } from "./rank_panel.js";
 import { River } from "./river.js";
 import { Tip } from "./tip.js";
@@ -28,7 +29,8 @@ export function buildPage(viewer) {
       troubles.element, ranks, passes,
       element("button", { text: "List", "aria-controls": "list", "aria-pressed": "false", title: "what is drawn, as a list (L)", on: { click: (event) => toggleList(event.currentTarget, list) } }),
       element("button", { text: "Reset", title: "close what was opened, back to the output (Home)", on: { click: () => viewer.closeAll() } }),
-      finder.element),
+      finder.element,
+      element("button", { class: "step", text: "?", "aria-label": "Keys", title: "the keys (?)", on: { click: () => showHelp(viewer) } })),
     element("main", {}, river.element, element("div", { class: "stage" }, canvas, crumbs.element, toolbar(viewer), status.element), list, said),
     aside,
     footer,
@@ -40,7 +42,7 @@ export function buildPage(viewer) {
 
 function about({ data, size }) {
   const direction = data.passes.length ? " · gradients flow down" : "";
-  return `${visible(data.meta.target)} · ${plural(size, "node")}${direction}`;
+  return `${targetName(data.meta.target)} · ${plural(size, "node")}${direction}`;
 }
 
 function toggleList(button, list) {

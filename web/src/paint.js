@@ -1,21 +1,23 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
-import { trace } from "./curve.js";
+import { FOOT, trace } from "./curve.js";
+import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
-import { LABEL, SMALL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
+import { LABEL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
 import { columnsOf, strip } from "./strip.js";
-import { fitted, font, widthOf } from "./text.js";
+import { fitted, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
 import { boxWords, flowWords, meetingWords, seedWords, sizeWords, told } from "./words.js";
 
-const HEADING = font(11, 600);
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
 /** And below which lines have no ends. */
 const ENDS_FROM = 0.3;
+/** Pixels of the circle at the end of a line that goes on in another round. */
+const STOP = 5;
 /** Pixels of the thinnest and the thickest ribbon. */
 const [THIN, THICK] = [1.5, 11];
-/** Pixels above a box in which ribbons become one, how wide this is then, and how high the bar of what is left of them. */
-const [FOOT, WIDE, LEFT] = [10, 56, 5];
+/** Pixels of what ribbons become that are one, and of the height of the bar of what is left of them. */
+const [WIDE, LEFT] = [56, 5];
 
 export class Painter {
   constructor(canvas, model) {
@@ -23,7 +25,7 @@ export class Painter {
     this.model = model;
   }
 
-  /** @param {object} scene {drawing, shown: what boxes show, scale: of that, sizes: that of gradients, view: {x, y, zoom}, size, selected, hovered, bar, path, theme, ratio, detail?: instead of ratio for strips, caption?: what colours mean} */
+  /** @param {object} scene {drawing, shown: what boxes show, scale: of that, sizes: that of gradients, view: {x, y, zoom}, size, selected, hovered, bar, path, theme, ratio, detail?: instead of ratio for strips, caption?: the scale, of which is said what colours mean} */
   paint(scene) {
     const { canvas } = this;
     canvas.width = Math.round(scene.size.width * scene.ratio);
@@ -59,10 +61,15 @@ export class Painter {
   }
 
   /** A picture has no legend beside it. */
-  _caption(words, ratio, height) {
+  _caption({ words, steps }, ratio, height) {
     const { theme } = this.scene;
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this._text(words, 8, height - 12, { color: theme.ink, halo: theme.page, isFixed: true });
+    const ramp = words && steps ? steps : [];
+    ramp.forEach((color, i) => {
+      this.context.fillStyle = color;
+      this.context.fillRect(8 + 10 * i, height - 17, 10, 10);
+    });
+    this._text(words, 8 + (ramp.length && 10 * ramp.length + 6), height - 12, { color: theme.ink, halo: theme.page, isFixed: true });
   }
 
   _inSight({ x, y, width, height }) {
@@ -108,19 +115,31 @@ export class Painter {
   _heading(box) {
     const { model, scene } = this;
     const { theme } = scene;
-    const { name, times, size } = boxWords(model, box);
+    const { name, type, times, size } = boxWords(model, box);
     const badge = model.troubles.at(box);
     const halo = theme.tints[box.depth % 2];
     const sign = badge ? "▾ ⚠ " : "▾ ";
-    const room = box.width - 18 - widthOf(`${sign}${times}`, HEADING);
-    const title = `${sign}${fitted(name, HEADING, room)}${times}`;
-    this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: HEADING, halo });
-    const used = widthOf(title, HEADING);
+    const room = box.width - 18 - widthOf(`${sign}${times}`, TITLE);
+    const title = `${sign}${fitted(name, TITLE, room)}${times}`;
+    const named = widthOf(title, TITLE) + 6;
+    const kind = type && named < room ? fitted(type, LABEL, room - named) : "";
+    const used = named + widthOf(kind, LABEL);
+    this._band(box.x + 5, box.y, used + 8, halo);
+    this._text(title, box.x + 9, box.y + 13, { color: badge ? severityColor(badge, theme) : theme.ink, face: TITLE });
+    this._text(kind, box.x + 9 + named, box.y + 13, { color: theme.faint, face: LABEL });
     if (box.bars) this._strip(box);
     // Bars of which all are long, or all short, are told apart by their range.
     const all = [box.bars ? sizeWords(scene.shown.of(box)) : "", size].filter(Boolean).join(" · ");
-    const words = [all, size].find((one) => used + widthOf(one, SMALL) < box.width - 30);
-    if (words) this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: SMALL, halo, align: "right" });
+    const words = [all, size].find((one) => used + widthOf(one, LABEL) < box.width - 30);
+    if (!words) return;
+    this._band(box.x + box.width - widthOf(words, LABEL) - 13, box.y, widthOf(words, LABEL) + 8, halo);
+    this._text(words, box.x + box.width - 9, box.y + 13, { color: theme.faint, face: LABEL, align: "right" });
+  }
+
+  /** Below a heading a line that comes in goes on out of sight. */
+  _band(x, y, width, color) {
+    this.context.fillStyle = color;
+    this.context.fillRect(x, y + 4, width, 17);
   }
 
   // ------------------------------------------------------------------ closed boxes
@@ -155,7 +174,7 @@ export class Painter {
       this._outline(box.x + shift, box.y + shift, box.width, box.height, 6);
       context.fillStyle = theme.card;
       context.fill();
-      this._border(info, 1.2, theme.border);
+      this._border(box, info, 1.2, theme.border);
     }
     this._groupTitle(box);
     if (hasMeeting(model, box)) this._meeting(box, box.y + box.height - 10, box.x + 10, "left");
@@ -171,16 +190,18 @@ export class Painter {
   _groupTitle(box) {
     const { scene, model } = this;
     const { theme } = scene;
-    const { name, times, size } = boxWords(model, box);
+    const { name, type, times, size } = boxWords(model, box);
     const badge = model.troubles.at(box);
     const color = badge ? severityColor(badge, theme) : theme.ink;
-    this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: HEADING });
+    this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: TITLE });
     const below = stripOf(model, box);
-    this._text(size, box.x + box.width - 9, box.y + (below ? below.y + below.height + 11 : 14), { color: theme.faint, face: SMALL, align: "right" });
-    const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, SMALL) + 6);
+    this._text(size, box.x + box.width - 9, box.y + (below ? below.y + below.height + 11 : 14), { color: theme.faint, face: LABEL, align: "right" });
+    const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, LABEL) + 6);
     // Modules differ at their ends, expressions at their beginnings.
     const title = fitted(name, TITLE, room, model.group(box.group).kind === "module");
     this._text(`${title}${times}`, box.x + 23, box.y + 14, { color, face: TITLE });
+    const used = widthOf(`${title}${times}`, TITLE) + 6;
+    if (used < room) this._text(fitted(type, LABEL, room - used), box.x + 23 + used, box.y + 14, { color: theme.faint, face: LABEL });
   }
 
   _bar(info, { x, y, width, height }) {
@@ -203,7 +224,7 @@ export class Painter {
     const words = box.bars ? sizeWords(shown) : [rounds[0], rounds.at(-1)].map((info) => told(info)).filter(Boolean).join(" → ");
     const color = rounds.some((info) => info?.state === "non-finite") ? theme.bad : theme.ink;
     const { y, height } = stripOf(this.model, box);
-    this._text(fitted(words, SMALL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: SMALL });
+    this._text(fitted(words, LABEL, box.width - 80), box.x + 10, box.y + y + height + 11, { color, face: LABEL });
   }
 
   /** Pixels of the screen, or of a picture, for one of the drawing's. */
@@ -230,7 +251,7 @@ export class Painter {
     const { context, model, scene: { theme } } = this;
     const { skip, cancelled } = model.meeting(box.bars ? { ...box, each: box.bars } : box);
     const lost = cancelled.some((share) => share !== undefined);
-    this._text(fitted(meetingWords(model, box), SMALL, box.width - 20), x, y, { color: lost ? theme.warning : theme.faint, face: SMALL, align });
+    this._text(fitted(meetingWords(model, box), LABEL, box.width - 20), x, y, { color: lost ? theme.warning : theme.faint, face: LABEL, align });
     if (box.group !== undefined || !box.bars || !skip.some((share) => share !== undefined)) return;
     const columns = columnsOf(skip.length, box.width - 28, this._fine);
     const wide = (box.width - 28) / columns;
@@ -244,13 +265,13 @@ export class Painter {
     }
   }
 
-  /** The border says the state: magenta where not finite, dashed where no number flows. */
-  _border(info, width, color) {
-    const { context, scene } = this;
-    const bad = info?.state === "non-finite";
+  /** The border says the state: magenta where not finite, thick where that or another fault is made, dashed where no number flows. */
+  _border(box, info, width, color) {
+    const { context, scene, model } = this;
+    const [bad, badge] = [info?.state === "non-finite", model.troubles.at(box)];
     context.setLineDash(info && !bad && info.state !== "finite" ? [4, 3] : []);
-    context.lineWidth = bad ? 3 : width;
-    context.strokeStyle = bad ? scene.theme.bad : color;
+    context.lineWidth = badge ? 4 : bad ? 2 : width;
+    context.strokeStyle = badge ? severityColor(badge, scene.theme) : bad ? scene.theme.bad : color;
     context.stroke();
     context.setLineDash([]);
   }
@@ -274,7 +295,7 @@ export class Painter {
       context.restore();
       this._outline(box.x, box.y, box.width, box.height, radius);
     }
-    this._border(info, root ? 2.4 : leaf ? 1.6 : 1.1, leaf ? theme.leaf : theme.border);
+    this._border(box, info, root ? 2.4 : leaf ? 1.6 : 1.1, leaf ? theme.leaf : theme.border);
     this._lines(box, shown);
   }
 
@@ -303,7 +324,7 @@ export class Painter {
     if (hasMeeting(model, box)) this._meeting(box, box.y + (label ? 55 : 41), middle, "center");
     const size = sizeWords(info);
     const both = [shape, size].filter(Boolean).join("   ");
-    line(box.bars && widthOf(both, SMALL) > room ? size : both, box.y + (label ? 41 : 27), SMALL, info?.state === "non-finite" ? theme.bad : theme.faint);
+    line(box.bars && widthOf(both, LABEL) > room ? size : both, box.y + (label ? 41 : 27), LABEL, info?.state === "non-finite" ? theme.bad : theme.faint);
   }
 
   // ------------------------------------------------------------------ lines
@@ -341,6 +362,16 @@ export class Painter {
       context.stroke();
     }
     context.setLineDash([]);
+    if (isCarried(bundle)) this._stop(isPort(bundle.from) ? bundle.points[0] : bundle.points.at(-1), edge);
+  }
+
+  /** A line from round to round ends at the border: nothing outside is meant. */
+  _stop({ x, y }, edge) {
+    const { context, scene: { theme } } = this;
+    this._outline(x - STOP, y - STOP, 2 * STOP, 2 * STOP, STOP);
+    Object.assign(context, { fillStyle: theme.card, strokeStyle: edge, lineWidth: 1.5 });
+    context.fill();
+    context.stroke();
   }
 
   /** The ends of the lines that come to a box: arrows, or where gradients are added one foot. */
@@ -395,10 +426,10 @@ export class Painter {
     if (!bundle.label || !model.pass) return;
     const { theme, path } = scene;
     context.globalAlpha = path && !isOn(path, bundle) ? 0.35 : 1;
-    const { info, width } = this._look(bundle);
+    const { info } = this._look(bundle);
     const bad = info?.state === "non-finite";
-    const { x, y } = bundle.label;
-    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x + width / 2 - 2, y, { color: bad ? theme.bad : theme.faint, face: SMALL, halo: theme.page });
+    const { x, y, isLeft } = bundle.label;
+    this._text(told(scene.shown.onLine(bundle)) || flowWords(model, bundle), x, y, { color: bad ? theme.bad : theme.faint, face: LABEL, halo: theme.page, align: isLeft ? "right" : "left" });
   }
 }
 

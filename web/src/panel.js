@@ -1,12 +1,11 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
 import { element } from "./element.js";
-import { count, lookup, number, plural, shapeOf, tensor, visible } from "./format.js";
+import { count, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
-import { HELP } from "./keys.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
-import { endName, groupWords, meetingWords, nodeName, seedWords, told } from "./words.js";
+import { endNames, groupWords, meetingWords, nodeName, seedWords, told } from "./words.js";
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
@@ -33,9 +32,8 @@ export class Panel {
   _whole() {
     const { meta, notes, findings } = this.model.data;
     const { model } = this;
-    const keys = HELP.filter(([key]) => this.viewer.hasKey(key)).flatMap(([key, what]) => [element("dt", {}, element("kbd", { text: key })), element("dd", { text: what })]);
     return [
-      element("h2", { text: visible(meta.target || "graph") }),
+      element("h2", { text: targetName(meta.target) || "graph" }),
       element("p", { class: "faint", text: `${plural(model.size, "node")}, ${plural(model.data.leaves.node.length, "leaf", "leaves")} · torch ${meta.torch}` }),
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
@@ -45,9 +43,6 @@ export class Panel {
       model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are those of rank ${model.data.ranks.shown}, values are not shown: this rank's tensors have other shapes.` }) : null,
       parametersOverRanks(this.viewer),
       model.isSpread ? null : this._leaves(model.ranks ? `leaves on rank ${model.rank}` : "leaves", model.data.leaves.node),
-      element("h3", { text: "keys" }),
-      element("p", { class: "faint", text: "Click a box or a line for its numbers. A double-click on a box, or on the heading of an open one, opens and closes it, and so does a click on ▸ and ▾." }),
-      element("dl", { class: "keys" }, ...keys),
     ];
   }
 
@@ -74,7 +69,7 @@ export class Panel {
     });
     const info = model.flowing(bundle);
     return [
-      element("h2", { text: `${endName(model, bundle.from)} → ${endName(model, bundle.to)}` }),
+      element("h2", { text: endNames(model, bundle).join(" → ") }),
       element("p", { class: "faint", text: [plural(edges.length + seeds.length, "edge"), "the gradient flows this way"].join(" · ") }),
       info ? this.facts("", this._numbers(info)) : null,
       edges.length ? flows(edges.length > 1 ? "edges" : "edge", rows, edges.length) : element("p", { text: seeds.map((root) => seedWords(model, root)).join(", ") }),

@@ -16,7 +16,7 @@ const [FINE, FINER] = [2, 3];
 export function onPaper(viewer) {
   const { drawing, camera: { size } } = viewer;
   const zoom = Math.min(size.width / drawing.width, size.height / drawing.height, LARGEST);
-  return { ...viewer.scene(), hovered: null, bar: null, view: { x: (drawing.width - size.width / zoom) / 2, y: 0, zoom }, theme: PAPER, ratio: FINER };
+  return { ...viewer.scene(), hovered: null, selected: null, bar: null, view: { x: (drawing.width - size.width / zoom) / 2, y: 0, zoom }, theme: PAPER, ratio: FINER };
 }
 
 /** The drawing in rows and columns of sheets, as large as so many hold it. */
@@ -28,7 +28,7 @@ export function addSheets(viewer) {
     const [row, column] = [Math.floor(i / columns), i % columns];
     const canvas = element("canvas", {});
     const view = { x: (column * SHEET.width) / zoom, y: (row * SHEET.height) / zoom, zoom };
-    new Painter(canvas, viewer.model).paint({ ...viewer.scene(), hovered: null, bar: null, view, size: SHEET, theme: PAPER, ratio: FINE });
+    new Painter(canvas, viewer.model).paint({ ...viewer.scene(), hovered: null, selected: null, bar: null, view, size: SHEET, theme: PAPER, ratio: FINE });
     const place = [columns > 1 ? `column ${column + 1} of ${columns}` : "", rows > 1 ? `row ${row + 1} of ${rows}` : ""].filter(Boolean).join(", ");
     return element("figure", { class: "sheet" }, element("figcaption", { class: "faint", text: place }), canvas);
   });

@@ -3,7 +3,7 @@
 import { element, svg } from "./element.js";
 import { count, number, plural, visible } from "./format.js";
 import { brackets, firstOf, lastOf, profileOf, rowOf, smooth } from "./profile.js";
-import { SMALL } from "./sizes.js";
+import { LABEL } from "./sizes.js";
 import { fitted } from "./text.js";
 import { groupWords, nodeName } from "./words.js";
 
@@ -112,10 +112,8 @@ export class River {
       const bar = svg("rect", { class: `bracket ${i % 2 ? "odd" : ""}`, x: 0.5, y: round(top + 0.5), width: BRACKET - 1, height: round(Math.max(bottom - top - 1, 0.5)), rx: 2 });
       if (bottom - top < NAMED_FROM) return [bar];
       const { name, times } = groupWords(model, group);
-      // Those in a Sequential have nothing but numbers for names.
-      const told = /^\d+$/.test(name) ? visible(model.group(group).title) : name;
       const words = svg("text", { transform: `translate(${BRACKET / 2 + 4} ${round((top + bottom) / 2)}) rotate(-90)`, "text-anchor": "middle" });
-      words.textContent = fitted(`${told}${times}`, SMALL, bottom - top - 6, true);
+      words.textContent = fitted(`${name}${times}`, LABEL, bottom - top - 6, true);
       return [bar, words];
     });
   }

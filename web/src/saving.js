@@ -10,8 +10,8 @@ const FINE = 2;
 /** And an SVG may be seen so many times as large. */
 const LARGER = 8;
 
-/** What is in sight, on white, without marks of the pointer. */
-const sceneOf = (viewer, ratio) => ({ ...viewer.scene(), hovered: null, bar: null, theme: PAPER, ratio, caption: viewer.shownScale.words });
+/** What is in sight, on white, without marks of pointer and selection. */
+const sceneOf = (viewer, ratio) => ({ ...viewer.scene(), hovered: null, selected: null, bar: null, theme: PAPER, ratio, caption: viewer.shownScale });
 
 export function saveSvg(viewer) {
   const scene = { ...sceneOf(viewer, 1), detail: LARGER };

@@ -1,8 +1,12 @@
-// Colour and bar of a gradient's size: nine steps over log10 of the norm, relative to this file.  Neighbouring steps
-// differ by more than 10 (CIE76) also to people who lack one kind of cones; bars and numbers say the same.
+// Colour and bar of a gradient's size: nine steps over log10 of the norm, relative to this file.
 import { number } from "./format.js";
 
-const STEPS = ["#3b5cb9", "#317ac2", "#589ac8", "#7792a7", "#8f9193", "#a7886f", "#b57c4a", "#bf6519", "#ab3e00"];
+/** The colours of the steps, which render/drawing/scale.py knows. */
+let STEPS = [];
+export const colored = (steps) => (STEPS = steps);
+
+/** Decades that the scale spans at least: norms of 1 and 2 shall not look like opposites. */
+const NARROWEST = 4;
 
 export class Scale {
   steps = STEPS;
@@ -15,24 +19,21 @@ export class Scale {
    * gap is zero but for rounding, as are biases before a batch norm: it shall not push all else to one end.
    * @param onlyGrows of numbers that only grow: in the warm half of the steps
    */
-  constructor(norms, onlyGrows = false) {
+  constructor(norms, onlyGrows = false, narrowest = onlyGrows ? 1 : NARROWEST) {
     if (onlyGrows) this.steps = STEPS.slice(4);
     const every = Float64Array.from(norms).filter((x) => x > 0 && x < Infinity).sort().map(Math.log10);
     const first = firstOfBulk(every);
     const sizes = every.subarray(first);
     if (first) this.meaning += `, ${first.toLocaleString("en")} far below`;
     this.known = sizes.length > 0;
-    this.from = this.known ? sizes[Math.floor(sizes.length / 32)] : -1;
-    this.to = this.known ? sizes.at(-1 - Math.floor(sizes.length / 100)) : 1;
-    if (this.to - this.from < 1) {
-      const middle = (this.from + this.to) / 2;
-      [this.from, this.to] = [middle - 0.5, middle + 0.5];
-    }
+    const [from, to] = this.known ? [sizes[Math.floor(sizes.length / 32)], sizes.at(-1 - Math.floor(sizes.length / 100))] : [0, 0];
+    const missing = Math.max(narrowest - (to - from), 0) / 2;
+    [this.from, this.to] = [from - missing, to + missing];
   }
 
   /** What colours mean, in words. */
   get words() {
-    const ends = [this.from, this.to].map((end) => this.tell(Number((10 ** end).toPrecision(2))));
+    const ends = [this.from, this.to].map((end) => this.tell(Number((10 ** end).toPrecision(1))));
     return this.known && this.title ? [this.title, this.steps && `${ends.join(" to ")}, ${this.meaning}`].filter(Boolean).join(": ") : "";
   }
 
@@ -47,7 +48,7 @@ export class Scale {
   color(norm) {
     if (norm < 0) return this.classes[-norm - 1][1];
     const share = this.share(norm);
-    return share === null ? null : this.steps[Math.min(Math.floor(share * this.steps.length), this.steps.length - 1)];
+    return share === null ? null : this.steps[Math.round(share * (this.steps.length - 1))];
   }
 }
 
@@ -59,14 +60,13 @@ function firstOfBulk(logs) {
 
 /** How many times the largest gradient over ranks is the smallest: from the same upwards, in the warm half of the steps. */
 export class SpreadScale extends Scale {
-  steps = STEPS.slice(4);
   static title = "largest ÷ smallest ‖gradient‖ over ranks";
   title = SpreadScale.title;
   meaning = "the same – apart";
   tell = times;
 
   constructor(ratios) {
-    super(ratios);
+    super(ratios, true);
     [this.from, this.to] = [0, Math.max(this.to, 0.5)];
     this.known ||= ratios.some((one) => one === Infinity);
   }
@@ -84,7 +84,7 @@ export class ClassScale extends Scale {
   tell = times;
 
   constructor(title, classes, ratios) {
-    super(ratios ?? []);
+    super(ratios ?? [], false, 1);
     this.to = Math.max(Math.abs(this.from), Math.abs(this.to), 0.3);
     Object.assign(this, { title, classes, from: -this.to, known: true, steps: ratios && STEPS });
   }

@@ -1,6 +1,7 @@
 // Finding nodes and groups by their words.
 import { pause } from "./element.js";
 import { visible } from "./format.js";
+import { STATES } from "./model.js";
 import { inside } from "./words.js";
 
 const MOST = 60;
@@ -69,14 +70,27 @@ export class Search {
     return { text: words.join(" ").toLowerCase(), shown, kind: model.isLeaf(node) ? "leaf" : visible(model.title(node)) };
   }
 
-  /** The best matches, those whose shown name is or begins with the words first; and how many there are.  After `prepare`. */
+  /** The best matches: for "NaN" and "Inf" where a gradient becomes so, and is so; then names that are, end in, or begin with the words; and how many there are. */
   find(words) {
     const parts = words.toLowerCase().split(/\s+/).filter(Boolean);
     if (!parts.length || !this.entries) return { found: [], total: 0 };
     const whole = parts.join(" ");
-    const matches = this.entries.filter((entry) => parts.every((part) => entry.text.includes(part)));
-    const rank = ({ shown }) => (shown.toLowerCase() === whole ? 0 : shown.toLowerCase().startsWith(whole) ? 1 : 2);
-    const best = [0, 1, 2].flatMap((level) => matches.filter((entry) => rank(entry) === level).slice(0, MOST)).slice(0, MOST);
-    return { found: best, total: matches.length };
+    const { births } = this.model.troubles;
+    const isBad = this._bad(whole);
+    const isMatch = (entry) => parts.every((part) => entry.text.includes(part)) || isBad(entry);
+    const rank = (entry) => {
+      const [shown, kind] = [entry.shown, entry.kind].map((text) => text.toLowerCase());
+      return [isBad(entry) && births.includes(entry.node), isBad(entry), shown === whole, shown.endsWith(`.${whole}`) || kind === whole, shown.startsWith(whole), true].indexOf(true);
+    };
+    const ranked = this.entries.filter(isMatch).map((entry) => [rank(entry), entry]);
+    const found = ranked.sort(([a], [b]) => a - b).map(([, entry]) => entry);
+    return { found: found.slice(0, MOST), total: found.length };
+  }
+
+  /** Whether a node makes or gets a gradient that is not finite, where these are asked for. */
+  _bad(word) {
+    const { model: { pass, troubles: { births } } } = this;
+    if (!pass || !["nan", "inf"].includes(word)) return () => false;
+    return ({ node }) => node !== undefined && (births.includes(node) || pass.upstream[node].some((entry) => STATES[pass.state[entry]] === "non-finite"));
   }
 }

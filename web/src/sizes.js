@@ -1,7 +1,8 @@
 // How large boxes must be for what they say.
 import { shorten, visible } from "./format.js";
+import { withEach } from "./level.js";
 import { font, widthOf } from "./text.js";
-import { flowWords, inRound, seedWords } from "./words.js";
+import { boxWords, flowWords, inRound, moreWords, seedWords } from "./words.js";
 
 /** Pixels of an open group's heading, and of the bars in the box of a node that stands for several. */
 export const HEAD = 26;
@@ -49,7 +50,6 @@ export const hasStrip = (model, box) => Boolean(box.bars) || hasRounds(model, bo
 
 export const TITLE = font(12, 600);
 export const LABEL = font(11);
-export const SMALL = font(10);
 
 /** The lines of a node's box: its name, the user's words, its size. */
 export function linesOf(model, { node, bars }) {
@@ -64,17 +64,20 @@ export const sizeOf = (model) => (box) => {
   if (box.seed !== undefined) return { width: Math.ceil(widthOf(seedWords(model, box.seed), LABEL)) + 12, height: 18 };
   const meets = hasMeeting(model, box);
   if (box.group !== undefined) {
-    const { width, height } = hasStrip(model, box) ? REPEAT : CLOSED;
+    const isTall = hasStrip(model, box);
+    const { width: least, height } = isTall ? REPEAT : CLOSED;
+    const { name, type, times, size } = boxWords(model, withEach(box));
+    const width = Math.min(Math.max(least, Math.ceil(widthOf(name + times, TITLE) + widthOf(`${type} ${isTall ? "" : size}`, LABEL)) + 48), WIDEST);
     return { width, height: height + (meets ? WORDS : 0) + (height > CLOSED.height ? taller(model, 20) : 0) };
   }
   const { title, label, shape } = linesOf(model, box);
   const size = model.isSpread || box.bars ? "‖g‖ 0.0001234 … 0.0001234" : "‖g‖ 0.0001234";
-  const width = Math.max(widthOf(title, TITLE), widthOf(label, LABEL), widthOf(`${shape}   ${size}`, SMALL), meets ? widthOf(MEETING, SMALL) : 0);
+  const width = Math.max(widthOf(title, TITLE), widthOf(label, LABEL), widthOf(`${shape}   ${size}`, LABEL), meets ? widthOf(MEETING, LABEL) : 0);
   return { width: Math.ceil(Math.min(width, WIDEST)) + 24, height: (label ? 52 : 38) + (meets ? WORDS + (box.bars ? SHARES : 0) : 0) + (box.bars ? BARS + taller(model, BARS) + 6 : 0) };
 };
 
 /** The width of what stands beside a line. */
-export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? RANGE : flowWords(model, bundle), SMALL)) + 8;
+export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? [RANGE, ...moreWords(withEach(bundle))].join(" · ") : flowWords(model, bundle), LABEL)) + 8;
 const MEETING = "2 gradients cancel 99.99 %";
 /** Room for what is said of several layers, which is found when it is seen. */
 const RANGE = "0.0001234–0.0001234";

@@ -1,17 +1,13 @@
 // Room for boxes that were opened in a finished arrangement: everything else keeps its place beside them.
 // So opening costs little however many lines there are, and the reader finds again what was there.
-import { crossing } from "./curve.js";
-
-export const LABEL_GAP = 7;
-/** Pixels that a line may run to the side at its label's height; and how far below a flatter one its label is. */
-const [FLAT, BELOW] = [24, 9];
+import { isPort, portFrom, portTo } from "./level.js";
 
 /** Points of a line from one rank to the next: nothing stands between them, so it keeps its shape. */
 const SHORT = 3;
 
 /**
  * @param base boxes and bundles as they stand while all boxes are closed
- * @param {Map<string, {width: number, height: number}>} inner the sizes of open boxes
+ * @param {Map<string, {width: number, height: number, ports: Map}>} inner the sizes of open boxes, and where lines cross their borders
  */
 export function stretched(base, inner) {
   const grown = base.boxes.filter((box) => inner.has(box.key));
@@ -19,24 +15,29 @@ export function stretched(base, inner) {
   const down = axis(grown.map((box) => ({ from: box.y, to: box.y + box.height, size: inner.get(box.key).height })));
   const moved = new Map(base.boxes.map((box) => [box.key, movedBox(box, inner.get(box.key), across, down)]));
   const was = new Map(base.boxes.map((box) => [box.key, box]));
-  return {
-    boxes: base.boxes.map((box) => moved.get(box.key)),
-    bundles: base.bundles.map((bundle) => {
-      const points = bundle.points.map(({ x, y }) => ({ x: across(x), y: down(y) }));
-      const [first, last] = [0, points.length - 1];
-      if (moved.has(bundle.from)) points[first] = attached(bundle.points[first], was.get(bundle.from), moved.get(bundle.from), bottom);
-      if (moved.has(bundle.to)) points[last] = attached(bundle.points[last], was.get(bundle.to), moved.get(bundle.to), top);
-      if (points.length === SHORT) points[1].x = bundle.points[1].x + (points[0].x - bundle.points[0].x + points[2].x - bundle.points[2].x) / 2;
-      return { ...bundle, points, label: bundle.label && labelAt(points, down(bundle.label.y)) };
-    }),
-  };
+  const bundles = base.bundles.map((bundle) => {
+    const points = bundle.points.map(({ x, y }) => ({ x: across(x), y: down(y) }));
+    const [first, last] = [0, points.length - 1];
+    if (moved.has(bundle.from)) points[first] = attached(bundle.points[first], was.get(bundle.from), moved.get(bundle.from), inner.get(bundle.from)?.ports.get(portTo(bundle.to)));
+    if (moved.has(bundle.to)) points[last] = attached(bundle.points[last], was.get(bundle.to), moved.get(bundle.to), inner.get(bundle.to)?.ports.get(portFrom(bundle.from)));
+    if (points.length === SHORT) {
+      const [a, b] = [first, last].map((end) => points[end].x - bundle.points[end].x);
+      points[1].x = bundle.points[1].x + (isPort(bundle.from) ? b : isPort(bundle.to) ? a : (a + b) / 2);
+    }
+    return { ...bundle, points, labelY: down(bundle.labelY) };
+  });
+  return { boxes: base.boxes.map((box) => moved.get(box.key)), bundles, ports: portsOf(bundles) };
 }
 
-/** What is beside a line at a height; of one that comes flat from the right, below it near the place that was kept free. */
-export function labelAt(points, y) {
-  const kept = points.slice(1, -1).reduce((best, point) => (Math.abs(point.y - y) < Math.abs(best.y - y) ? point : best), points[1]);
-  const x = crossing(points, y);
-  return x - kept.x > FLAT ? { x: kept.x + 2 * LABEL_GAP, y: y + BELOW } : { x: x + LABEL_GAP, y };
+/** Where lines cross the border: straight above or below the places to which they lead first. */
+export function portsOf(lines) {
+  const xs = new Map();
+  const note = (port, { x }) => isPort(port) && xs.set(port, [...(xs.get(port) ?? []), x]);
+  for (const { from, to, points } of lines) {
+    note(from, points[1]);
+    note(to, points.at(-2));
+  }
+  return new Map([...xs].map(([port, all]) => [port, all.reduce((sum, x) => sum + x, 0) / all.length]));
 }
 
 function movedBox(box, size, across, down) {
@@ -46,14 +47,11 @@ function movedBox(box, size, across, down) {
   return { ...box, x, y, width, height, open: size !== undefined };
 }
 
-/** Lines to and from open groups go on inside them in the middle, so they meet the border there. */
-function attached(point, was, box, side) {
-  if (box.open) return side(box);
+/** Lines to and from open groups go on inside them, from a port. */
+function attached(point, was, box, port) {
+  if (box.open) return { x: box.x + port, y: point.y > was.y ? box.y + box.height : box.y };
   return { x: point.x + box.x - was.x, y: point.y + box.y - was.y };
 }
-
-const top = (box) => ({ x: box.x + box.width / 2, y: box.y });
-const bottom = (box) => ({ x: box.x + box.width / 2, y: box.y + box.height });
 
 /** A map of one coordinate that keeps order, and makes each interval at least as long as its size. */
 function axis(intervals) {

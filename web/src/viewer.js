@@ -7,7 +7,7 @@ import { strongestPath } from "./gradients.js";
 import { listenToKeys } from "./keys.js";
 import { Legend } from "./legend.js";
 import { nextBox } from "./neighbours.js";
-import { MOST_BOXES, everything, firstOpen, mainRepeat } from "./opening.js";
+import { MOST_BOXES, everything, firstOpen, mainGroup } from "./opening.js";
 import { Outline } from "./outline.js";
 import { Panel } from "./panel.js";
 import { listenToPointer } from "./pointer.js";
@@ -73,9 +73,8 @@ export class Viewer extends Drawing {
 
   /** The whole, or of what does not fit what is most of it, or where it begins. */
   _home() {
-    const main = mainRepeat(this.model);
-    const box = main === null ? null : this.boxes.get(`g${main}`);
-    this._look(box?.open ? box.key : this._rootKey());
+    const key = `g${mainGroup(this.model, this.open)}`;
+    this._look(this.boxes.get(key)?.open ? key : this._rootKey());
     this._choose(null);
   }
 

@@ -1,6 +1,6 @@
 // What boxes and lines are called, and what is said of a gradient.  The same words on the canvas, in the panel and in the list.
 import { count, number, plural, shapeOf, shorten, tensor, visible } from "./format.js";
-import { IN, OUT } from "./level.js";
+import { ROUNDS, isCarried, isPort } from "./level.js";
 import { toldApart } from "./ranks.js";
 
 const FEW = 4;
@@ -67,43 +67,41 @@ export const nodeName = (model, node) => inside(visible(model.label(node) || mod
 /** What the box of a node is called: by the name it has in all rounds, where it stands for several. */
 export const boxName = (model, box) => (box.each?.length > 1 && model.isLeaf(box.node) ? inside(visible(inRound(model, box.node))) : nodeName(model, box.node));
 
-/** What the box of a key is called, and an end of a line outside the open group. */
-export function endName(model, key) {
-  if (key === IN || key === OUT) return "outside";
+/** What a line leads from and to, also outside of the open group. */
+export function endNames(model, { from, to, isOfRounds }) {
+  const name = (key, rounds) => (key.endsWith(ROUNDS) ? rounds : endName(model, key.replace(/^[<>]/, "")) + (isPort(key) && isOfRounds ? `, ${rounds}` : ""));
+  return [name(from, "the round before"), name(to, "the next round")];
+}
+
+function endName(model, key) {
   const id = Number(key.slice(1));
   if (key[0] === "s") return seedWords(model, id);
   return key[0] === "n" ? nodeName(model, id) : groupWords(model, id).name;
 }
 
-/** The name of a group, and how often it repeats. */
-export function groupWords(model, group) {
-  const { kind, title, type, label, count: rounds } = model.group(group);
+/**
+ * The name of a group, its class where the name does not say it, and how often it repeats.
+ * @param title of the group, or what those that it stands for have in common
+ */
+export function groupWords(model, group, title = model.group(group).title) {
+  const { kind, type, label, count: rounds } = model.group(group);
   const size = plural(model.ops[group], "op");
-  if (kind === "repeat") {
-    // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
-    const name = type ? repeated(model, group, title) : label.split(" → ")[0] || title;
-    return { name: inside(visible(name)), times: ` ×${count(rounds)}`, size };
-  }
-  return { name: inside(visible(within(model, group, title) || label)), times: "", size };
+  const times = kind === "repeat" ? ` ×${count(rounds)}` : "";
+  // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
+  const name = kind === "repeat" && !type ? label.split(" → ")[0] || title : title.split(" → ").map((one) => within(model, group, one)).join(" → ") || label;
+  // A number does not say what it is.
+  if (/^[\d.]+$/.test(name) && type) return { name: inside(visible(`${name} ${type}`)), type: "", times, size };
+  return { name: inside(visible(name)), type: type === name ? "" : inside(visible(type)), times, size };
 }
 
 /** The name of a box that is a group: of a repeat that is drawn once its rounds, or the one that is shown. */
 export function boxWords(model, box) {
-  const words = groupWords(model, box.group);
-  if (!box.bars) return words;
+  if (!box.bars) return groupWords(model, box.group);
   const template = model.templates.of(Number(box.key.slice(1)));
+  const words = groupWords(model, box.group, template ? undefined : pattern(model, box.each));
   if (box.each.length === 1) return template ? { ...words, times: ` · 1 of ${template.rounds.length}` } : words;
   const size = plural(model.ops[box.each[0].group], "op");
-  return { ...words, name: allNames(model, box.each) ?? words.name, size: template ? `${size} each` : size };
-}
-
-/** `h.0–h.11`, of modules in backward order; null where they have no names, or one. */
-function allNames(model, each) {
-  const [last, first] = [each[0], each.at(-1)].map(({ group }) => model.group(group).kind === "module" && groupWords(model, group).name);
-  // Those in a Sequential have nothing but numbers for names.
-  if (/^\d+$/.test(first)) return null;
-  if (!first || !last) return null;
-  return last === first ? last : `${first}–${last}`;
+  return { ...words, size: template ? `${size} each` : size };
 }
 
 /** What a node is called in the round of a repeat that it is in. */
@@ -115,17 +113,23 @@ export function inRound(model, node) {
   return around && title.startsWith(around) ? title.slice(around.length) : title;
 }
 
-/** What a repeat of modules is called. */
-function repeated(model, group, title) {
-  const name = title.split(" → ").map((one) => within(model, group, one)).join(" → ");
-  return /^[*→ ]+$/.test(name) ? title : name;
+/** `h.*.mlp`: what some groups are called. */
+function pattern(model, groups) {
+  const [one, ...others] = groups.map(({ group }) => model.group(group).title.split("."));
+  return one.map((part, i) => (others.every((other) => other[i] === part) ? part : "*")).join(".");
 }
 
-/** `mlp` rather than `h.11.mlp`, inside `h.11`. */
+/** `mlp` rather than `h.11.mlp`, inside `h.11`; but `attention.self` rather than `self`, and `experts.*.0` rather than `0`. */
 function within(model, group, title) {
+  const parts = title.split(".");
   for (const g of model.around(model.parent[group])) {
     const around = model.group(g);
-    if (around.kind === "module" && around.title && title.startsWith(`${around.title}.`)) return title.slice(around.title.length + 1);
+    const from = around.title.split(".").length;
+    const isIn = around.kind === "module" && around.title && from < parts.length && around.title.split(".").every((part, i) => part === parts[i] || parts[i] === "*");
+    if (!isIn) continue;
+    let start = from;
+    if (from + 1 === parts.length && /^(\d+|\*|self)$/.test(parts[from])) do start -= 1; while (start && /^(\d+|\*)$/.test(parts[start]));
+    return parts.slice(start).join(".");
   }
   return title;
 }
@@ -133,7 +137,7 @@ function within(model, group, title) {
 /** A box or line in a few lines, the first of which is its name. */
 export function inShort(model, box) {
   const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? sizeWords(model.arriving(box)) : told(model.seed(box.seed));
-  if (box.edges) return [`${endName(model, box.from)} → ${endName(model, box.to)}`, gradient, plural(box.edges.length + box.seeds.length, "edge")];
+  if (box.edges) return [endNames(model, box).join(" → "), gradient, plural(box.edges.length + box.seeds.length, "edge")];
   if (box.seed !== undefined) return [seedWords(model, box.seed), gradient];
   if (box.group !== undefined) {
     const { name, times, size } = boxWords(model, box);
@@ -173,7 +177,7 @@ export function described(viewer, box) {
   const meets = box.edges ? "" : meetingWords(model, box);
   const overlaid = isOfGradients ? "" : told(box.edges ? shown.onLine(box) : shown.of(box));
   const gradient = overlaid ? `, ${shown.name} ${overlaid}` : model.pass ? `, gradient ${[told(box.edges ? model.flowing(box) : model.arriving(box)), meets].filter(Boolean).join(", ")}` : "";
-  if (box.edges) return `${plural(box.edges.length + box.seeds.length, "edge")} from ${endName(model, box.from)} to ${endName(model, box.to)}${gradient}`;
+  if (box.edges) return `${plural(box.edges.length + box.seeds.length, "edge")} from ${endNames(model, box).join(" to ")}${gradient}`;
   if (box.node !== undefined) {
     const kind = model.isLeaf(box.node) ? "leaf" : visible(model.title(box.node));
     return `${alarm(model.troubles.at(box))}${boxName(model, box)}, ${kind}${gradient}`;
@@ -186,10 +190,19 @@ const alarm = (severity) => (severity ? `⚠ ${severity}: ` : "");
 
 /** The gradient on a line; `· 3 edges` where it stands for three, of one layer where it stands for those of several. */
 export function flowWords(model, bundle) {
-  const total = Math.round((bundle.edges.length + bundle.seeds.length) / (bundle.each?.length || 1));
   const info = model.flowing(bundle);
   // A line has no room for how many layers it tells of.
-  return told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, total > 1 ? null : shapeOf(shapeText(model, bundle))) + (total > 1 ? ` · ${plural(total, "edge")}` : "");
+  const shape = edgesOf(bundle) > 1 ? null : shapeOf(shapeText(model, bundle));
+  return [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(bundle)].filter(Boolean).join(" · ");
+}
+
+/** For how many edges a line stands, in each layer. */
+const edgesOf = ({ edges, seeds, each }) => Math.round((edges.length + seeds.length) / (each?.length || 1));
+
+/** What is said of a line after its gradient: how many edges it is, and where it goes on if it ends at the border of what is drawn once. */
+export function moreWords(bundle) {
+  const goesOn = isCarried(bundle) ? (isPort(bundle.from) ? "from the round before" : "to the next round") : "";
+  return [edgesOf(bundle) > 1 ? plural(edgesOf(bundle), "edge") : "", goesOn].filter(Boolean);
 }
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {

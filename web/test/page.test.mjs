@@ -173,6 +173,7 @@ test("a node tells its formula, and a seed what was given", oncePerPage, async (
 
 test("a closed box opens where it is, and closes again", async () => {
   const page = await opened("transformer");
+  await page.keyboard.press("f");
   const key = await page.evaluate(() => window.gradscope.drawing.boxes.find((box) => box.group !== undefined && !box.open).key);
   await click(page, key);
   const [before, count] = [await place(page, key), (await drawn(page)).length];
@@ -209,6 +210,152 @@ test("search finds a parameter and opens what it is in", async () => {
   await page.keyboard.press("/");
   await page.keyboard.type("no such thing");
   assert.match(await page.locator(".results").innerText(), /nothing found/);
+  await page.closed();
+});
+
+test("operands go from left to right as in the expression", oncePerPage, async () => {
+  for (const name of ["small", "transformer", "unet"]) {
+    const page = await opened(name);
+    await page.evaluate(() => window.gradscope.openAll());
+    // For every operation that is drawn, the lines that leave it by slot: where they are below it.
+    const lists = await page.evaluate(() => {
+      const { drawing: { boxes, bundles }, model } = window.gradscope;
+      const slotOf = ({ edges }) => model.slot[edges[0]];
+      const leaving = boxes.filter(({ node }) => node !== undefined).map(({ key, around }) => bundles.filter((one) => one.from === key && one.around === around));
+      return leaving.filter(({ length }) => length > 1).map((some) => some.sort((a, b) => slotOf(a) - slotOf(b)).map(({ points }) => points[1].x));
+    });
+    assert.ok(lists.length > 1);
+    for (const xs of lists) assert.deepEqual(xs, xs.slice().sort((a, b) => a - b), name);
+    await page.closed();
+  }
+  const page = await opened("recurrent");
+  const leaves = await page.evaluate(() => window.gradscope.drawing.boxes.filter(({ node }) => window.gradscope.model.isLeaf(node)).sort((a, b) => a.x - b.x).map(({ node }) => window.gradscope.model.title(node)));
+  assert.deepEqual(leaves, ["w", "h", "u"]);
+  await page.closed();
+});
+
+test("lines that meet at the border of a group are of the same edges", oncePerPage, async () => {
+  for (const name of ["transformer", "steps", "unet"]) {
+    const page = await opened(name);
+    const open = () => page.evaluate(() => {
+      const { drawing: { bundles } } = window.gradscope;
+      const isPort = (key) => /^[<>]/.test(key);
+      const at = ({ x, y }) => `${Math.round(x)} ${Math.round(y)}`;
+      const meeting = [];
+      for (const one of bundles) {
+        for (const other of bundles) {
+          if (one === other || at(one.points.at(-1)) !== at(other.points[0])) continue;
+          meeting.push([one.key, other.key, one.edges.concat(one.seeds.map((seed) => `s${seed}`)).some((edge) => other.edges.includes(edge) || other.seeds.some((seed) => `s${seed}` === edge))]);
+        }
+      }
+      return { meeting, ports: bundles.filter(({ from, to }) => isPort(from) || isPort(to)).length };
+    });
+    for (const { meeting, ports } of [await open(), (await page.evaluate(() => window.gradscope.openAll()), await open())]) {
+      assert.ok(!ports || meeting.length, name);
+      assert.deepEqual(meeting.filter(([, , isSame]) => !isSame), [], name);
+    }
+    await page.closed();
+  }
+});
+
+test("no box is called by a number alone, and each module has its class", oncePerPage, async () => {
+  for (const [name, known] of [["sequential", ["▾ experts.2.2", "▾ experts.* ×3"]], ["layers-17", ["▾ 16 Linear"]], ["unet", ["▾ join", "Up"]]]) {
+    const page = await opened(name);
+    const first = await savedSvg(page);
+    await page.evaluate(() => window.gradscope.openAll());
+    const texts = [...`${first}${await savedSvg(page)}`.matchAll(/<text[^>]*font-weight="(\d+)"[^>]*>([^<]*)<\/text>/g)];
+    const titles = texts.filter(([, weight]) => weight === "600").map(([, , text]) => text);
+    assert.deepEqual(titles.filter((text) => /^[▾▸⚠ ]*([\d.*]+|self|.)( ×[\d,]+)?$/.test(text) && !/^[▾▸⚠x]$/.test(text)), [], name);
+    for (const one of known) assert.ok(texts.some(([, , text]) => text === one), `${one} in ${titles}`);
+    await page.closed();
+  }
+});
+
+test("what stands beside a line is on no other line, no box, and no other of them", oncePerPage, async () => {
+  for (const name of ["small", "transformer", "unet", "opposed"]) {
+    const page = await opened(name);
+    await page.evaluate(() => window.gradscope.openAll());
+    const found = await page.evaluate(() => {
+      const { drawing: { boxes, bundles } } = window.gradscope;
+      const meet = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
+      const labels = bundles.filter(({ label }) => label).map(({ key, around, label: { x, y, isLeft }, room }) => ({ key, around, left: isLeft ? x - room : x, right: isLeft ? x : x + room, top: y - 6, bottom: y + 6 }));
+      const others = boxes.map(({ key, around, x, y, width, height }) => ({ key, around, left: x, right: x + width, top: y, bottom: y + height }));
+      // The parts of lines that go straight down.
+      const lines = bundles.flatMap(({ key, around, points }) => points.slice(1).flatMap((to, i) => (Math.abs(to.x - points[i].x) < 1 ? [{ key, around, left: to.x - 5, right: to.x + 5, top: points[i].y, bottom: to.y }] : [])));
+      const cut = labels.filter((one) => others.some((box) => box.key === one.around && (one.top < box.top || one.bottom > box.bottom || one.left < box.left || one.right > box.right)));
+      return { count: labels.length, lines: lines.length, cut: cut.map(({ key }) => key), bad: labels.flatMap((one) => [...labels, ...others, ...lines].filter((other) => other.around === one.around && (other.key !== one.key || lines.includes(other)) && meet(one, other)).map((other) => `${one.key} on ${other.key}`)) };
+    });
+    assert.ok(found.count && found.lines, name);
+    assert.deepEqual([...found.bad, ...found.cut], [], name);
+    await page.closed();
+  }
+});
+
+test("a picture and the page have one scale and one palette", oncePerPage, async () => {
+  const page = await opened("small");
+  const [, legend] = /(‖g‖ [^<]*<.*)\t*node \[/s.exec(readFileSync(`${PAGES}/small.dot`, "utf8"));
+  const inPicture = { ends: [/‖g‖ ([^<]*)/, /<\/TD><TD ALIGN="LEFT" WIDTH="\d+"><FONT[^>]*>([\d.e-]+)<\/FONT>/].map((one) => one.exec(legend)[1]), colors: [...legend.matchAll(/BGCOLOR="(#\w+)"/g)].map(([, color]) => color) };
+  const onPage = await page.evaluate(() => ({ ends: [...document.querySelectorAll("footer .end")].map((one) => one.textContent), colors: window.gradscope.scale.steps }));
+  assert.deepEqual(onPage, inPicture);
+  await page.closed();
+});
+
+test("at first text can be read, and most of the model is in sight", oncePerPage, async () => {
+  for (const name of ["small", "transformer", "unet", "sequential", "broken", "findings"]) {
+    const page = await opened(name, { viewport: { width: 1400, height: 900 } });
+    const svg = await savedSvg(page);
+    const zoom = await page.evaluate(() => window.gradscope.view.zoom);
+    for (const [, size] of svg.matchAll(/font-size="([\d.]+)"/g)) assert.ok(size * zoom >= 11, `${name}: ${size * zoom}`);
+    const [most, shown] = await page.evaluate(() => {
+      const { model, drawing } = window.gradscope;
+      const seen = new Set(window.gradscope.inSight().map(({ key }) => key));
+      const ops = (boxes) => boxes.filter((box) => !box.open).flatMap((box) => box.bars ?? [box]).reduce((sum, { group }) => sum + (group === undefined ? 1 : model.ops[group]), 0);
+      return [ops(drawing.boxes), ops(drawing.boxes.filter(({ key }) => seen.has(key)))];
+    });
+    assert.ok(2 * shown > most, `${name}: ${shown} of ${most}`);
+    await page.closed();
+  }
+});
+
+test("search puts exact names first, and NaN finds where it is made", async () => {
+  const found = async (page, words) => {
+    await page.keyboard.press("/");
+    await page.keyboard.type(words);
+    await page.locator("[role=option]").first().waitFor();
+    const texts = await page.locator("[role=option]").allInnerTexts();
+    await page.keyboard.press("Escape");
+    return texts.map((text) => text.split("\n")[0]);
+  };
+  const page = await opened("transformer");
+  assert.equal((await found(page, "loss"))[0].split(" = ")[0], "loss");
+  assert.ok((await found(page, "attn")).slice(0, 12).every((name) => name.endsWith(".attn")));
+  await page.closed();
+  const bad = await opened("broken");
+  assert.deepEqual((await found(bad, "nan")).slice(0, 4), ["torch.log(p)", "p = w*scale", "scale", "w"]);
+  await bad.closed();
+});
+
+test("the keys are told over the page, and the page says nothing of where the program lies", async () => {
+  const page = await opened("small");
+  assert.equal(await page.locator("dialog").count(), 0);
+  await page.keyboard.press("?");
+  assert.match(await page.locator("dialog").innerText(), /Enter\s+open or close/);
+  await page.keyboard.press("Escape");
+  await page.locator("dialog").waitFor({ state: "detached" });
+  await page.closed();
+  const other = await opened("elsewhere");
+  assert.match(await other.locator("header").innerText(), /train\.py/);
+  assert.doesNotMatch(await other.locator("header").innerText(), /home/);
+  await other.closed();
+});
+
+test("a saved picture has the colours of sizes, and no mark of the selection", oncePerPage, async () => {
+  const page = await opened("small");
+  await page.evaluate(() => window.gradscope.reveal({ node: 1 }));
+  const svg = await savedSvg(page);
+  const colors = await page.evaluate(() => window.gradscope.scale.steps);
+  for (const color of colors) assert.ok(svg.includes(`height="10" fill="${color}"`), color);
+  assert.ok(!svg.includes("#6d28d9"));
   await page.closed();
 });
 
@@ -920,6 +1067,7 @@ test("only the left button drags, and a wheel goes sideways too", async () => {
 
 test("a double-click beside the boxes of an open group leaves it open; its heading and sign close it", async () => {
   const page = await opened("transformer");
+  await page.keyboard.press("f");
   const key = await page.evaluate(() => window.gradscope.drawing.boxes.find((box) => box.open).key);
   const [x, y] = await page.evaluate((one) => {
     const { view, boxes, canvas } = window.gradscope;

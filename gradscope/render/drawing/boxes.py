@@ -79,15 +79,23 @@ def _width(letter: str, table: tuple[int, ...]) -> int:
 
 
 def text(words: str, color: str = INK, size: int = 12, bold: bool = False) -> Line:
-    """Foreign text in one style; blanks at its ends are room before and after it."""
-    if not words:
-        return []  # Graphviz refuses a font that is around nothing
+    """Foreign text in one style.  Blanks at its ends are gaps before and after it: a browser would
+    leave them out, and stretch the rest into their room."""
     shown = visible(shorten(words, LONGEST_TEXT, "…"))
-    room = math.ceil(width(shown, size, bold) * SLACK)
-    body = markup(shown)
-    body = f"<B>{body}</B>" if bold else body
-    font = f'<FONT COLOR="{color}" POINT-SIZE="{size}">{body}</FONT>'
-    return [Piece(f'<TD ALIGN="LEFT" WIDTH="{room}">{font}</TD>', room, math.ceil(size * 1.3))]
+    body = shown.strip(" ")
+    before, rest, after = shown.partition(body) if body else (shown, "", "")
+    gaps = [[block(1, _room(blanks, size, bold))] if blanks else [] for blanks in (before, after)]
+    if not rest:
+        return gaps[0]  # Graphviz refuses a font that is around nothing
+    room = _room(rest, size, bold)
+    written = f"<B>{markup(rest)}</B>" if bold else markup(rest)
+    font = f'<FONT COLOR="{color}" POINT-SIZE="{size}">{written}</FONT>'
+    cell = f'<TD ALIGN="LEFT" WIDTH="{room}">{font}</TD>'
+    return [*gaps[0], Piece(cell, room, math.ceil(size * 1.3)), *gaps[1]]
+
+
+def _room(words: str, size: float, bold: bool) -> int:
+    return math.ceil(width(words, size, bold) * SLACK)
 
 
 def block(height: int, width: int, color: str = "", border: str = "") -> Piece:
@@ -96,6 +104,15 @@ def block(height: int, width: int, color: str = "", border: str = "") -> Piece:
     fill += f' BORDER="1" COLOR="{border}"' if border else ""
     html = f'<TD FIXEDSIZE="TRUE" WIDTH="{width}" HEIGHT="{height}"{fill}></TD>'
     return Piece(html, width, height)
+
+
+def outlets(many: int, width: int, height: int) -> Line:
+    """Points side by side at which arrows leave a box; their ports are called 0, 1, …"""
+    room = width // many
+    gap, rest = block(height, (room - 1) // 2), block(height, room // 2)
+    cell = f'FIXEDSIZE="TRUE" WIDTH="1" HEIGHT="{height}"></TD>'
+    points = [Piece(f'<TD PORT="{at}" {cell}', 1, height) for at in range(many)]
+    return [piece for point in points for piece in (gap, point, rest)]
 
 
 def bars(heights: list[tuple[int, str]], most: int, width: int, rest: str = "") -> Line:

@@ -15,7 +15,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.facts import meeting
 from gradscope.render.drawing.notes import Note, frame, hooked, notes_of
 from gradscope.render.drawing.rows import ROOT, TreeRow
-from gradscope.render.drawing.scale import INKS
+from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import FEWEST_CELLS, MOST_CELLS, odd, span, strip
 from gradscope.render.words import numbers
@@ -146,7 +146,7 @@ class Cells:
         if not infos:
             return [self._shape(tensor), NOTHING, NOTHING, NOTHING, NOTHING, source]
         step = self.scene.scale.step(middle(infos).norm)
-        ink = "dim" if step is None else INKS[step]
+        ink = "dim" if step is None else STEPS[step]
         without = self.glyphs.text(odd(infos, self.glyphs.bad))
         bad = any(info.state == "non-finite" for info in infos)
         return [
@@ -314,7 +314,7 @@ class Cells:
         values = self.scene.values(info, tensor.shape if tensor else None)
         bad = info.state == "non-finite"
         step = self.scene.scale.step(info.norm)
-        ink = BAD_INK if bad else "dim" if step is None else INKS[step]
+        ink = BAD_INK if bad else "dim" if step is None else STEPS[step]
         # The sign says it even where neither colour nor the word nan is noticed.
         text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
         return [

@@ -16,11 +16,11 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
-from gradscope.render.drawing.boxes import INK, Line, block, box, text
+from gradscope.render.drawing.boxes import INK, Line, block, box, outlets, text
 from gradscope.render.drawing.facts import meeting, opposing, residuals, saved_words
 from gradscope.render.drawing.notes import hooked
 from gradscope.render.drawing.river import profile, told
-from gradscope.render.drawing.scale import INKS, STEPS, tint
+from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import Round, exceptions, extremes, heights, odd, span
 from gradscope.render.drawing.strip import short as path_end
@@ -51,6 +51,9 @@ LONGEST_TITLE = 80
 MOST_FINDINGS = 5
 
 MOST_NOTES = 12
+
+_EDGE = 4
+"""Points between the border of a box and its words, where its arrows have outlets."""
 
 _BAR = 64
 """Width of a module's bar in points."""
@@ -98,8 +101,9 @@ class Labels:
         """``‖g‖ 1.5``, or "" where there is no number."""
         return "" if info.norm is None else f"‖g‖ {numbers.number(info.norm)}"
 
-    def operation(self, item: Item, info: GradientInfo | None, root: str) -> str:
-        """A backward node: what it is, what the user wrote, where, and the size of its gradient."""
+    def operation(self, item: Item, info: GradientInfo | None, root: str, ends: int) -> str:
+        """A backward node: what it is, what the user wrote, where, and the size of its gradient;
+        with an outlet for each of its ``ends``, where they are several."""
         scene = self.scene
         head = self._badge(item) + text(short(scene.title(item)), bold=True)
         expression = scene.expression(item)
@@ -120,7 +124,13 @@ class Labels:
         got = [text(line, MAGENTA, 10) for line in wrapped(visible(node.raised), LONGEST)]
         where = text(" · ".join(filter(None, facts)), GREY, 10)
         lines = [head, where, *got, self._hooked(item), kept, *met, *self._bars(rounds)]
-        return box([*lines, text(short(f"saved: {saved}") if saved else "", GREY, 10)])
+        lines.append(text(short(f"saved: {saved}") if saved else "", GREY, 10))
+        if ends > 1:
+            room = max(sum(piece.width for piece in line) for line in lines)
+            edges = [block(_EDGE, 1)], outlets(ends, room, _EDGE)
+            above, below = edges if scene.options.direction == "backward" else edges[::-1]
+            lines = [above, *lines, below]
+        return box(lines)
 
     def leaf(self, item: Item, info: GradientInfo | None, uses: int) -> str:
         """A leaf tensor: its name, its shape, and what arrived in total."""
@@ -240,7 +250,7 @@ class Labels:
             return 2 + _STRIP, MAGENTA
         step = self.scene.scale.step(info.norm)
         height = 2 if place is None else 2 + round(place * _STRIP)
-        return height, GREY if step is None else INKS[step]
+        return height, GREY if step is None else STEPS[step]
 
     def _strip(self, rounds: list[Round]) -> list[Line]:
         """A bar for every round, or for several where they are many, and words about them."""
@@ -252,11 +262,14 @@ class Labels:
         return [*bars, *(text(line, GREY, 10) for line in words)]
 
     def _badge(self, item: Item) -> Line:
-        """The sign and the rule of the worst finding about an item."""
-        for finding in self.scene.about(item):
-            words = f"{SIGNS[finding.severity]} {short(finding.rule)}  "
-            return text(words, BADGE_INKS[finding.severity], bold=True)
-        return []
+        """The sign and the rule of the worst finding about an item, or that it makes a NaN."""
+        severity = self.scene.badge(item)
+        if severity is None:
+            return []
+        words = next(
+            (short(finding.rule) for finding in self.scene.about(item)), "makes NaN or Inf"
+        )
+        return text(f"{SIGNS[severity]} {words}  ", BADGE_INKS[severity], bold=True)
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:
@@ -272,7 +285,7 @@ class Labels:
             return value
         # Two colours with a share each fill a cell side by side.
         share = max(round(place, 2), 0.04)
-        color = f"{INKS[step]};{share}:#e8eaed" if share < 1 else INKS[step]
+        color = f"{STEPS[step]};{share}:#e8eaed" if share < 1 else STEPS[step]
         return [block(7, _BAR, color), block(7, 6), *value]
 
     def caption(self, river: bool) -> str:
@@ -325,7 +338,7 @@ class Labels:
         # Widened, the scale may end beyond the largest number.
         ends = (10 ** min(end, 308) for end in (scale.low, scale.high))
         low, high = (numbers.number(float(f"{end:.1g}")) for end in ends)
-        swatches = [block(8, 9, tint(step, 0.8)) for step in range(len(STEPS))]
+        swatches = [block(8, 9, color) for color in STEPS]
         below = f" · {scale.far_below:,} far below" if scale.far_below else ""
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}{below}", FAINT, 10)]
 

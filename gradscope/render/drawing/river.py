@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gradscope.escaping import visible
 from gradscope.render.drawing.cells import BAD_INK
-from gradscope.render.drawing.scale import INKS
+from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import strip
 from gradscope.render.words import numbers
@@ -64,7 +64,7 @@ def _cell(scene: Scene, writer: Writer, rows: list[ProfileRow]) -> str:
         return writer.paint("0" if any(row.zero for row in rows) else " ", "dim")
     dots = (column[height] for column, height in zip(LEVELS, heights, strict=False))
     steps = [step for info in infos if (step := scene.scale.step(info.norm)) is not None]
-    return writer.paint(chr(0x2800 + sum(dots)), INKS[max(steps)])
+    return writer.paint(chr(0x2800 + sum(dots)), STEPS[max(steps)])
 
 
 FEW_ZEROS = 3

@@ -12,34 +12,23 @@ from gradscope.model.plain import Number
 from gradscope.model.report import GradientInfo
 
 STEPS = (
-    "#0b4a8f",
-    "#4b94d1",
-    "#7db8dd",
-    "#c3dff0",
-    "#eef1f3",
-    "#fbe3c4",
-    "#f6b26b",
-    "#e07b1f",
-    "#a84b00",
+    "#3b5cb9",
+    "#317ac2",
+    "#589ac8",
+    "#7792a7",
+    "#8f9193",
+    "#a7886f",
+    "#b57c4a",
+    "#bf6519",
+    "#ab3e00",
 )
-"""From small over typical to large."""
-
-INKS = (
-    "#2f6fc0",
-    "#3f86cc",
-    "#5b97c4",
-    "#7a9db8",
-    "#8b949c",
-    "#b5976e",
-    "#c98b45",
-    "#d67a1e",
-    "#c95f0a",
-)
-"""The same steps and hues for thin things, such as digits and bars, visible on dark and light
-ground."""
+"""From small over typical to large, in pictures, on the page and on the terminal: visible on dark
+and light ground.  Neighbours differ by more than 10 (CIE76) also to people who lack one kind of
+cones; bars and numbers say the same."""
 
 _NARROWEST = 4.0
-"""Decades the scale spans at least: norms of 1 and 2 shall not look like opposites."""
+"""Decades the scale spans at least, as in ``web/src/scale.js``: norms of 1 and 2 shall not look
+like opposites."""
 
 _GAP = 3.0
 """Decades without any norm, below which lies what is zero but for rounding: the gradients of biases
@@ -90,7 +79,7 @@ def _first_of_bulk(logs: list[float]) -> int:
     return next((place for place in third if logs[place] - logs[place - 1] >= _GAP), 0)
 
 
-def tint(step: int, strength: float = 0.38) -> str:
+def tint(step: int, strength: float = 0.26) -> str:
     """A step's colour mixed with white, light enough to put text on."""
     color = STEPS[step]
     parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))

@@ -284,14 +284,19 @@ class Scene:
         return f"{self.name_node(node)} {what} the first NaN or infinity in backward order"
 
     @cached_property
-    def _badges(self) -> dict[int, Severity]:
-        return badges(self.report.findings)
+    def badges(self) -> dict[int, Severity]:
+        """The severity of the worst finding about each node that has one; without findings the node
+        that makes the first NaN or infinity."""
+        node, made_here = self.first_bad or (0, False)
+        return badges(self.report.findings) or (
+            {node: "error"} if self.alarm() and made_here else {}
+        )
 
     def badge(self, item: Item) -> Severity | None:
-        """The severity of the worst finding about a node in this item."""
-        if not self._badges:
+        """The worst severity of a node in this item."""
+        if not self.badges:
             return None
-        return worst(self._badges[node] for node in item.members if node in self._badges)
+        return worst(self.badges[node] for node in item.members if node in self.badges)
 
     def about(self, item: Item) -> list[Finding]:
         """The findings about nodes in this item, worst first."""

@@ -11,7 +11,7 @@ from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.listing import SourceExpression, SourceFunction, SourceLine, listing
-from gradscope.render.drawing.scale import INKS
+from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import odd, span, strip
 from gradscope.render.options import Options
@@ -155,7 +155,7 @@ class _Code(Head):
         step = self.scene.scale.step(info.norm)
         if info.state == "non-finite":
             return BAD_INK
-        return "dim" if step is None else INKS[step]
+        return "dim" if step is None else STEPS[step]
 
     # ------------------------------------------------------------------ beside and below
 

@@ -16,6 +16,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.boxes import INK, LONGEST_TEXT, block, box, text
 from gradscope.render.drawing.facts import most_saved, saved
+from gradscope.render.drawing.graphviz import POINTS
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
     BORDER,
@@ -135,8 +136,13 @@ class _Drawing:
         whole = scene.options.folding.is_chosen or scene.options.overlay is not None
         self.boxes = [] if whole else together(scene.view)
         self.boxed = {item.id for leaves in self.boxes for item in leaves}
+        others = {item.id for leaves in self.boxes for item in leaves[1:]}
+        self.ends = [
+            [index for index in links if scene.view.links[index].target not in others]
+            for links in scene.view.outgoing()
+        ]
         self.steps = [step for step in steps(scene.view) if not self.boxed & set(step)]
-        backward = scene.options.direction == "backward"
+        self.is_backward = backward = scene.options.direction == "backward"
         self.graph = graphviz.Digraph(
             graph_attr={
                 "rankdir": "TB" if backward else "BT",
@@ -148,8 +154,6 @@ class _Drawing:
                 "nodesep": "0.3",
                 "ranksep": "0.45",
                 "pad": "0.25",
-                # Operands from left to right as in the expression, where that costs no clarity.
-                **({} if self.copies or self.steps else {"ordering": "out"}),
             },
             node_attr={"fontname": FONT, "margin": "0.14,0.06", "height": "0.3", "color": BORDER},
             edge_attr={
@@ -191,6 +195,11 @@ class _Drawing:
             frame.node(head, label=label, shape="plaintext", tooltip=_plain(template.title))
             for item in items:
                 frame.node(str(item.id))
+            # What leaves keeps its order, for it has a place in the last rank.
+            with frame.subgraph() as last:
+                last.attr(rank="max")
+                for index in (i for item in items for i in self.ends[item.id] if self._leaves(i)):
+                    last.node(f"exit{index}")
         self.graph.edge(head, str(items[0].id), tooltip=" ")
 
     def _draw_leaves(self, leaves: list[Item]) -> None:
@@ -202,7 +211,8 @@ class _Drawing:
         self.graph.node(name, label=self.labels.leaves(leaves), tooltip=_plain(tooltip), **style)
         links = [self.scene.view.links[self.scene.incoming[item.id][0]] for item in leaves]
         edges = tuple(edge for link in links for edge in link.edges)
-        self._draw_arrow(name, Link(links[0].source, leaves[0].id, edges))
+        first = self.scene.incoming[leaves[0].id][0]
+        self._draw_arrow(name, first, Link(links[0].source, leaves[0].id, edges))
 
     def _is_copied(self, item: Item) -> bool:
         """Whether a leaf is drawn anew beside each of its uses."""
@@ -221,8 +231,12 @@ class _Drawing:
             roots = [
                 scene.graph.roots[i].label for i, it in enumerate(scene.view.roots) if it == item.id
             ]
-            label = self.labels.operation(item, info, next(iter(roots), ""))
+            label = self.labels.operation(
+                item, info, next(iter(roots), ""), len(self.ends[item.id])
+            )
         style = self._style(item, info)
+        if self._has_outlets(item):
+            style["margin"] = "0.14,0"
         link = scene.link(item)
         if link and len(link) <= LONGEST_URL:
             style["URL"] = link
@@ -248,8 +262,8 @@ class _Drawing:
         if mark is not None:
             style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
         if info is not None and info.state == "non-finite":
-            # Where findings name the cause, what follows from it steps back.
-            width = "1.8" if self.scene.report.findings else "3"
+            # Where the cause is marked, what follows from it steps back.
+            width = "1.8" if self.scene.badges else "3"
             style |= {"color": MAGENTA, "penwidth": width, "fillcolor": "white"}
         elif info is not None and info.state != "finite":
             words.append("dashed")
@@ -258,6 +272,17 @@ class _Drawing:
         if severity is not None:
             style |= {"color": BADGE_INKS[severity], "penwidth": "2.8" if item.folded else "4"}
         return {**style, "style": ",".join(words)}
+
+    def _has_outlets(self, item: Item) -> bool:
+        """Whether each of its arrows has its own place at the border: operands go from left to
+        right as in the expression, which Graphviz's ``ordering`` does not do within frames."""
+        return len(self.ends[item.id]) > 1 and not item.folded
+
+    def _leaves(self, index: int) -> bool:
+        """Whether a link leads out of a frame."""
+        link, items = self.scene.view.links[index], self.scene.view.items
+        inside = items[link.source].template
+        return inside is not None and inside != items[link.target].template
 
     def _mark(self, nodes: Iterable[int]) -> Mark | None:
         """The mark that matters most among some nodes."""
@@ -310,9 +335,9 @@ class _Drawing:
             # Item ids are plain numbers, so this name is nobody else's.
             name = f"{link.target}.{index}"
             self._draw_item(name, target)
-        self._draw_arrow(name, link)
+        self._draw_arrow(name, index, link)
 
-    def _draw_arrow(self, name: str, link: Link) -> None:
+    def _draw_arrow(self, name: str, index: int, link: Link) -> None:
         words, style = self.arrows.flow(link)
         if words and self.labelled:
             # Graphviz measures from the middle of an arrow, however thick it is.
@@ -320,7 +345,24 @@ class _Drawing:
             style["label"] = box([[room, *text(f" {words} ", style.get("fontcolor", INK), 10)]])
         # Without any, Graphviz would show its own: the ids of both ends.
         style["tooltip"] = _plain(words) or " "
-        self.graph.edge(str(link.source), name, **style)
+        source = self.scene.view.items[link.source]
+        outlet = f":{self.ends[source.id].index(index)}" if self._has_outlets(source) else ""
+        start = f"{source.id}{outlet}"
+        if self._leaves(index):
+            # A dot as thick as the arrow, which goes on from there.
+            thick = float(style.get("penwidth", "1")) / POINTS
+            dot = {
+                "shape": "point",
+                "width": f"{thick:.3f}",
+                "color": style.get("color", ARROW),
+                "penwidth": "0",
+            }
+            self.graph.node(f"exit{index}", tooltip=style["tooltip"], **dot)
+            ends = [{"dir": "none"}, {}] if self.is_backward else [{}, {"dir": "none"}]
+            self.graph.edge(start, f"exit{index}", headclip="false", **style, **ends[0])
+            start = f"exit{index}"
+            style = {**style, **ends[1], "label": "", "tailclip": "false"}
+        self.graph.edge(start, name, **style)
 
 
 def _plain(words: str) -> str:

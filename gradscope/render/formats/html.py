@@ -14,6 +14,7 @@ from gradscope.model.report import Report
 from gradscope.render.drawing.overlay import offered
 from gradscope.render.drawing.overlay import packed as overlaid
 from gradscope.render.drawing.pack import compressed, histograms, pack
+from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.spread import passes_of
 from gradscope.render.options import Options
@@ -66,6 +67,7 @@ def _of_all(report: Report, options: Options) -> dict[str, Any]:
         "call": options.call,
         "overlay": int(options.overlay is not None) - 1,
         "answer": options.answer,
+        "colors": STEPS,
     }
 
 

@@ -16,7 +16,7 @@ from gradscope.render.drawing.boxes import INK, width
 from gradscope.render.drawing.graphviz import draw
 from gradscope.render.drawing.labels import FAINT, GREY, MAGENTA
 from gradscope.render.drawing.river import profile, told
-from gradscope.render.drawing.scale import INKS, STEPS, tint
+from gradscope.render.drawing.scale import STEPS, tint
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.formats import dot
 from gradscope.render.options import Options
@@ -143,7 +143,7 @@ class _Strip:
         finite, zeros as lines by their share of the nodes, and the leaves as a dot."""
         y, tall = number * self.tall, self.tall
         if row.low is not None and row.middle is not None and row.high is not None:
-            color = INKS[self.scene.scale.step(row.middle) or 0]
+            color = STEPS[self.scene.scale.step(row.middle) or 0]
             low, high = self._x(row.low), self._x(row.high)
             self._add(color, LEFT, y, low - LEFT, tall, "0.3")
             self._add(color, min(low, high - 2), y, max(high - low, 2), tall)
@@ -173,7 +173,7 @@ class _Strip:
             if tall < 1:
                 continue
             box = {"y": f"{top:.1f}", "width": f"{BRACKET - 1}", "height": f"{tall - 1:.1f}"}
-            fill = tint(len(STEPS) // 2 - 1 - number % 2, 0.8)
+            fill = tint(len(STEPS) // 2 - 1 - number % 2)
             bar = SubElement(into, "rect", {**box, "rx": "2", "fill": fill})
             times = f" ×{group.count:,}" if group.count > 1 else ""
             name = visible(group.title or group.label) + times

@@ -25,7 +25,7 @@ from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.leaves import LeafTable
 from gradscope.render.drawing.notes import notes_of
 from gradscope.render.drawing.rows import TreeRow, Walk
-from gradscope.render.drawing.scale import INKS, Scale
+from gradscope.render.drawing.scale import STEPS, Scale
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.spread import extremes, odd_ranks, on
 from gradscope.render.drawing.strip import strip
@@ -276,7 +276,7 @@ class Calls:
         if info is None:
             return NOTHING
         step = self._scale.step(info.norm)
-        ink = "dim" if step is None else INKS[step]
+        ink = "dim" if step is None else STEPS[step]
         return size_cell(info, self.glyphs, BAD_INK if info.state == "non-finite" else ink)
 
     @cached_property
