@@ -7,12 +7,14 @@ Must not know how a listing is written.
 from __future__ import annotations
 
 import ast
+import datetime
 import linecache
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from gradscope.filesystem import is_file
-from gradscope.model.report import Graph, Origin
+from gradscope.model.report import Graph, Node, Origin, Report
 
 MOST_BETWEEN = 3
 """Lines without a node that are shown between two that have one; of more only that they are
@@ -43,7 +45,9 @@ class SourceLine:
         """The expressions that are part of no other: ``f(a)`` and ``g(b)`` of ``f(a), g(b)``."""
         found: list[Piece] = []
         for piece in self.pieces:
-            if not any(piece.origin.expression in one.origin.expression for one in found):
+            text = piece.origin.expression
+            # `a * b` in `c = a * b; d = f(a * b)` is not the part of `f(a * b)` that is called so.
+            if piece.origin.variable or all(text not in one.origin.expression for one in found):
                 found.append(piece)
         # Ids are in the order of backward, and the program ran the other way.
         return sorted(found, key=lambda piece: -piece.nodes[-1])
@@ -59,13 +63,14 @@ class SourceFunction:
     lines: list[SourceLine | None]
 
 
-def listing(graph: Graph, wanted: Collection[int]) -> Iterator[SourceFunction]:
+def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]:
     """The functions that made the wanted nodes of a graph, in the order of the source."""
-    made = _lines_made(graph, wanted)
+    made = _lines_made(report.graph, wanted)
     files = dict.fromkeys(file for file, _ in made)
     for file in files:
         own = {line: one for (name, line), one in made.items() if name == file}
-        text = _text(file, [piece.origin for one in own.values() for piece in one.pieces])
+        origins = [piece.origin for one in own.values() for piece in one.pieces]
+        text = _text(file, origins, report.meta.created)
         for number, one in own.items():
             one.text = text[number - 1] if text else _first_line(one.pieces[0].origin.expression)
         spans = _spans(text)
@@ -98,7 +103,8 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     for piece in pieces.values():
         named = [node for node in piece.nodes if graph.nodes[node].variable]
         # What an expression made is assigned, or used by another one; the rest are its parts.
-        piece.results = named or [node for node in piece.nodes if node in used]
+        results = named or [node for node in piece.nodes if node in used]
+        piece.results = sorted({*results, *_rounds(graph, piece.nodes)})
         place = piece.origin.file, piece.origin.line
         lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)
     for line in lines.values():
@@ -114,10 +120,24 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     return lines
 
 
-def _text(file: str, origins: Sequence[Origin]) -> list[str]:
+def _rounds(graph: Graph, nodes: Sequence[int]) -> Sequence[int]:
+    """The last node of each evaluation of an expression that was fed with its own value, as in a
+    function that returns ``x * w`` and is called in a loop; none where it was evaluated once."""
+
+    def alike(node: Node) -> tuple[str, str]:
+        return node.op, "" if node.call is None else graph.calls[node.call].path
+
+    kinds = [alike(graph.nodes[node]) for node in nodes]
+    for length in range(1, len(kinds) // 2 + 1):
+        if kinds[length:] == kinds[:-length]:
+            return nodes[::length]
+    return ()
+
+
+def _text(file: str, origins: Sequence[Origin], created: str) -> list[str]:
     """The lines of a file as it was when it ran; none where it is gone, or is another by now."""
     # A notebook's cells are no files, but known by their names.
-    if not (is_file(file) or file in linecache.cache):
+    if file not in linecache.cache and not (is_file(file) and _is_older(file, created)):
         return []
     linecache.checkcache(file)
     lines = [line.rstrip("\n") for line in linecache.getlines(file)]
@@ -125,6 +145,16 @@ def _text(file: str, origins: Sequence[Origin]) -> list[str]:
         if origin.line > len(lines) or _first_line(origin.expression) not in lines[origin.line - 1]:
             return []
     return lines
+
+
+def _is_older(file: str, created: str) -> bool:
+    """Whether a file was written last before a report was made."""
+    try:
+        # A report tells whole seconds.
+        seconds = int(Path(file).stat().st_mtime)
+        return seconds <= datetime.datetime.fromisoformat(created).timestamp()
+    except (OSError, ValueError, OverflowError):
+        return False
 
 
 def _first_line(text: str) -> str:

@@ -15,9 +15,10 @@ from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import odd, span, strip
 from gradscope.render.options import Options
-from gradscope.render.words.findings import BADGES
+from gradscope.render.words.findings import BADGES, head
 from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.text import cells
 from gradscope.simplify import Folding, Item, meant
 from gradscope.simplify.gradients import combine, middle
 from gradscope.words import count, one_line
@@ -51,14 +52,20 @@ class _Code(Head):
         self.is_open = options.folding.all
         self.wanted = meant(self.scene.graph, options.folding)
         self.item_of = {item.members[0]: item for item in self.scene.view.items}
+        self.untold = list(self.scene.report.findings)
 
     def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
-        functions = list(listing(self.scene.graph, self.wanted))
+        functions = list(listing(self.scene.report, self.wanted))
         yield from self.first(calls, findings=False)
         yield ""
         # One table, so that sizes stand below one another.
-        yield from self.table(COLUMNS, self._all_rows(functions))
+        yield from self.table(COLUMNS, list(self._all_rows(functions)))
+        if self.untold:
+            yield ""
+        for finding in self.untold:
+            line = f"{BADGES[finding.severity]} {head(finding)}"
+            yield self.fitted(line, INKS_OF[finding.severity])
         lines = (line for function in functions for line in function.lines if line is not None)
         made = sum(len(piece.nodes) for line in lines for piece in line.pieces)
         nodes = self.scene.graph.nodes
@@ -80,7 +87,8 @@ class _Code(Head):
             yield from self._rows(function)
 
     def _rows(self, function: SourceFunction) -> Iterator[list[Cell]]:
-        texts = [line.text for line in function.lines if line is not None and line.text.strip()]
+        known = [line.text.expandtabs() for line in function.lines if line is not None]
+        texts = [text for text in known if text.strip()]
         margin = min((len(text) - len(text.lstrip()) for text in texts), default=0)
         for line in function.lines:
             if line is None:
@@ -95,11 +103,11 @@ class _Code(Head):
             yield from self._findings(function.file, line, margin)
 
     def _row(self, line: SourceLine, wholes: Sequence[Piece], margin: int) -> list[Cell]:
-        text = line.text[margin:].expandtabs().rstrip()
-        cells = self._flow(wholes[0]) if len(wholes) == 1 else BLANK
+        text = line.text.expandtabs()[margin:].rstrip()
+        flow = self._flow(wholes[0]) if len(wholes) == 1 else BLANK
         is_silent = not line.pieces
         number: Cell = (Part(f"{line.number}", "dim"),)
-        row = [number, (Part(text, "dim" if is_silent else ""),), *cells]
+        row = [number, (Part(text, "dim" if is_silent else ""),), *flow]
         if line.leaves:
             row[-1] = self._leaves(line.leaves, row[-1])
         return row
@@ -164,15 +172,17 @@ class _Code(Head):
 
     def _findings(self, file: str, line: SourceLine, margin: int) -> Iterator[list[Cell]]:
         """What the doctor has found at this line, with a mark below the guilty expression."""
-        for finding in self.scene.report.findings:
+        for finding in tuple(self.untold):
             place = finding.location
             if place is None or (place.file, place.line) != (file, line.number):
                 continue
+            self.untold.remove(finding)
             ink = INKS_OF[finding.severity]
             expression = one_line(place.expression)
-            column = line.text.find(expression) if expression else -1
-            if column >= 0:
-                mark = " " * (column - margin) + "^" * len(expression)
+            # Of two that read the same it is not known which one is meant.
+            if expression and line.text.count(expression) == 1:
+                before = line.text[: line.text.index(expression)].expandtabs()[margin:]
+                mark = " " * cells(before) + "^" * cells(expression)
                 yield [NOTHING, (Part(mark, ink),), *BLANK]
             said = f"{finding.rule} {finding.name}: {finding.message}"
             yield [(Part(f"  {BADGES[finding.severity]} {visible(one_line(said))}", ink),)]
