@@ -151,6 +151,8 @@ FED_AGAIN = [3**0.5 * 0.5**step for step in range(4)]
         # The same text twice in a line, and only one of them is a part.
         ("s = x * w; t = (x * w).sum(); (s.sum() + 4 * t).backward()", "└─x * w ", [3**0.5]),
         ("s = x * w; t = (x * w).sum(); (s.sum() + 4 * t).backward()", "└─(x * w).sum() ", [4]),
+        ("y = x * 1\ny[0] = x[1] * w\n(2 * y).sum().backward()", "y[0] = ", [12**0.5]),
+        ("e = (p := x * w).exp()\n(2 * e).sum().backward()", "e = ", [12**0.5]),
     ],
 )
 def test_a_line_shows_all_that_it_made(

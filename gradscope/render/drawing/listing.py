@@ -29,6 +29,13 @@ class Piece:
     nodes: list[int] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
 
+    def is_part_of(self, other: Piece) -> bool:
+        """Whether this expression stands in another: ``a * b`` in ``f(a * b)``, but not that of
+        ``c = a * b; f(a * b)`` which is assigned."""
+        text, variable = self.origin.expression, self.origin.variable
+        ways = (f"{variable} = {text}", f"{variable} := {text}") if variable else (text,)
+        return any(way in other.origin.expression for way in ways)
+
 
 @dataclass
 class SourceLine:
@@ -45,9 +52,7 @@ class SourceLine:
         """The expressions that are part of no other: ``f(a)`` and ``g(b)`` of ``f(a), g(b)``."""
         found: list[Piece] = []
         for piece in self.pieces:
-            text = piece.origin.expression
-            # `a * b` in `c = a * b; d = f(a * b)` is not the part of `f(a * b)` that is called so.
-            if piece.origin.variable or all(text not in one.origin.expression for one in found):
+            if not any(piece.is_part_of(one) for one in found):
                 found.append(piece)
         # Ids are in the order of backward, and the program ran the other way.
         return sorted(found, key=lambda piece: -piece.nodes[-1])
