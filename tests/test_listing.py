@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -163,6 +164,28 @@ def test_a_line_shows_all_that_it_made(
     [found] = [one for one in shown.splitlines() if row in one]
     ends = f"{min(expected):.4g}\u2013{max(expected):.4g}  \u00d7{len(expected)} "
     assert f" {ends if len(expected) > 1 else f'{expected[0]:.4g}'}" in found
+
+
+CELL = """
+import torch
+torch.manual_seed(0)
+cell, h, c, states = torch.nn.LSTMCell(3, 3), torch.zeros(1, 3), torch.zeros(1, 3), []
+for _ in range(4):
+    h, c = cell(torch.ones(1, 3), (h, c))
+    h.retain_grad()
+    states.append(h)
+(h.sum() + c.sum()).backward()
+"""
+
+
+def test_of_two_results_in_a_loop_not_one_of_another_name_is_counted(session: Session) -> None:
+    scope: dict[str, Any] = {}
+    exec(CELL, scope)
+    norms = [float(state.grad.norm()) for state in scope["states"]]
+    session.write(CELL)
+    shown = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
+    [row] = [one for one in shown.splitlines() if "h, c = cell" in one]
+    assert f" {min(norms):.4g}\u2013{max(norms):.4g}  \u00d74 " in row
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gradscope.filesystem import is_file
 from gradscope.model.report import Graph, Node, Origin, Report
 
 MOST_BETWEEN = 3
@@ -22,14 +21,14 @@ there."""
 
 
 @dataclass
-class Piece:
+class Made:
     """An expression, the nodes that it made, and of them those that made its value."""
 
     origin: Origin
     nodes: list[int] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
 
-    def is_part_of(self, other: Piece) -> bool:
+    def is_part_of(self, other: Made) -> bool:
         """Whether this expression stands in another: ``a * b`` in ``f(a * b)``, but not that of
         ``c = a * b; f(a * b)`` which is assigned."""
         text, variable = self.origin.expression, self.origin.variable
@@ -44,13 +43,13 @@ class SourceLine:
 
     number: int
     text: str
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Made] = field(default_factory=list)
     leaves: list[int] = field(default_factory=list)
 
     @property
-    def wholes(self) -> list[Piece]:
+    def wholes(self) -> list[Made]:
         """The expressions that are part of no other: ``f(a)`` and ``g(b)`` of ``f(a), g(b)``."""
-        found: list[Piece] = []
+        found: list[Made] = []
         for piece in self.pieces:
             if not any(piece.is_part_of(one) for one in found):
                 found.append(piece)
@@ -92,12 +91,12 @@ def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]
 
 def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], SourceLine]:
     """The lines that made these nodes, file by file in the order of their first."""
-    pieces: dict[int, Piece] = {}
+    pieces: dict[int, Made] = {}
     for node in graph.nodes:
         # What backward made with `create_graph` is not what its line made.
         is_operation = node.kind != "leaf" and not node.backward_made and node.id in wanted
         if node.origin is not None and is_operation:
-            piece = pieces.setdefault(node.origin, Piece(graph.origins[node.origin]))
+            piece = pieces.setdefault(node.origin, Made(graph.origins[node.origin]))
             piece.nodes.append(node.id)
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
@@ -107,6 +106,10 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     lines: dict[tuple[str, int], SourceLine] = {}
     for piece in pieces.values():
         named = [node for node in piece.nodes if graph.nodes[node].variable]
+        # Of `h, c = cell(x)` in a loop only the last c is known by its name.
+        variable = piece.origin.variable
+        assigned = [node for node in named if graph.nodes[node].variable == variable]
+        named = assigned if len(assigned) > 1 else named
         # What an expression made is assigned, or used by another one; the rest are its parts.
         results = named or [node for node in piece.nodes if node in used]
         piece.results = sorted({*results, *_rounds(graph, piece.nodes)})
@@ -141,8 +144,7 @@ def _rounds(graph: Graph, nodes: Sequence[int]) -> Sequence[int]:
 
 def _text(file: str, origins: Sequence[Origin], created: str) -> list[str]:
     """The lines of a file as it was when it ran; none where it is gone, or is another by now."""
-    # A notebook's cells are no files, but known by their names.
-    if file not in linecache.cache and not (is_file(file) and _is_older(file, created)):
+    if not _is_known(file, created):
         return []
     linecache.checkcache(file)
     lines = [line.rstrip("\n") for line in linecache.getlines(file)]
@@ -152,12 +154,15 @@ def _text(file: str, origins: Sequence[Origin], created: str) -> list[str]:
     return lines
 
 
-def _is_older(file: str, created: str) -> bool:
-    """Whether a file was written last before a report was made."""
+def _is_known(file: str, created: str) -> bool:
+    """Whether the text of a file can be told, and was written last before a report was made."""
     try:
         # A report tells whole seconds.
         seconds = int(Path(file).stat().st_mtime)
         return seconds <= datetime.datetime.fromisoformat(created).timestamp()
+    except FileNotFoundError:
+        # A notebook's cells are no files, but known by their names.
+        return file in linecache.cache
     except (OSError, ValueError, OverflowError):
         return False
 

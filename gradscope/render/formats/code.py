@@ -10,7 +10,7 @@ from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.head import Head
-from gradscope.render.drawing.listing import Piece, SourceFunction, SourceLine, listing
+from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
 from gradscope.render.drawing.scale import INKS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import odd, span, strip
@@ -102,7 +102,7 @@ class _Code(Head):
             yield from map(self._part, shown)
             yield from self._findings(function.file, line, margin)
 
-    def _row(self, line: SourceLine, wholes: Sequence[Piece], margin: int) -> list[Cell]:
+    def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
         text = line.text.expandtabs()[margin:].rstrip()
         flow = self._flow(wholes[0]) if len(wholes) == 1 else BLANK
         is_silent = not line.pieces
@@ -112,13 +112,13 @@ class _Code(Head):
             row[-1] = self._leaves(line.leaves, row[-1])
         return row
 
-    def _part(self, piece: Piece) -> list[Cell]:
+    def _part(self, piece: Made) -> list[Cell]:
         text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
         return [NOTHING, (Part(text, "dim"),), *self._flow(piece)]
 
     # ------------------------------------------------------------------ the gradient
 
-    def _flow(self, piece: Piece) -> list[Cell]:
+    def _flow(self, piece: Made) -> list[Cell]:
         """The size of what arrives, how often, a strip in the order of the program, a note."""
         gradients = self.scene.gradients
         if gradients is None:
