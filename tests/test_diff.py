@@ -270,6 +270,8 @@ def test_sides_take_options_and_arguments(session: Session) -> None:
         ("nosuch.json", "can't open file"),
         ("a.py 'x", "B is not a command line: No closing quotation"),
         ("", "B is empty"),
+        ("-c 'exp(x).sum()' --let x=1 --format code", "B has -o or --format, which are of the"),
+        ("-c 'exp(x).sum()' --let x=1 -o b.svg", "B has -o or --format, which are of the"),
     ],
 )
 def test_a_side_that_cannot_be_looked_at(side: str, words: str, session: Session) -> None:

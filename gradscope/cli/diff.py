@@ -116,6 +116,9 @@ def _check(side: Named, given: Given) -> int | None:
     assert isinstance(group, click.Group)
     typed = group.commands["backward"].make_context("backward", own, context.find_root()).params
     of_side = Given(**typed)
+    if of_side.output or of_side.format_name:
+        what = f"{side.name} has -o or --format, which are of the comparison: {side.words}"
+        raise TargetError(what, "write them outside of the quotes")
     target = program_of(of_side)
     if target is not None and target.kind == "stdin":  # which can be read only once
         return 0

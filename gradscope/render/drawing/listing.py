@@ -161,7 +161,7 @@ def _is_known(file: str, created: str) -> bool:
         seconds = int(Path(file).stat().st_mtime)
         return seconds <= datetime.datetime.fromisoformat(created).timestamp()
     except FileNotFoundError:
-        # A notebook's cells are no files, but known by their names.
+        # What was compiled from no file may be known by its name.
         return file in linecache.cache
     except (OSError, ValueError, OverflowError):
         return False
