@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import importlib
 import signal
+import sys
 import threading
 from types import CodeType, FrameType
 from typing import Any
@@ -80,8 +81,18 @@ class HandlersWait:
         except BaseException:
             self._put_back()
             raise
-        # All at once, and then python calls one after the other; what one raises leaves from here.
-        list(map(_signals.raise_signal, dict.fromkeys(self._came)))
+        self._came = list(dict.fromkeys(self._came))
+        self._call_those_that_wait()
+
+    def _call_those_that_wait(self) -> None:
+        # Not by raising the signal again: asyncio, which is told of each by a file, would hear of
+        # it twice.  What one raises leaves from here, when all were called.
+        if self._came:
+            number = self._came.pop(0)
+            try:
+                self._handlers[number](number, sys._getframe())
+            finally:
+                self._call_those_that_wait()
 
     def _put_back(self) -> None:
         for number, handler in self._handlers.items():

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from gradscope.analyses.diff import Tolerance, compare, union
+from gradscope.cli import diff
 from gradscope.model import storage
 from gradscope.model.invariants import check
 from gradscope.model.report import Report
@@ -269,6 +270,8 @@ def test_sides_take_options_and_arguments(session: Session) -> None:
         ("nosuch.json", "can't open file"),
         ("a.py 'x", "B is not a command line: No closing quotation"),
         ("", "B is empty"),
+        ("-c 'exp(x).sum()' --let x=1 --format code", "B has -o or --format, which are of the"),
+        ("-c 'exp(x).sum()' --let x=1 -o b.svg", "B has -o or --format, which are of the"),
     ],
 )
 def test_a_side_that_cannot_be_looked_at(side: str, words: str, session: Session) -> None:
@@ -384,6 +387,25 @@ def test_later_calls_are_compared_where_the_first_is_the_same(
     done = session.cli("diff", "a.py", "b.py")
     assert told in " ".join(done.out.split())
     assert done.status == ("identical" not in done.out)
+
+
+def test_a_program_that_makes_no_later_call_in_time_is_not_said_to_make_none(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diff, "PATIENCE", 0.0)
+    session.write(STEPS.format(rate=0.1, odd=-1, steps=9), "a.py")
+    done = session.cli("diff", "a.py", "a.py")
+    assert (done.status, "makes no second" in done.out, "--call 2" in done.out) == (0, False, True)
+
+
+def test_what_is_read_from_stdin_is_not_said_to_make_one_call(session: Session) -> None:
+    program = session.write(STEPS.format(rate=0.1, odd=-1, steps=9), "a.py")
+    command = [forkserver.gradscope(), "diff", "-", "a.py"]
+    with program.open() as stdin:
+        done = subprocess.run(
+            command, stdin=stdin, cwd=session.folder, capture_output=True, text=True, check=True
+        )
+    assert ("makes no second" in done.stdout, "--call 2" in done.stdout) == (False, True)
 
 
 def test_one_call_is_compared_where_one_is_asked_for(session: Session) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 import re
+from typing import Any
 
 import pytest
 import torch
@@ -98,6 +101,129 @@ def test_a_file_that_has_changed_since_is_not_shown(session: Session) -> None:
     after = session.cli("show", "report.json", "--format", "code").out
     assert "def forward" not in after and "x + torch.tanh(layer(x))" in after
     assert numbers(after)[-1] == numbers(before)[-1]
+
+
+def test_a_file_that_was_written_since_is_not_shown(session: Session) -> None:
+    session.write(LOOP)
+    report = session.look_at("program.py")
+    # The expression is where it was, and the line is another one.
+    session.write(LOOP.replace("x = x + torch.tanh", "x = 2 - x + torch.tanh"))
+    later = datetime.datetime.fromisoformat(report.meta.created).timestamp() + 2
+    os.utime("program.py", (later, later))
+    assert "2 - x" not in session.cli("show", "report.json", "--format", "code").out
+
+
+BEGIN = """
+import torch
+w = torch.tensor(0.5, requires_grad=True)
+x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+"""
+FED_AGAIN = [3**0.5 * 0.5**step for step in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "row", "expected"),
+    [
+        # What an expression makes is fed to it again, and no variable holds it.
+        (
+            "def step(t): return t * w\nfor _ in range(4): x = step(x)\nx.sum().backward()",
+            "return t * w",
+            FED_AGAIN,
+        ),
+        ("h = x * 1\nfor _ in range(4):\n    h *= w\nh.sum().backward()", "h *= w", FED_AGAIN),
+        (
+            "a = (x, 0)\nfor _ in range(4): a = (a[0] * w, 0)\na[0].sum().backward()",
+            "a = (a[0] * w",
+            FED_AGAIN,
+        ),
+        (
+            "def up(t, n): return t if n == 0 else up(torch.mul(t, w), n - 1)\n"
+            "up(x, 4).sum().backward()",
+            "def up",
+            FED_AGAIN,
+        ),
+        # One evaluation of many calls, of which only the last made its value.
+        (
+            "net = torch.nn.Sequential(*(torch.nn.Sigmoid() for _ in range(4)))\n"
+            "net(x).sum().backward()",
+            "net(x)",
+            [1],
+        ),
+        # The same text twice in a line, and only one of them is a part.
+        ("s = x * w; t = (x * w).sum(); (s.sum() + 4 * t).backward()", "└─x * w ", [3**0.5]),
+        ("s = x * w; t = (x * w).sum(); (s.sum() + 4 * t).backward()", "└─(x * w).sum() ", [4]),
+        ("y = x * 1\ny[0] = x[1] * w\n(2 * y).sum().backward()", "y[0] = ", [12**0.5]),
+        ("e = (p := x * w).exp()\n(2 * e).sum().backward()", "e = ", [12**0.5]),
+    ],
+)
+def test_a_line_shows_all_that_it_made(
+    session: Session, lines: str, row: str, expected: list[float]
+) -> None:
+    session.write(BEGIN + lines)
+    shown = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
+    [found] = [one for one in shown.splitlines() if row in one]
+    ends = f"{min(expected):.4g}\u2013{max(expected):.4g}  \u00d7{len(expected)} "
+    assert f" {ends if len(expected) > 1 else f'{expected[0]:.4g}'}" in found
+
+
+CELL = """
+import torch
+torch.manual_seed(0)
+cell, h, c, states = torch.nn.LSTMCell(3, 3), torch.zeros(1, 3), torch.zeros(1, 3), []
+for _ in range(4):
+    h, c = cell(torch.ones(1, 3), (h, c))
+    h.retain_grad()
+    states.append(h)
+(h.sum() + c.sum()).backward()
+"""
+
+
+def test_of_two_results_in_a_loop_not_one_of_another_name_is_counted(session: Session) -> None:
+    scope: dict[str, Any] = {}
+    exec(CELL, scope)
+    norms = [float(state.grad.norm()) for state in scope["states"]]
+    session.write(CELL)
+    shown = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
+    [row] = [one for one in shown.splitlines() if "h, c = cell" in one]
+    assert f" {min(norms):.4g}\u2013{max(norms):.4g}  \u00d74 " in row
+
+
+@pytest.mark.parametrize(
+    ("line", "before"),
+    [
+        ("\ty\t= torch.sqrt(w)", " " * 18),
+        ("    y = len('漢字') * torch.sqrt(w)", " " * len("    y = len('12ab') * ")),
+        # Which one is meant is not known.
+        ("    y = torch.sqrt(w) * torch.sqrt(w)", None),
+    ],
+)
+def test_a_mark_stands_below_what_it_marks(session: Session, line: str, before: str | None) -> None:
+    indent = line[: -len(line.lstrip())]
+    text = f"def f(w):\n{line}\n{indent}return y.sum()"
+    session.write(f"import torch\n{text}\nf(torch.zeros(3, requires_grad=True)).backward()\n")
+    session.cli("doctor", "program.py", "-q", "-o", "report.json")
+    rows = session.cli("show", "report.json", "--format", "code").out.splitlines()
+    assert any("GS102" in row for row in rows)
+    marks = [row for row in rows if row.strip() and set(row) <= {" ", "^"}]
+    # Two cells for the number of the line and two between.
+    assert marks == ([] if before is None else [f"   {before}{'^' * len('torch.sqrt(w)')}"])
+
+
+def test_a_finding_at_a_line_that_is_not_shown_stands_below(session: Session) -> None:
+    text = """
+    import torch
+    a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    step = torch.optim.SGD(a.parameters(), lr=0.1)
+    for _ in range(3):
+        step.zero_grad()
+        a(b(torch.ones(2))).sum().backward()
+        step.step()
+    """
+    session.write(text)
+    session.cli("doctor", "program.py", "-q", "-o", "report.json")
+    rows = session.cli("show", "report.json", "--format", "code").out.splitlines()
+    [row] = [one for one in rows if "GS307" in one]
+    assert row.startswith("▲ GS307 not-in-optimizer · warning · program.py:3 ")
 
 
 def test_a_finding_stands_below_its_line_with_its_expression_marked(session: Session) -> None:

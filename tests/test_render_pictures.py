@@ -301,6 +301,27 @@ def test_it_is_said_from_which_round_on_next_to_nothing_arrives(format: str) -> 
     assert "vanishes" not in as_text(layers(110), format)
 
 
+@pytest.mark.parametrize(
+    ("lines", "is_said"),
+    [
+        # Side by side: a small weight of one head is no end of what the others get.
+        ("outs = [one(x) for one in net]", False),
+        ("outs = []\nfor one in net: outs.append(one(outs[-1] if outs else x) * 1e-3)", True),
+    ],
+)
+def test_that_it_vanishes_is_said_of_modules_in_a_row_only(
+    lines: str, is_said: bool, session: Session
+) -> None:
+    path = session.write(
+        "import torch\n"
+        "net = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()) for _ in range(4)]\n"
+        f"x = torch.ones(4)\n{lines}\n"
+        "sum(out.sum() * 1e-7 ** (3 - place) for place, out in enumerate(outs)).backward()\n"
+    )
+    drawn = session.cli("backward", str(path), "--depth", "1").out
+    assert ("the gradient vanishes" in drawn) == is_said
+
+
 @needs_graphviz
 def test_a_picture_of_many_rounds_is_as_large_as_one_of_few() -> None:
     for program in (layers, decaying):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 import pytest
@@ -622,6 +623,33 @@ def test_a_timeout_reaches_the_program_wherever_we_are(command: str, process: Se
     done = process.cli(command, str(process.write(text)), *on, "-q", "-o", "report.json")
     assert done.out.startswith("rung 8 caught 8\n")
     assert "internal error" not in done.out + done.err
+
+
+@pytest.mark.parametrize("command", ["check", "doctor"])
+def test_asyncio_hears_of_a_signal_once_also_while_we_look(command: str, process: Session) -> None:
+    # Not among the programs above: a backward that we run as well sends one more.
+    text = """
+    import asyncio, os, signal, torch
+    heard = []
+    class Sends(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a): return a * 2
+        @staticmethod
+        def backward(ctx, g):
+            open("sent.txt", "a").write("x")
+            os.kill(os.getpid(), signal.SIGUSR1)
+            return g * 2
+    async def main():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, heard.append, 1)
+        Sends.apply(torch.ones(3, requires_grad=True)).sum().backward()
+        await asyncio.sleep(0.1)
+        print("heard", len(heard), "of", len(open("sent.txt").read()))
+    asyncio.run(main())
+    """
+    on = ["--steps", "all"] if command == "doctor" else ["--run-on"]
+    done = process.cli(command, str(process.write(text)), *on, "-q", "-o", "report.json")
+    heard, sent = re.findall(r"heard (\d+) of (\d+)", done.out)[0]
+    assert heard == sent and int(sent) > 1
 
 
 @pytest.mark.parametrize("command", ["backward", "doctor"])

@@ -100,7 +100,7 @@ def run_diff(given: Given) -> Result:
 
 def _check(side: Named, given: Given) -> int | None:
     """Find out before either program runs whether this side could be looked at; returns the
-    backward call that is asked for, 0 for that of a saved report.
+    backward call that is asked for, 0 for what gives only one: a saved report, or stdin.
 
     Raises:
         GradscopeError: the program is missing, or the saved report cannot be read.
@@ -116,8 +116,13 @@ def _check(side: Named, given: Given) -> int | None:
     assert isinstance(group, click.Group)
     typed = group.commands["backward"].make_context("backward", own, context.find_root()).params
     of_side = Given(**typed)
+    if of_side.output or of_side.format_name:
+        what = f"{side.name} has -o or --format, which are of the comparison: {side.words}"
+        raise TargetError(what, "write them outside of the quotes")
     target = program_of(of_side)
-    if target is not None and target.kind != "stdin":  # which can be read only once
+    if target is not None and target.kind == "stdin":  # which can be read only once
+        return 0
+    if target is not None:
         beforehand.checked(of_side.part(Request, steps=1), Program.prepare(target))
     return of_side.call
 
@@ -137,6 +142,9 @@ LATER = (2, 8)
 """The backward calls that are compared as well where the first is the same: a step of an optimizer
 shows at the second, and what builds up a little later."""
 
+PATIENCE = 60.0
+"""Seconds that a program has for a later call; it may wait for somebody after its first."""
+
 _Compared = tuple[Report, Report, Comparison]
 
 
@@ -147,7 +155,11 @@ def _later(sides: Sequence[Named], given: Given, first: _Compared) -> _Compared:
     for call in LATER:
         with doing.during(f"comparing backward call {call}"):
             asked = replace(given, call=call)
-            a, b = (_looked_at(side, asked, subprocess.DEVNULL) for side in sides)
+            try:
+                a, b = (_looked_at(side, asked, subprocess.DEVNULL, PATIENCE) for side in sides)
+            except subprocess.TimeoutExpired:
+                same = same[1:] and same  # whether there is a second was not seen
+                break
             if a is None or b is None:
                 break  # it makes no such call
             then = compare(a, b, found.tolerance)
@@ -169,7 +181,7 @@ def _report(side: Named, given: Given, quiet: bool) -> Report:
         storage.load(words, given.max_size).of_target(words)
         if saved
         # It alone can tell how far its program is, between what that writes.
-        else _looked_at(side, given, None, "" if quiet else side.name)
+        else _looked_at(side, given, None, None, "" if quiet else side.name)
     )
     if report is None:
         # That process has said why, and what to do next.
@@ -177,9 +189,15 @@ def _report(side: Named, given: Given, quiet: bool) -> Report:
     return report
 
 
-def _looked_at(side: Named, given: Given, stderr: int | None, shown: str = "") -> Report | None:
+def _looked_at(
+    side: Named, given: Given, stderr: int | None, patience: float | None, shown: str = ""
+) -> Report | None:
     """The report of a program, which writes to this stderr and says how far it is as ``shown``;
-    None where it gave none."""
+    None where it gave none.
+
+    Raises:
+        subprocess.TimeoutExpired: it took longer than that many seconds.
+    """
     words = side.split()
     if given.arguments:
         words += given.arguments if "--" in words else ("--", *given.arguments)
@@ -189,7 +207,9 @@ def _looked_at(side: Named, given: Given, stderr: int | None, shown: str = "") -
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
             command = [sys.executable, "-c", _CHILD, shown, *own, *words]
-            subprocess.run(command, stdout=stderr or 2, stderr=stderr, check=False)
+            subprocess.run(
+                command, stdout=stderr or 2, stderr=stderr, check=False, timeout=patience
+            )
         if not path.exists():
             return None
         return storage.load(path, max_size=None).of_target(side.words)  # our own

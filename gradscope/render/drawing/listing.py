@@ -7,11 +7,13 @@ Must not know how a listing is written.
 from __future__ import annotations
 
 import ast
+import datetime
+import linecache
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from gradscope.model.report import Graph, Origin
-from gradscope.render.words.places import source_lines
+from gradscope.model.report import Graph, Node, Origin, Report
 
 MOST_BETWEEN = 3
 """Lines without a node that are shown between two that have one; of more only that they are
@@ -19,12 +21,19 @@ there."""
 
 
 @dataclass
-class SourceExpression:
+class Made:
     """An expression, the nodes that it made, and of them those that made its value."""
 
     origin: Origin
     nodes: list[int] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
+
+    def is_part_of(self, other: Made) -> bool:
+        """Whether this expression stands in another: ``a * b`` in ``f(a * b)``, but not that of
+        ``c = a * b; f(a * b)`` which is assigned."""
+        text, variable = self.origin.expression, self.origin.variable
+        ways = (f"{variable} = {text}", f"{variable} := {text}") if variable else (text,)
+        return any(way in other.origin.expression for way in ways)
 
 
 @dataclass
@@ -34,15 +43,15 @@ class SourceLine:
 
     number: int
     text: str
-    pieces: list[SourceExpression] = field(default_factory=list)
+    pieces: list[Made] = field(default_factory=list)
     leaves: list[int] = field(default_factory=list)
 
     @property
-    def wholes(self) -> list[SourceExpression]:
+    def wholes(self) -> list[Made]:
         """The expressions that are part of no other: ``f(a)`` and ``g(b)`` of ``f(a), g(b)``."""
-        found: list[SourceExpression] = []
+        found: list[Made] = []
         for piece in self.pieces:
-            if not any(piece.origin.expression in one.origin.expression for one in found):
+            if not any(piece.is_part_of(one) for one in found):
                 found.append(piece)
         # Ids are in the order of backward, and the program ran the other way.
         return sorted(found, key=lambda piece: -piece.nodes[-1])
@@ -58,13 +67,14 @@ class SourceFunction:
     lines: list[SourceLine | None]
 
 
-def listing(graph: Graph, wanted: Collection[int]) -> Iterator[SourceFunction]:
+def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]:
     """The functions that made the wanted nodes of a graph, in the order of the source."""
-    made = _lines_made(graph, wanted)
+    made = _lines_made(report.graph, wanted)
     files = dict.fromkeys(file for file, _ in made)
     for file in files:
         own = {line: one for (name, line), one in made.items() if name == file}
-        text = _text(file, [piece.origin for one in own.values() for piece in one.pieces])
+        origins = [piece.origin for one in own.values() for piece in one.pieces]
+        text = _text(file, origins, report.meta.created)
         for number, one in own.items():
             one.text = text[number - 1] if text else _first_line(one.pieces[0].origin.expression)
         spans = _spans(text)
@@ -81,12 +91,12 @@ def listing(graph: Graph, wanted: Collection[int]) -> Iterator[SourceFunction]:
 
 def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], SourceLine]:
     """The lines that made these nodes, file by file in the order of their first."""
-    pieces: dict[int, SourceExpression] = {}
+    pieces: dict[int, Made] = {}
     for node in graph.nodes:
         # What backward made with `create_graph` is not what its line made.
         is_operation = node.kind != "leaf" and not node.backward_made and node.id in wanted
         if node.origin is not None and is_operation:
-            piece = pieces.setdefault(node.origin, SourceExpression(graph.origins[node.origin]))
+            piece = pieces.setdefault(node.origin, Made(graph.origins[node.origin]))
             piece.nodes.append(node.id)
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
@@ -96,8 +106,13 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     lines: dict[tuple[str, int], SourceLine] = {}
     for piece in pieces.values():
         named = [node for node in piece.nodes if graph.nodes[node].variable]
+        # Of `h, c = cell(x)` in a loop only the last c is known by its name.
+        variable = piece.origin.variable
+        assigned = [node for node in named if graph.nodes[node].variable == variable]
+        named = assigned if len(assigned) > 1 else named
         # What an expression made is assigned, or used by another one; the rest are its parts.
-        piece.results = named or [node for node in piece.nodes if node in used]
+        results = named or [node for node in piece.nodes if node in used]
+        piece.results = sorted({*results, *_rounds(graph, piece.nodes)})
         place = piece.origin.file, piece.origin.line
         lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)
     for line in lines.values():
@@ -113,13 +128,43 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     return lines
 
 
-def _text(file: str, origins: Sequence[Origin]) -> list[str]:
+def _rounds(graph: Graph, nodes: Sequence[int]) -> Sequence[int]:
+    """The last node of each evaluation of an expression that was fed with its own value, as in a
+    function that returns ``x * w`` and is called in a loop; none where it was evaluated once."""
+
+    def alike(node: Node) -> tuple[str, str]:
+        return node.op, "" if node.call is None else graph.calls[node.call].path
+
+    kinds = [alike(graph.nodes[node]) for node in nodes]
+    for length in range(1, len(kinds) // 2 + 1):
+        if kinds[length:] == kinds[:-length]:
+            return nodes[::length]
+    return ()
+
+
+def _text(file: str, origins: Sequence[Origin], created: str) -> list[str]:
     """The lines of a file as it was when it ran; none where it is gone, or is another by now."""
-    lines = source_lines(file)
+    if not _is_known(file, created):
+        return []
+    linecache.checkcache(file)
+    lines = [line.rstrip("\n") for line in linecache.getlines(file)]
     for origin in origins:
         if origin.line > len(lines) or _first_line(origin.expression) not in lines[origin.line - 1]:
             return []
     return lines
+
+
+def _is_known(file: str, created: str) -> bool:
+    """Whether the text of a file can be told, and was written last before a report was made."""
+    try:
+        # A report tells whole seconds.
+        seconds = int(Path(file).stat().st_mtime)
+        return seconds <= datetime.datetime.fromisoformat(created).timestamp()
+    except FileNotFoundError:
+        # What was compiled from no file may be known by its name.
+        return file in linecache.cache
+    except (OSError, ValueError, OverflowError):
+        return False
 
 
 def _first_line(text: str) -> str:

@@ -60,18 +60,19 @@ def _get(scene: Scene, names: Sequence[str]) -> str:
 
 def vanishing(scene: Scene) -> str:
     """From where on next to nothing of a gradient arrives, or ""."""
-    inside = [scene.rounds(item) for item in scene.view.items]
-    found = [*(rounds for _, rounds in repeats(scene)), *filter(None, inside)]
+    inside = [scene.rounds(item) for item in scene.view.items if item.template is None]
+    found = [*(rounds for _, rounds in repeats(scene, in_a_row=True)), *inside]
     return next(filter(None, map(vanished, found)), "")
 
 
-def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
+def repeats(scene: Scene, in_a_row: bool = False) -> Iterator[tuple[str, list[Round]]]:
     """The repeats that are drawn once, or else the class of which most of the graph is made, with
     the gradient that enters each of their modules; those that are too few to compare are left
-    out."""
+    out.  ``in_a_row``: only those where each gets its gradient by way of the one before, and not
+    what stands side by side, as heads do."""
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
-        if len(rounds) >= FEWEST_BLOCKS:
+        if len(rounds) >= FEWEST_BLOCKS and (frame.carried or not in_a_row):
             yield visible(frame.type or frame.title), rounds
     if scene.view.templates or scene.gradients is None:
         return
@@ -81,8 +82,19 @@ def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
             alike.setdefault(item.type, []).append(item)
     for kind, items in alike.items():
         most = 2 * sum(len(item.members) for item in items) > len(scene.graph.nodes)
-        if most and len(items) >= FEWEST_BLOCKS:
+        if most and len(items) >= FEWEST_BLOCKS and not (in_a_row and _is_apart(scene, items)):
             yield (
                 visible(kind),
                 [Round(item.title, scene.gradients.entering(item)) for item in items],
             )
+
+
+def _is_apart(scene: Scene, items: Sequence[Item]) -> bool:
+    """Whether some of these items, in topological order, are on no way through all of them."""
+    links, inside = scene.view.links, {item.id for item in items}
+    # How many of them the longest way to an item goes through, itself counted.
+    depth = [int(item.id in inside) for item in scene.view.items]
+    for link in sorted(links, key=lambda link: link.source):
+        steps = depth[link.source] + (link.target in inside)
+        depth[link.target] = max(depth[link.target], steps)
+    return depth[items[-1].id] < len(items)

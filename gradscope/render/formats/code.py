@@ -10,14 +10,15 @@ from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.head import Head
-from gradscope.render.drawing.listing import SourceExpression, SourceFunction, SourceLine, listing
+from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import odd, span, strip
 from gradscope.render.options import Options
-from gradscope.render.words.findings import BADGES
+from gradscope.render.words.findings import BADGES, head
 from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.text import cells
 from gradscope.simplify import Folding, Item, meant
 from gradscope.simplify.gradients import combine, middle
 from gradscope.words import count, one_line
@@ -56,10 +57,11 @@ class _Code(Head):
         self.single = Scene(report, replace(options, folding=Folding(all=True)))
         self.wanted = meant(self.scene.graph, options.folding)
         self.item_of = {item.members[0]: item for item in self.single.view.items}
+        self.untold = list(self.scene.report.findings)
 
     def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
-        functions = list(listing(self.scene.graph, self.wanted))
+        functions = list(listing(self.scene.report, self.wanted))
         yield from self.first(calls, findings=False)
         yield ""
         # One table, so that sizes stand below one another.
@@ -67,7 +69,12 @@ class _Code(Head):
         # The source is what this is about: notes go before less than this of it is left.
         least = max(self.options.width * 2 // 5, text.narrowest)
         text = replace(text, narrowest=min(least, self.options.width - SIZES), comfort=least)
-        yield from self.table([number, text, *others], self._all_rows(functions))
+        yield from self.table([number, text, *others], list(self._all_rows(functions)))
+        if self.untold:
+            yield ""
+        for finding in self.untold:
+            line = f"{BADGES[finding.severity]} {head(finding)}"
+            yield self.fitted(line, INKS_OF[finding.severity])
         lines = (line for function in functions for line in function.lines if line is not None)
         made = sum(len(piece.nodes) for line in lines for piece in line.pieces)
         nodes = self.scene.graph.nodes
@@ -91,7 +98,8 @@ class _Code(Head):
             yield from self._rows(function)
 
     def _rows(self, function: SourceFunction) -> Iterator[list[Cell]]:
-        texts = [line.text for line in function.lines if line is not None and line.text.strip()]
+        known = [line.text.expandtabs() for line in function.lines if line is not None]
+        texts = [text for text in known if text.strip()]
         margin = min((len(text) - len(text.lstrip()) for text in texts), default=0)
         for line in function.lines:
             if line is None:
@@ -105,23 +113,23 @@ class _Code(Head):
             yield from map(self._part, shown)
             yield from self._findings(function.file, line, margin)
 
-    def _row(self, line: SourceLine, wholes: Sequence[SourceExpression], margin: int) -> list[Cell]:
-        text = line.text[margin:].expandtabs().rstrip()
-        cells = self._flow(wholes[0]) if len(wholes) == 1 else BLANK
+    def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
+        text = line.text.expandtabs()[margin:].rstrip()
+        flow = self._flow(wholes[0]) if len(wholes) == 1 else BLANK
         is_silent = not line.pieces
         number: Cell = (Part(f"{line.number}", "dim"),)
-        row = [number, (Part(text, "dim" if is_silent else ""),), *cells]
+        row = [number, (Part(text, "dim" if is_silent else ""),), *flow]
         if line.leaves:
             row[-1] = self._leaves(line.leaves, row[-1])
         return row
 
-    def _part(self, piece: SourceExpression) -> list[Cell]:
+    def _part(self, piece: Made) -> list[Cell]:
         text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
         return [NOTHING, (Part(text, "dim"),), *self._flow(piece)]
 
     # ------------------------------------------------------------------ the gradient
 
-    def _flow(self, piece: SourceExpression) -> list[Cell]:
+    def _flow(self, piece: Made) -> list[Cell]:
         """The size of what arrives, how often, a strip in the order of the program, a note."""
         gradients = self.single.gradients
         if gradients is None:
@@ -175,15 +183,17 @@ class _Code(Head):
 
     def _findings(self, file: str, line: SourceLine, margin: int) -> Iterator[list[Cell]]:
         """What the doctor has found at this line, with a mark below the guilty expression."""
-        for finding in self.scene.report.findings:
+        for finding in tuple(self.untold):
             place = finding.location
             if place is None or (place.file, place.line) != (file, line.number):
                 continue
+            self.untold.remove(finding)
             ink = INKS_OF[finding.severity]
             expression = one_line(place.expression)
-            column = line.text.find(expression) if expression else -1
-            if column >= 0:
-                mark = " " * (column - margin) + "^" * len(expression)
+            # Of two that read the same it is not known which one is meant.
+            if expression and line.text.count(expression) == 1:
+                before = line.text[: line.text.index(expression)].expandtabs()[margin:]
+                mark = " " * cells(before) + "^" * cells(expression)
                 yield [NOTHING, (Part(mark, ink),), *BLANK]
             said = f"{finding.rule} {finding.name}: {finding.message}"
             yield [(Part(f"  {BADGES[finding.severity]} {visible(one_line(said))}", ink),)]

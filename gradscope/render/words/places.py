@@ -4,12 +4,11 @@ Must not know of graphs."""
 
 from __future__ import annotations
 
-import linecache
 from pathlib import PurePath
 from urllib.parse import quote
 
 from gradscope.escaping import visible
-from gradscope.filesystem import here, is_file
+from gradscope.filesystem import here
 
 
 def short_files(files: set[str]) -> dict[str, str]:
@@ -27,15 +26,6 @@ def short_files(files: set[str]) -> dict[str, str]:
                 del waiting[file]
         length += 1
     return shown
-
-
-def source_lines(file: str) -> list[str]:
-    """The lines of a source file as it is now, or of a notebook's cell, which is no file but known
-    by its name; none of what cannot be read."""
-    if not (is_file(file) or file in linecache.cache):
-        return []
-    linecache.checkcache(file)
-    return [line.rstrip("\n") for line in linecache.getlines(file)]
 
 
 def source_url(file: str, line: int) -> str:
