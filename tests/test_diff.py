@@ -374,7 +374,7 @@ for step in range({steps}):
         ({}, "identical: 3 nodes, 3 gradients the same at backward calls 1, 2 and 8; --call N"),
         ({"rate": 0.2}, "values of 1 leaf differ, 2 of 3 gradients differ this is backward call 2"),
         ({"odd": 4}, "differ this is backward call 8; calls 1 and 2 did not differ"),
-        ({"steps": 1}, "before any step of an optimizer; one of the two makes no second"),
+        ({"steps": 1}, "before any step of an optimizer; a second was not seen in both"),
         ({"steps": 3}, "identical: 3 nodes, 3 gradients the same at backward calls 1 and 2"),
     ],
 )

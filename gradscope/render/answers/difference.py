@@ -77,7 +77,7 @@ class _DifferenceWriter(Writer):
         elif found.is_same and found.is_of_first_call:
             text = "compared is backward call 1, before any step of an optimizer; "
             # A program was asked for its second call, a saved report was not.
-            none, later = "one of the two makes no second", "what differs in steps shows at a later"
+            none, later = "a second was not seen in both", "what differs in steps shows at a later"
             later += f" call{either(': --call 2', '')}"
             yield from self.wrapped(text + (none if found.same else later))
         by_norm = found.compared - found.exact
