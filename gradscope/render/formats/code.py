@@ -61,13 +61,14 @@ class _Code(Head):
         """What is wrong at once, then each function."""
         functions = list(listing(self.scene.graph, self.wanted))
         yield from self.first(calls, findings=False)
-        yield ""
         # One table, so that sizes stand below one another.
         number, text, *others = COLUMNS
         # The source is what this is about: notes go before less than this of it is left.
         least = max(self.options.width * 2 // 5, text.narrowest)
         text = replace(text, narrowest=min(least, self.options.width - SIZES), comfort=least)
-        yield from self.table([number, text, *others], self._all_rows(functions))
+        if functions:
+            yield ""
+            yield from self.table([number, text, *others], self._all_rows(functions))
         lines = (line for function in functions for line in function.lines if line is not None)
         made = sum(len(piece.nodes) for line in lines for piece in line.pieces)
         nodes = self.scene.graph.nodes
