@@ -370,6 +370,17 @@ def test_a_registered_operation_with_a_backward_of_its_own_is_no_operation_of_to
         ("x = torch.zeros(0, 3, requires_grad=True)\nloss = x.sum()", {"right"}, ""),
         ("loss = x = torch.tensor(2.0, requires_grad=True)", {"right"}, ""),
         ("x = torch.ones(2, requires_grad=True)\nloss = x.cfloat().abs().sum()", {"right"}, ""),
+        # What moves as little as x is large, is lost in the rounding of 1.
+        (
+            "x = torch.full((1,), -3e-9).requires_grad_()\nloss = ((x - 1) ** 2).sum()",
+            {"right"},
+            "",
+        ),
+        (
+            "x = torch.full((5000,), 3e-8).requires_grad_()\nloss = ((x - 1) ** 2).sum()",
+            {"right"},
+            "",
+        ),
         # What is 0 in theory is 1e-7 in float32.
         (
             "x = torch.randn(3, 1, requires_grad=True)\nloss = F.normalize(x).square().sum()",

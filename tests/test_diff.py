@@ -202,6 +202,17 @@ def test_tolerances(options: tuple[str, ...], verdict: str, session: Session) ->
     assert found(session, *both(session, MLP, slightly), *options)["verdict"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("factor", "words"), [("2.0", "50%"), ("1.0012", "0.12%"), ("1.0001", "0.01%")]
+)
+def test_how_far_apart_is_always_in_percent(factor: str, words: str, session: Session) -> None:
+    program = "import torch\nx = torch.ones(3, requires_grad=True)\n(x * 2).sum().backward()\n"
+    scaled = program.replace("backward()", f"backward(torch.tensor({factor}))")
+    rows = session.cli("diff", *both(session, program, scaled)).out.splitlines()
+    (leaf,) = [row.split() for row in rows if row.startswith("x  ")][:1]
+    assert leaf[:3] == ["x", "=", words]
+
+
 def test_all_values_give_the_angle_and_find_what_norms_hide(session: Session) -> None:
     program = """
     import torch
@@ -373,7 +384,7 @@ for step in range({steps}):
     [
         ({}, "identical: 3 nodes, 3 gradients the same at backward calls 1, 2 and 8; --call N"),
         ({"rate": 0.2}, "values of 1 leaf differ, 2 of 3 gradients differ this is backward call 2"),
-        ({"odd": 4}, "differ this is backward call 8; calls 1 and 2 did not differ"),
+        ({"odd": 4}, "call 8; calls 1 and 2 did not differ; those between were not compared"),
         ({"steps": 1}, "before any step of an optimizer; a second was not seen in both"),
         ({"steps": 3}, "identical: 3 nodes, 3 gradients the same at backward calls 1 and 2"),
     ],

@@ -45,6 +45,17 @@ def test_every_gradient_is_in_the_state_it_is_in(
     assert float(info.norm) == pytest.approx(norm, rel=1e-3, abs=0, nan_ok=True)
 
 
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [("backward(torch.ones(40))", "gradients flow down"), ("backward()", "gradients would flow")],
+)
+def test_a_call_that_fails_at_its_root_sends_no_gradients(
+    call: str, words: str, session: Session
+) -> None:
+    session.write(X + f"(x * 2).{call}\n")
+    assert words in session.cli("backward", "program.py").out.splitlines()[0]
+
+
 KINDS = ("float32", "float64", "float16", "bfloat16", "complex64", "complex128")
 
 

@@ -92,6 +92,16 @@ def test_functions_stand_in_the_order_of_the_source_with_their_heads(session: Se
     assert any("10 leaves" in one for one in rows if "layer(x)" in one)
 
 
+def test_what_a_backward_made_is_counted_where_there_is_no_line(session: Session) -> None:
+    session.write(
+        "import torch\nx = torch.tensor(2.0, requires_grad=True)\n"
+        "(slope,) = torch.autograd.grad(x**4, x, create_graph=True)\nslope.backward()\n"
+    )
+    out = session.cli("backward", "program.py", "--format", "code").out
+    assert out.endswith("\n\n3 nodes more, made by a backward or by no line of the program\n")
+    assert "\n\n\n" not in out
+
+
 def test_a_file_that_has_changed_since_is_not_shown(session: Session) -> None:
     session.write(LOOP)
     session.look_at("program.py")

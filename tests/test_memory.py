@@ -329,14 +329,18 @@ import torch
 scale = torch.ones((), requires_grad=True)
 def loss():
     big = torch.randn(1000, 100) * scale
-    return big[0].exp().sum() + big[1].sin().sum()
+    again = [(torch.randn(1000, 100) * scale)[2].cos().sum() for _ in range(4)]
+    return big[0].exp().sum() + big[1].sin().sum() + sum(again)
 """
 
 
 def test_a_slice_that_keeps_the_whole_is_named(session: Session) -> None:
     session.write(WASTE)
     done = session.cli("memory", "program.py::loss", "--width", "200")
-    assert "big[1].sin() (program.py:5) saved 400 B of a storage of 391 KiB" in done.out
+    assert "big[1].sin() (program.py:6) saved 400 B of a storage of 391 KiB, all of" in done.out
+    # What a loop does is told once.
+    assert "[2].cos() (program.py:5) saved 400 B of a storage of 391 KiB, 4 times, all" in done.out
+    assert done.out.count("of a storage of") == 2
 
 
 def test_tables(session: Session) -> None:

@@ -8,7 +8,7 @@ with.  Knows functions of one number and tensors to take elements from; nothing 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -140,21 +140,29 @@ class Agreement(NamedTuple):
         size = max(abs(analytic), abs(numeric), self.scale)
         return abs(analytic - numeric) / size
 
+    def clear_step(self, analytic: float) -> float:
+        """How far to move so that rounding is a hundredth of what counts as agreement."""
+        size = max(abs(analytic), self.scale)
+        enough = 100 * self.noise / (self.tolerance * size) if size else 0.0
+        return min(enough, STEP) if math.isfinite(enough) else 0.0
+
 
 def judge(
     analytic: float,
     at: Callable[[float], float],
     here: float,
-    steps: Iterable[float],
+    steps: Sequence[float],
     ruler: Agreement,
 ) -> Judgement:
     """Compare a derivative with differences of ``at`` around 0, where it is ``here``.
 
     Each step of ``steps`` is tried until one agrees; else the first that is sure of the difference
-    counts.
+    counts.  The last resort is a step that is :meth:`~Agreement.clear_step` of rounding.
     """
+    # `x - 1` at an x of 1e-9 rounds as 1 does: a step as small as x is lost in it.
+    clear = ruler.clear_step(analytic)
     tried = []
-    for step in steps:
+    for step in (*steps, *([clear] if clear > max(steps) else [])):
         judged = _at_step(analytic, at, here, step, ruler)
         if judged.verdict == "right":
             return judged

@@ -70,7 +70,11 @@ class _DifferenceWriter(Writer):
         *others, last = map(str, found.same or (1,))
         calls = f"calls {', '.join(others)} and {last}" if others else f"call {last}"
         if not found.is_same and found.same:
-            yield from self.wrapped(f"this is backward call {found.a.call}; {calls} did not differ")
+            between = (
+                "; those between were not compared" if found.a.call - found.same[-1] > 1 else ""
+            )
+            told = f"this is backward call {found.a.call}; {calls} did not differ{between}"
+            yield from self.wrapped(told)
         elif others:
             other = either("; --call N compares another", "")
             yield from self.wrapped(f"the same at backward {calls}{other}")

@@ -146,10 +146,11 @@ class _MemoryWriter(Writer):
         found = [
             one for one in found if one.bytes - one.used > self.memory.total("activation") // 100
         ]
-        for one in found[:3]:
-            expression, place = self.holdings.line(one)
+        same = Counter((*self.holdings.line(one), one.used, one.bytes) for one in found)
+        for (expression, place, used, whole), times in list(same.items())[:3]:
+            often = f", {times:,} times" if times > 1 else ""
             yield (
-                f"{expression} ({place}) saved {size(one.used)} of a storage of {size(one.bytes)}, "
+                f"{expression} ({place}) saved {size(used)} of a storage of {size(whole)}{often}, "
                 "all of which stays; a clone() of that part would not keep the rest"
             )
 

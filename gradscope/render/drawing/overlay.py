@@ -71,9 +71,7 @@ def percent(relative: float) -> str:
     """A relative difference for a reader; "" where there is none to speak of."""
     if not math.isfinite(relative):
         return ""
-    if relative >= 0.001:
-        return f"{100 * relative:.3g}%"
-    return numbers.number(relative)
+    return f"{numbers.number(float(f'{100 * relative:.3g}'))}%"
 
 
 def saved(memory: Memory) -> Overlay:

@@ -337,7 +337,10 @@ class Scene:
 
     def direction(self) -> str:
         """Which way to read the drawing."""
-        return "gradients flow down" if self.backward else "gradients would flow down"
+        sent = self.backward.gradients if self.backward else ()
+        # A backward call that failed at its root sent none.
+        is_sent = any(one.state in ("zero", "finite", "non-finite") for one in sent)
+        return "gradients flow down" if is_sent else "gradients would flow down"
 
     def spread(self, item: Item) -> str:
         """How far the gradients of a leaf are apart over ranks, or ""."""

@@ -63,13 +63,14 @@ class _Code(Head):
         """What is wrong at once, then each function."""
         functions = list(listing(self.scene.report, self.wanted))
         yield from self.first(calls, findings=False)
-        yield ""
         # One table, so that sizes stand below one another.
         number, text, *others = COLUMNS
         # The source is what this is about: notes go before less than this of it is left.
         least = max(self.options.width * 2 // 5, text.narrowest)
         text = replace(text, narrowest=min(least, self.options.width - SIZES), comfort=least)
-        yield from self.table([number, text, *others], list(self._all_rows(functions)))
+        if functions:
+            yield ""
+            yield from self.table([number, text, *others], list(self._all_rows(functions)))
         if self.untold:
             yield ""
         for finding in self.untold:

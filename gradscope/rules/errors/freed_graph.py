@@ -53,7 +53,9 @@ _FREED = ErrorReading(
     "backward goes through a part of the graph that an earlier backward call has freed.",
     "A backward call frees the saved tensors of everything it went through.",
     "If state is carried from step to step, `.detach()` it; if two losses share a part, add "
-    "them up and call backward once; what was computed before the loop, compute inside.",
+    "them up and call backward once; what was computed before the loop, compute inside. To go "
+    "through one graph several times, as for the rows of a Jacobian, `retain_graph=True` in all "
+    "calls but the last.",
 )
 
 
