@@ -56,11 +56,6 @@ for taken in ("g", "d"):
         duel.judge(fake)
         duel.fool(fake)
 
-first, second, body = part(1, 3), part(1, 3), nn.Linear(4, 3)
-twice = [*first.parameters(), *first.parameters()]
-both = SGD([*body.parameters(), *twice], lr=0.1)  # <- GS307
-learn(body, both, lambda m: (first(h := m(torch.randn(5, 4))) + second(h)).pow(2).mean())
-
 net = part()
 optimizer = Adam(net.parameters())
 
