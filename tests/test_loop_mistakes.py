@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from gradscope.model import storage
 from tests.looking import Session
 
@@ -162,3 +164,35 @@ def test_each_is_told_at_its_line(session: Session) -> None:
 
 def test_what_only_looks_like_them_is_left_alone(session: Session) -> None:
     assert told(session, HEAD + HEALTHY) == []
+
+
+CLIPPED = """
+import torch
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+for _ in range(6):
+    net(torch.randn(8, 4)).pow(2).mean().backward()
+    {between}
+    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+    optimizer.step()
+    {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("between", "after", "found"),
+    [
+        # Whose gradients were zeroed clips in the right place.
+        ("optimizer.zero_grad()", "pass", [("GS505", 6)]),
+        ("pass", "optimizer.zero_grad()", []),
+        (
+            "optimizer.step(); optimizer.zero_grad(); optimizer.step",
+            "pass",
+            [("GS506", 7)],
+        ),
+    ],
+)
+def test_clipping_in_its_place_is_not_blamed(
+    between: str, after: str, found: list[tuple[str, int]], session: Session
+) -> None:
+    assert told(session, CLIPPED.format(between=between, after=after).lstrip()) == found

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import MistakeKind
+from gradscope.model.loop_observations import MistakeKind, MistakenCall
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.mistaken_calls import FEWEST, MistakeWords, told
 from gradscope.rules.rule import Rule
@@ -50,7 +50,14 @@ class ClipUnused(Rule):
     name = "clip-unused"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return told(facts, _WORDS)
+        known = (one for one in facts.seen.mistaken_calls if one.kind == "dropped")
+        steps = [one.origin for one in known if one.times >= FEWEST]
+
+        def has_lost_its_gradients(clip: MistakenCall) -> bool:
+            # It stands where it belongs, and GS505 tells who has zeroed what it should clip.
+            return any(facts.same_line(clip.other, step) for step in steps)
+
+        return told(facts, _WORDS, has_lost_its_gradients)
 
 
 _WORDS: dict[MistakeKind, MistakeWords] = {

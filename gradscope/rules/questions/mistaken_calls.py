@@ -3,10 +3,10 @@ is made of one, in words that the rule brings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, get_args
 
-from gradscope.model.loop_observations import MistakeKind, OrderMistake
+from gradscope.model.loop_observations import MistakeKind, MistakenCall, OrderMistake
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.words import count
 
@@ -31,14 +31,18 @@ class MistakeWords(NamedTuple):
     """The program ended by it, over the tensor of its name."""
 
 
-def told(facts: Facts, words: Mapping[MistakeKind, MistakeWords]) -> Iterable[FindingDraft]:
-    """The findings on what was seen of these kinds: one a line."""
+def told(
+    facts: Facts,
+    words: Mapping[MistakeKind, MistakeWords],
+    explained: Callable[[MistakenCall], bool] = lambda _: False,
+) -> Iterable[FindingDraft]:
+    """The findings on what was seen of these kinds: one a line, without what is ``explained``."""
     lines: set[tuple[str, int] | None] = set()
     for entry in facts.seen.mistaken_calls:
         said = words.get(entry.kind)
         at = facts.location(entry.origin)
         line = (at.file, at.line) if at else None
-        if said is None or entry.times < said.fewest or line in lines:
+        if said is None or entry.times < said.fewest or line in lines or explained(entry):
             continue
         if said.fine is not None and said.fine != bool(entry.fine):
             continue
