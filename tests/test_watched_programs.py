@@ -138,6 +138,38 @@ def test_the_loss_is_the_number_that_a_call_begins_at(session: Session) -> None:
     assert losses == [*printed[:6], None]
 
 
+TWO_NETWORKS = """
+maker, judge = nn.Linear(3, 4), nn.Linear(4, 1)
+for_maker, for_judge = (torch.optim.SGD(one.parameters(), lr=1e-2) for one in (maker, judge))
+first = {}
+for k in range(9):
+    made = maker(torch.randn(5, 3))
+    for_judge.zero_grad()
+    judged = judge(made.detach()).pow(2).mean() + 5
+    judged.backward()
+    for_judge.step()
+    for_maker.zero_grad()
+    fooled = 3 - judge(made).mean()
+    fooled.backward()
+    for_maker.step()
+    first = first or {"judge": judged.item(), "maker": fooled.item()}
+print(f"told {first['judge']:.4g} to {judged.item():.4g}")
+print(f"told {first['maker']:.4g} to {fooled.item():.4g}")
+"""
+
+
+def test_the_losses_of_two_networks_are_not_one_series(session: Session) -> None:
+    session.write(HEAD + TWO_NETWORKS)
+    done = session.cli("watch", "program.py", "--every", "1")
+    expected = [line[5:] for line in done.out.splitlines() if line.startswith("told ")]
+    told = [line for line in done.out.splitlines() if line.startswith("loss ") and " to " in line]
+    parts = [f"{one}/{name}" for one in ("maker", "judge") for name in ("weight", "bias")]
+    assert told == [
+        f"loss {expected[0]} of the steps that reach judge/weight, judge/bias",
+        f"loss {expected[1]} of the steps that reach {', '.join(parts)}",
+    ]
+
+
 def test_one_line_a_row_where_nobody_sees_a_terminal(session: Session) -> None:
     session.write(HEAD + LAYERS + "steps(5, optimizer, lambda _: net(torch.ones(1, 2)))")
     done = session.cli("watch", "program.py", "--every", "2")

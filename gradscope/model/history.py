@@ -22,6 +22,9 @@ MOST_PARTS = 201
 MOST_EVENTS = 100
 """Rows with a finding that are kept."""
 
+MOST_LOSSES = 3
+"""Losses that are told apart; with more sorts of rows, as of a mixture of experts, it is one."""
+
 SUFFIXES = (".jsonl", ".ndjson")
 """Of the names of logs."""
 
@@ -88,7 +91,8 @@ class History:
 
     ``most``: spans there are at most; each stands for ``each`` rows.  ``names`` are the parts as a
     set, in the order of the model; ``bad`` the step of the first row that is not finite, and the
-    parts that are not.
+    parts that are not.  ``losses`` has, by the parts that a row brings a gradient, the first and
+    the last loss: the networks of a GAN have one each.
     """
 
     most: int = 1_000
@@ -101,7 +105,14 @@ class History:
     names: dict[str, None] = field(default_factory=dict)
     spans: list[Span] = field(default_factory=list)
     events: list[Row] = field(default_factory=list)
+    losses: dict[tuple[str, ...], tuple[float, float]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+    def _note_loss(self, row: Row) -> None:
+        reached = tuple(name for name, part in row.modules.items() if part.norm is not None)
+        if row.loss is not None and (reached in self.losses or len(self.losses) <= MOST_LOSSES):
+            first, _ = self.losses.get(reached, (row.loss, row.loss))
+            self.losses[reached] = first, row.loss
 
     def put(self, row: Row) -> None:
         """One more row."""
@@ -110,6 +121,7 @@ class History:
             self.names.update(dict.fromkeys(new[: MOST_PARTS - len(self.names)]))
             known = {name: one for name, one in row.modules.items() if name in self.names}
             row = msgspec.structs.replace(row, modules=known)
+        self._note_loss(row)
         span = Span.of(row)
         if self.rows % self.each:
             self.spans[-1].add(span)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gradscope.escaping import visible
 from gradscope.model.gradients import GradientInfo
-from gradscope.model.history import History, Span
+from gradscope.model.history import MOST_LOSSES, History, Span
 from gradscope.model.rows import Row
 from gradscope.render.drawing.strip import strip
 from gradscope.render.options import Options
@@ -192,6 +192,9 @@ class _TrainingWriter(Writer):
         known = [one for one in spans if one.highest is not None or one.is_lost]
         if not known or last is None:
             return
+        if 1 < len(self.history.losses) <= MOST_LOSSES:
+            yield from self._several_losses()
+            return
         infos = [_height(one) for one in known]
         words = " to ".join(number(end) for end in (known[0].highest, last.loss) if end is not None)
         room = max(self.options.width - len(words) - 7, 12)
@@ -199,6 +202,14 @@ class _TrainingWriter(Writer):
         is_above = all(one.lowest is None or one.lowest > 0 for one in known)
         drawn = strip(infos, room, self.glyphs) if is_above else ""
         yield self.fitted(f"loss {words}  {drawn}".rstrip())
+
+    def _several_losses(self) -> Iterator[str]:
+        """A line for each, for one strip would mix them."""
+        for reached, ends in self.history.losses.items():
+            parts = listed(reached) if reached else "no part"
+            yield self.fitted(
+                f"loss {' to '.join(map(number, ends))} of the steps that reach {parts}"
+            )
 
     def _alarms(self) -> Iterator[str]:
         history = self.history
