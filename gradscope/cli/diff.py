@@ -158,7 +158,8 @@ def _later(sides: Sequence[Named], given: Given, first: _Compared) -> _Compared:
             try:
                 a, b = (_looked_at(side, asked, subprocess.DEVNULL, PATIENCE) for side in sides)
             except subprocess.TimeoutExpired:
-                same = same[1:] and same  # whether there is a second was not seen
+                # Whether there is a second call was not seen.
+                same = same if len(same) > 1 else []
                 break
             if a is None or b is None:
                 break  # it makes no such call

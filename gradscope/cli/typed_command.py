@@ -4,15 +4,16 @@ their functions get."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
+from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
 import click
 
 from gradscope.cli import completion, documents
 from gradscope.cli.given import Given
-from gradscope.options import FIRST, GROUPS, OPTIONS, Option, options_on
+from gradscope.options import FIRST, GROUPS, Option, options_on
 
 OF_THE_PROGRAM = "arguments"
 """The field of :class:`Given` with the arguments of the program.
@@ -189,11 +190,12 @@ def _record(one: Option) -> tuple[str, str]:
 # ---------------------------------------------------------------- what click is given
 
 
-def _read(_context: click.Context, option: click.Parameter, text: Any) -> Any:
+def _read(
+    read: Callable[[str], Any], _context: click.Context, _option: click.Parameter, text: Any
+) -> Any:
     """What a text comes to that a function of the table reads."""
-    read = next(one.read for one in OPTIONS if one.name == option.name)
     try:
-        return text if text is None or read is None else read(text)
+        return read(text) if isinstance(text, str) else text
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -212,7 +214,7 @@ def parameter(one: Option) -> click.Parameter:
         is_flag=one.kind is bool,
         multiple=get_origin(one.kind) is tuple,
         default=None if one.default == () else one.default,
-        callback=_read if one.read else None,
+        callback=partial(_read, one.read) if one.read else None,
         metavar=one.value or None,
         help=one.words,
         shell_complete=offered,

@@ -313,8 +313,7 @@ class Cells:
         word = state_word(info, glyphs.silent, glyphs.bad)
         values = self.scene.values(info, tensor.shape if tensor else None)
         bad = info.state == "non-finite"
-        step = self.scene.scale.step(info.norm)
-        ink = BAD_INK if bad else "dim" if step is None else STEPS[step]
+        ink = ink_of(self.scene, info)
         # The sign says it even where neither colour nor the word nan is noticed.
         text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
         return [
@@ -331,6 +330,12 @@ class Cells:
         units = max(round(place * BAR_CELLS * len(blocks)), 1)
         full, rest = divmod(units, len(blocks))
         return blocks[-1] * full + (blocks[rest - 1] if rest else "")
+
+
+def ink_of(scene: Scene, info: GradientInfo) -> str:
+    """The colour of a gradient's size among those of its report."""
+    step = scene.scale.step(info.norm)
+    return BAD_INK if info.state == "non-finite" else "dim" if step is None else STEPS[step]
 
 
 def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Cell:

@@ -46,8 +46,8 @@ class Head(Writer):
         sign, ink = (f"{glyphs.bad} ", BAD_INK) if scene.alarm() else ("", "")
         if told := verdict(scene):
             yield from self.wrapped(sign + told, ink)
-        known = scene.report.findings if findings else ()
-        for severity, line in list(scene.findings())[: MOST_FINDINGS * bool(known)]:
+        known = scene.findings() if findings else []
+        for severity, line in known[:MOST_FINDINGS]:
             yield self.fitted(f"{BADGES[severity]} {line}", INKS[severity])
         more = len(known) - MOST_FINDINGS
         if more > 0:

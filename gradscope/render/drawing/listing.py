@@ -118,13 +118,14 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     for line in lines.values():
         line.pieces.sort(key=lambda piece: -len(piece.origin.expression))
     numbers = {leaf.node: position for position, leaf in enumerate(graph.leaves)}
+    taken: dict[tuple[str, int], dict[int, None]] = {}
     for edge in graph.edges:
         origin = graph.nodes[edge.source].origin
         if edge.target in numbers and edge.source in wanted and origin is not None:
             place = graph.origins[origin].file, graph.origins[origin].line
-            known = lines[place].leaves if place in lines else []
-            if numbers[edge.target] not in known:
-                known.append(numbers[edge.target])
+            taken.setdefault(place, {})[numbers[edge.target]] = None
+    for place in taken.keys() & lines.keys():
+        lines[place].leaves = [*taken[place]]
     return lines
 
 
@@ -136,10 +137,16 @@ def _rounds(graph: Graph, nodes: Sequence[int]) -> Sequence[int]:
         return node.op, "" if node.call is None else graph.calls[node.call].path
 
     kinds = [alike(graph.nodes[node]) for node in nodes]
-    for length in range(1, len(kinds) // 2 + 1):
-        if kinds[length:] == kinds[:-length]:
-            return nodes[::length]
-    return ()
+    # Of each beginning, how long a shorter beginning ends it as well (Knuth, Morris and Pratt): a
+    # library's whole model may be one expression.
+    ends = [0]
+    for kind in kinds[1:]:
+        known = ends[-1]
+        while known and kinds[known] != kind:
+            known = ends[known - 1]
+        ends.append(known + (kinds[known] == kind))
+    length = len(kinds) - ends[-1]
+    return nodes[::length] if 2 * length <= len(kinds) else ()
 
 
 def _text(file: str, origins: Sequence[Origin], created: str) -> list[str]:

@@ -89,9 +89,8 @@ VANISHED = 1e-5
 def vanished(rounds: Sequence[Round]) -> str:
     """From which round on, in backward order, next to nothing of a gradient arrives, made visible;
     "" where enough arrives at the last."""
-    sized = [one for one in rounds if one.info.state in ("finite", "zero")]
-    limit = VANISHED * max(map(_size, sized), default=0.0)
-    little = list(takewhile(lambda one: one in sized and _size(one) < limit, reversed(rounds)))
+    limit = VANISHED * max((_size(one) for one in rounds if _is_sized(one)), default=0.0)
+    little = list(takewhile(lambda one: _is_sized(one) and _size(one) < limit, reversed(rounds)))
     # Of zeros alone it is said how many there are.
     if not any(map(_size, little)):
         return ""
@@ -146,6 +145,10 @@ def odd(infos: Sequence[GradientInfo], bad: str) -> str:
 def short(name: str) -> str:
     """The end of a module's path that tells it from its siblings: ``h.3``."""
     return ".".join(name.split(".")[-2:])
+
+
+def _is_sized(one: Round) -> bool:
+    return one.info.state in ("finite", "zero")
 
 
 def _size(one: Round) -> float:

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
-from gradscope.render.drawing.cells import BAD_INK
+from gradscope.render.drawing.cells import NOTHING, ink_of
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
-from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.strip import odd, span, strip
 from gradscope.render.options import Options
@@ -34,7 +33,6 @@ COLUMNS = (
 SIZES = 28
 """Cells that the number of a line and the sizes beside it may need."""
 
-NOTHING: Cell = (Part(""),)
 BLANK = [NOTHING] * 4
 
 STRIP = 12
@@ -142,7 +140,7 @@ class _Code(Head):
         return [
             self._size(infos),
             (Part(f"×{len(infos):,}" * many, "dim"),),
-            (Part(drawn, self._ink(middle(infos))),),
+            (Part(drawn, ink_of(self.scene, middle(infos))),),
             (Part(self._meeting(items), "dim"),),
         ]
 
@@ -158,13 +156,7 @@ class _Code(Head):
         words = [without, span(infos)]
         if len(infos) == 1 and infos[0].state != "finite":
             words = [state_word(infos[0], self.glyphs.silent, self.glyphs.bad)]
-        return (Part(" · ".join(filter(None, words)), self._ink(combine(list(infos)))),)
-
-    def _ink(self, info: GradientInfo) -> str:
-        step = self.scene.scale.step(info.norm)
-        if info.state == "non-finite":
-            return BAD_INK
-        return "dim" if step is None else STEPS[step]
+        return (Part(" · ".join(filter(None, words)), ink_of(self.scene, combine(list(infos)))),)
 
     # ------------------------------------------------------------------ beside and below
 
