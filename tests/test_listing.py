@@ -236,6 +236,19 @@ def test_a_finding_at_a_line_that_is_not_shown_stands_below(session: Session) ->
     assert row.startswith("▲ GS307 not-in-optimizer · warning · program.py:3 ")
 
 
+def test_a_report_cannot_have_any_file_shown(session: Session) -> None:
+    session.write(LOOP)
+    session.look_at("program.py")
+    # What stands in a file of another kind is the reader's own, and a pipe would be read for ever.
+    report = (session.folder / "report.json").read_text()
+    session.write(LOOP, "private.txt")
+    os.mkfifo(session.folder / "pipe.py")
+    for name in ("private.txt", "pipe.py"):
+        (session.folder / "other.json").write_text(report.replace("program.py", name))
+        shown = session.cli("show", "other.json", "--format", "code").out
+        assert name in shown and "torch.tanh(layer(x))" in shown and "def forward" not in shown
+
+
 def test_a_finding_stands_below_its_line_with_its_expression_marked(session: Session) -> None:
     text = """
     import torch

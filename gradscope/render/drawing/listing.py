@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gradscope.model.report import Graph, Node, Origin, Report
+from gradscope.render.drawing.source_text import source_lines, stands_in
+from gradscope.words import first_line
 
 MOST_BETWEEN = 3
 """Lines without a node that are shown between two that have one; of more only that they are
@@ -76,7 +78,7 @@ def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]
         origins = [piece.origin for one in own.values() for piece in one.pieces]
         text = _text(file, origins, report.meta.created)
         for number, one in own.items():
-            one.text = text[number - 1] if text else _first_line(one.pieces[0].origin.expression)
+            one.text = text[number - 1] if text else first_line(one.pieces[0].origin.expression)
         spans = _spans(text)
         functions: dict[tuple[int, str], list[int]] = {}
         for number in sorted(own):
@@ -150,32 +152,26 @@ def _rounds(graph: Graph, nodes: Sequence[int]) -> Sequence[int]:
 
 
 def _text(file: str, origins: Sequence[Origin], created: str) -> list[str]:
-    """The lines of a file as it was when it ran; none where it is gone, or is another by now."""
-    if not _is_known(file, created):
+    """The lines of a file as it was when it ran, or of a notebook's cell; none where it is gone, or
+    is another by now."""
+    lines = source_lines(file)
+    if lines and _is_newer(file, created):
         return []
-    linecache.checkcache(file)
-    lines = [line.rstrip("\n") for line in linecache.getlines(file)]
-    for origin in origins:
-        if origin.line > len(lines) or _first_line(origin.expression) not in lines[origin.line - 1]:
-            return []
-    return lines
+    # What was compiled from no file may be known by its name.
+    if not lines and file in linecache.cache and not Path(file).exists():
+        lines = [line.rstrip("\n") for line in linecache.getlines(file)]
+    is_so = (stands_in(one, lines) if one.expression else one.line <= len(lines) for one in origins)
+    return lines if all(is_so) else []
 
 
-def _is_known(file: str, created: str) -> bool:
-    """Whether the text of a file can be told, and was written last before a report was made."""
+def _is_newer(file: str, created: str) -> bool:
+    """Whether a file was written after a report was made, as far as that can be told."""
     try:
         # A report tells whole seconds.
         seconds = int(Path(file).stat().st_mtime)
-        return seconds <= datetime.datetime.fromisoformat(created).timestamp()
-    except FileNotFoundError:
-        # What was compiled from no file may be known by its name.
-        return file in linecache.cache
+        return seconds > datetime.datetime.fromisoformat(created).timestamp()
     except (OSError, ValueError, OverflowError):
-        return False
-
-
-def _first_line(text: str) -> str:
-    return text.splitlines()[0] if text else ""
+        return True
 
 
 def _spans(text: Sequence[str]) -> list[tuple[int, int]]:
