@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from gradscope.escaping import visible
 from gradscope.model.gradients import State
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.drawing.strip import Round, extremes, vanished
+from gradscope.render.drawing.strip import Round, vanished
+from gradscope.render.words.numbers import number
 from gradscope.simplify import Item
 from gradscope.words import count, listed
 
@@ -34,15 +35,16 @@ def verdict(scene: Scene) -> str:
 
 
 def _sizes(scene: Scene) -> str:
-    """The largest and the smallest gradient of leaves that all get one."""
+    """The smallest and the largest gradient of leaves that all get one."""
     names = _leaves(scene, "finite")
     if scene.gradients is None or not MOST_AT_A_GLANCE < len(names) == len(scene.graph.leaves):
         return ""
-    infos = map(scene.gradients.leaf, range(len(names)))
-    found = extremes(list(map(Round, names, infos)))
-    return (
-        f"each of the graph's {len(names):,} leaves gets a gradient: ‖g‖ {found}" if found else ""
-    )
+    norms = [scene.gradients.leaf(place).norm for place in range(len(names))]
+    known = [(float(norm), name) for norm, name in zip(norms, names, strict=True) if norm]
+    if not known:
+        return ""
+    ends = (f"{number(norm)} ({name})" for norm, name in (min(known), max(known)))
+    return f"the graph's {len(names):,} leaves get ‖g‖ {' to '.join(ends)}"
 
 
 def _spoilt(scene: Scene) -> str:
