@@ -53,8 +53,8 @@ TEXTS = tuple(name for name, format in FORMATS.items() if format.is_text)
 LISTS = tuple(name for name, format in FORMATS.items() if format.is_list)
 BINARIES = tuple(name for name, format in FORMATS.items() if format.is_binary)
 
-DRAWINGS = tuple(name for name in FORMATS if name not in (*TEXTS, *LISTS))
-"""Those that hold a graph, also of a command that tells more in a text of its own."""
+DRAWINGS = ("code", *(name for name in FORMATS if name not in (*TEXTS, *LISTS)))
+"""Those that tell of a whole graph, also of a command that tells more in a text of its own."""
 
 ANSWERS = {
     "graph": {"text": "tree"},
@@ -67,7 +67,7 @@ ANSWERS = {
 """What shows the answer of a command, by its word after ``--format``: ``text``, which is its
 default, and formats that it writes in its own way."""
 
-DIAGNOSES = ("text", "json", "github", "gcc", "sarif")
+DIAGNOSES = ("text", "code", "json", "github", "gcc", "sarif")
 """How the doctor tells its findings."""
 
 Column = Literal["name", "shape", "dtype", "weight", "gradient", "ratio", "zeros", "nonfinite"]

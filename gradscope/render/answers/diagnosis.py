@@ -15,6 +15,7 @@ from gradscope.model.observations import Finding
 from gradscope.model.plain import storable
 from gradscope.model.report import Report
 from gradscope.render.answers.annotations import gcc, github, relative, sarif
+from gradscope.render.formats import code as listing
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph, worst
 from gradscope.render.words.table import Writer
@@ -38,9 +39,20 @@ def text(report: Report, options: Options, ignored: int = 0) -> str:
         lines.append("")
     for note in report.notes:
         lines += map(writer.line, paragraph("", note, options.width))
+    return "\n".join((*lines, *_end(report, options, ignored))) + "\n"
+
+
+def code(report: Report, options: Options, ignored: int = 0) -> str:
+    """The source with each finding below its line, and a last line that counts them; without a
+    graph there is no line to show."""
+    if not report.graph.nodes:
+        return text(report, options, ignored)
+    return "\n".join((listing.render(report, options), *_end(report, options, ignored))) + "\n"
+
+
+def _end(report: Report, options: Options, ignored: int) -> list[str]:
     last = paragraph("", _last_line(report, ignored), options.width)
-    lines += [writer.line(line, "bold") for line in last]
-    return "\n".join(lines) + "\n"
+    return [Writer(options).line(line, "bold") for line in last]
 
 
 def json(report: Report, _options: Options, ignored: int = 0) -> str:
@@ -70,6 +82,7 @@ class Teller(Protocol):
 
 FORMATS: dict[str, Teller] = {
     "text": text,
+    "code": code,
     "json": json,
     # What is not there is no line of theirs.
     "github": lambda report, options, _=0: github(report, options),
