@@ -53,8 +53,8 @@ TEXTS = tuple(name for name, format in FORMATS.items() if format.is_text)
 LISTS = tuple(name for name, format in FORMATS.items() if format.is_list)
 BINARIES = tuple(name for name, format in FORMATS.items() if format.is_binary)
 
-DRAWINGS = ("code", *(name for name in FORMATS if name not in (*TEXTS, *LISTS)))
-"""Those that tell of a whole graph, also of a command that tells more in a text of its own."""
+DRAWINGS = tuple(name for name in FORMATS if name not in (*TEXTS, *LISTS))
+"""Those that hold a graph, also of a command that tells more in a text of its own."""
 
 ANSWERS = {
     "graph": {"text": "tree"},
