@@ -58,6 +58,13 @@ def test_dot_text(case: str) -> None:
 
 
 @needs_graphviz
+def test_svg_is_dark_for_its_reader_but_never_inside_a_page() -> None:
+    (style,) = svg(small()).iter(f"{SVG}style")
+    rule = r"@media \(prefers-color-scheme: dark\) \{ svg:root \{[^{}]*\} \}"
+    assert re.fullmatch(rule, style.text or "")
+
+
+@needs_graphviz
 @pytest.mark.parametrize("case", CASES)
 def test_svg_is_sound_and_every_item_has_a_tooltip(case: str) -> None:
     picture = svg(CASES[case]())

@@ -28,6 +28,12 @@ from gradscope.simplify.profile import ProfileRow, brackets
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"
 
+DARK = (
+    "@media (prefers-color-scheme: dark) { svg:root { filter: invert(0.93) hue-rotate(180deg); } }"
+)
+"""Light becomes dark and each colour keeps its hue.  Only of a picture that stands alone: a page
+around it may be light."""
+
 ONE_LINE = 2.5
 """Points by which the baselines of one line are apart at most."""
 
@@ -47,6 +53,9 @@ def render(report: Report, options: Options) -> bytes:
             title.text = visible(report.meta.target) if part.get("class") == "graph" else ""
     add_strip(picture, scene)
     _fit(picture)
+    style = Element(f"{{{SVG}}}style")
+    style.text = DARK
+    picture.insert(0, style)
     return bytes(ElementTree.tostring(picture, encoding="utf-8", xml_declaration=True))
 
 
