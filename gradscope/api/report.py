@@ -16,7 +16,7 @@ from gradscope.errors import ToolMissing
 from gradscope.escaping import visible
 from gradscope.formats import TEXTS
 from gradscope.model import report as plain
-from gradscope.model.gradients import GradientInfo
+from gradscope.model.plain import GradientInfo
 from gradscope.render.drawing.parameters import Parameter, parameters
 from gradscope.render.drawing.ranking import by_size
 from gradscope.render.drawing.scene import Scene

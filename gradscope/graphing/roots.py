@@ -12,9 +12,9 @@ from torch.nn.parameter import is_lazy
 
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import living_tensors
+from gradscope.autograd.nodes import make_release_safe, walk
 from gradscope.autograd.summary import shown_shape
 from gradscope.autograd.tensors import grad_fn_of, is_functorch_wrapped, requires_grad
-from gradscope.autograd.walk import make_release_safe, walk
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.graphing.blame import where
 from gradscope.graphing.literal import evaluate

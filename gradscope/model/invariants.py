@@ -2,7 +2,7 @@
 
 One pass over the nodes and edges, without recursion; the first broken rule raises.  Must not know
 of torch, or of where a report comes from.  The sums of gradients are in
-:mod:`gradscope.model.sums`, what holds of the answers beside the graph is in
+:mod:`gradscope.model.requirements`, what holds of the answers beside the graph is in
 :mod:`gradscope.model.answers`."""
 
 from __future__ import annotations
@@ -15,8 +15,14 @@ from gradscope.errors import ReportError
 from gradscope.model.answers import check_answers
 from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Histogram, Report
-from gradscope.model.requirements import check_tensor, fail, in_range, unstorable
-from gradscope.model.sums import SILENT, check_sums
+from gradscope.model.requirements import (
+    SILENT,
+    check_sums,
+    check_tensor,
+    fail,
+    in_range,
+    unstorable,
+)
 
 
 def check(report: Report) -> None:

@@ -3,8 +3,8 @@
     recorder ─► recording ─► spans, derived           which call made the node with this number
        │            ├──────► places, source           where that is, and what stands there
        │            ├──────► modules, names           in which module call; what a tensor is called
-       │            └──────► events, remembered, freed    what happened besides making nodes
-       ├──────► brief                                 the short way of an ordinary call
+       │            └──────► events, remembered,      what happened besides making nodes
+       │                     backward_calls, failed
        └──────► listener                              whoever wants to hear more: doctor, check
 
 Knows nothing of graphs as a whole, and nothing of backward calls but that they come.

@@ -17,9 +17,9 @@ from gradscope.autograd.isolation import fault_of, unseen
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, RootError, without_frames
 from gradscope.escaping import message
+from gradscope.graphing.blame import failed_call, gone, operands, told
 from gradscope.graphing.initial_gradient import parse_gradient
 from gradscope.graphing.probe import Detail, Probe
-from gradscope.graphing.raised import failed_call, gone, operands, told
 from gradscope.graphing.roots import (
     last_made,
     main_result,

@@ -18,10 +18,9 @@ from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
 from gradscope.analyses.check.request import Check
-from gradscope.derivatives.call import Call
+from gradscope.derivatives.call import Call, TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.rerun import codes_of, unnoticed
-from gradscope.derivatives.slots import TapeSlot
 from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import UNLIMITED, CallExamination, Limit
 from gradscope.errors import RootError

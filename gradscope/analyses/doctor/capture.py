@@ -22,11 +22,10 @@ from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.elements import is_ordinary, readable
-from gradscope.autograd.nodes import LEAF
+from gradscope.autograd.nodes import CUT, LEAF, Walked, make_release_safe, nearest, walk
 from gradscope.autograd.nonfinite import count, read_counts
 from gradscope.autograd.norms import PART, are_exact, is_exact
 from gradscope.autograd.summary import name_of
-from gradscope.autograd.walk import CUT, Walked, make_release_safe, nearest, walk
 from gradscope.graphing.edge_gradients import EdgeGradients, Gradients, NodeEdges
 from gradscope.graphing.gradient_table import MAX_VALUES, NONE, NOT_REACHED, GradientTable
 from gradscope.graphing.watched_call import MeasuredCall

@@ -14,9 +14,8 @@ import torch
 
 from gradscope.analyses.training.loop_order import LoopOrder, MadeStep, ids_of
 from gradscope.analyses.training.stores import assigning, filling, sites_of, targets
-from gradscope.autograd.nodes import leaf_of, torch_name
+from gradscope.autograd.nodes import NO_SEQUENCE, Walked, leaf_of, torch_name
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.recording.names import value_in_frame
 from gradscope.recording.places import frames_from

@@ -22,10 +22,9 @@ from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.saved_values import activities, freed_slots
 from gradscope.autograd.elements import readable
-from gradscope.autograd.nodes import is_leaf, leaf_of
+from gradscope.autograd.nodes import Walked, is_leaf, leaf_of
 from gradscope.autograd.saved import is_packed
 from gradscope.autograd.tensors import TensorTable, requires_grad
-from gradscope.autograd.walk import Walked
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.escaping import message
 from gradscope.graphing.assemble import Assembler

@@ -10,8 +10,8 @@ import torch
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
+from gradscope.autograd.nodes import NO_SEQUENCE, Walked
 from gradscope.autograd.tensors import address_of, requires_grad, storage_of
-from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.model.observations import Change
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall

@@ -16,8 +16,8 @@ from gradscope.analyses.doctor.observed_cuts import known_name
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
+from gradscope.graphing.blame import failed_call
 from gradscope.graphing.probe import checked, hidden, meta
-from gradscope.graphing.raised import failed_call
 from gradscope.model.loop_observations import MistakeKind
 from gradscope.model.observations import (
     Failure,

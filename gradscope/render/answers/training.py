@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradscope.escaping import visible
-from gradscope.model.gradients import GradientInfo
 from gradscope.model.history import MOST_LOSSES, History, Span
+from gradscope.model.plain import GradientInfo
 from gradscope.model.rows import Row
 from gradscope.render.drawing.strip import strip
 from gradscope.render.options import Options

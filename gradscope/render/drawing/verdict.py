@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradscope.escaping import visible
-from gradscope.model.gradients import State
+from gradscope.model.plain import State
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.strip import Round, vanished
 from gradscope.simplify import Item
