@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gradscope.analyses.check.request import Check
-from gradscope.analyses.explain.request import Explain
-from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.api.keywords import public
 from gradscope.api.report import Report
 from gradscope.filesystem import cache_folder, here
 from gradscope.formats import MAX_SIZE
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
+from gradscope.model.request import Check, Explain, MemoryStudy
 from gradscope.rules import PROBLEMS, IgnoredByComment, diagnose, find_rule
 from gradscope.words import count
 

@@ -7,16 +7,13 @@ from typing import Any
 
 import click
 
-from gradscope.analyses.check.request import Check
-from gradscope.analyses.explain.request import Explain
-from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.cli import completion, documents
-from gradscope.cli.given import Given
-from gradscope.cli.result import Result
+from gradscope.cli.given import Given, Result
 from gradscope.cli.typed_command import TypedCommand, TypedGroup
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
 from gradscope.formats import FORMATS
+from gradscope.model.request import Check, Explain, MemoryStudy
 from gradscope.options import SETTINGS
 from gradscope.version import VERSION
 from gradscope.words import SIGNS, joined

@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gradscope import doing, render
-from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
-from gradscope.cli.given import Given
+from gradscope.cli.given import Given, Result
 from gradscope.cli.holding import HeldAtFindings
-from gradscope.cli.messages import say, tell_error, tell_unbound
 from gradscope.cli.output import Output, on_stdout
-from gradscope.cli.result import Result
 from gradscope.cli.rules import find
 from gradscope.cli.running import prepared, tell_unused
+from gradscope.cli.terminal import say, tell_error, tell_unbound
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.filesystem import here
 from gradscope.formats import SAVED
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from gradscope.model.report import Report
-from gradscope.model.request import Request
+from gradscope.model.request import HANDFUL, WHILE, Examination, Request
 from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gradscope.cli import documents, terminal
-from gradscope.cli.messages import say
-from gradscope.render.words.rule_pages import sentence
+from gradscope.cli.terminal import say
+from gradscope.render.words.findings import sentence
 from gradscope.render.words.text import wrapped
 from gradscope.rules import PROBLEMS, RULES, Rule, find_rule
 

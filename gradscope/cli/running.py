@@ -9,14 +9,12 @@ import click
 from click.core import ParameterSource
 
 from gradscope.analyses.explain.narrowed import of_leaf
-from gradscope.analyses.explain.request import Explain
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
-from gradscope.cli.given import Given
+from gradscope.cli.given import Given, Result
 from gradscope.cli.last_target import NOTE
-from gradscope.cli.messages import tell_error, tell_unbound
 from gradscope.cli.output import Output
-from gradscope.cli.result import Result
+from gradscope.cli.terminal import tell_error, tell_unbound
 from gradscope.errors import (
     ExitStatus,
     GradscopeError,
@@ -28,7 +26,7 @@ from gradscope.errors import (
 from gradscope.filesystem import is_file
 from gradscope.formats import LISTS, SAVED
 from gradscope.model import storage
-from gradscope.model.request import Request
+from gradscope.model.request import Explain, Request
 from gradscope.options import Looking, Running, options_on
 from gradscope.target import Program, Target, parse_target
 

@@ -12,10 +12,10 @@ from types import FrameType
 import msgspec
 
 from gradscope.analyses.doctor.doctor import Doctor
-from gradscope.analyses.doctor.request import Examination
 from gradscope.errors import CaptureError, Fault, GradscopeError, NoGraph, described
 from gradscope.garbage import collector_paused
 from gradscope.model.report import Report
+from gradscope.model.request import Examination
 from gradscope.recording.recorder import Recorder
 from gradscope.running.session import frames_of
 from gradscope.target import StopProgram

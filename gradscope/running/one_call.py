@@ -12,12 +12,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.analyses.doctor.request import Examination
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.isolation import put_under, take_out
 from gradscope.model.explanation import Explanation
 from gradscope.model.report import Report
-from gradscope.model.request import Study
+from gradscope.model.request import Examination, Study
 from gradscope.patched import Original
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.stand_in import module_calls

@@ -26,7 +26,7 @@ from gradscope.target import Ending, OtherProcesses, Program, Target
 
 if TYPE_CHECKING:
     from gradscope.analyses.doctor.doctor import Doctor
-    from gradscope.analyses.doctor.request import Examination
+    from gradscope.model.request import Examination
     from gradscope.running.stopped import StoppedAt
     from gradscope.running.watcher import Watcher
 

@@ -38,8 +38,7 @@ from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
-from gradscope.running.awaited import AwaitedRoot
-from gradscope.running.create_graph import derivative
+from gradscope.running.awaited import AwaitedRoot, derivative
 from gradscope.running.look import listener_of
 from gradscope.running.remarks import (
     batched,

@@ -20,8 +20,8 @@ from torch import nn
 from gradscope.autograd.optimizers import living_optimizers
 from gradscope.handlers import let_pass
 from gradscope.recording.wrappers import plain_path
-from gradscope.watching.model_parameters import ModelParameters
-from gradscope.watching.taps import Unseen, untraced
+from gradscope.watching.arrivals import Unseen, untraced
+from gradscope.watching.norms import ModelParameters
 from gradscope.watching.watch import Watch
 
 

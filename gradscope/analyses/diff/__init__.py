@@ -19,7 +19,6 @@ the other.
 
 from __future__ import annotations
 
-from gradscope.analyses.diff.changes import changes
 from gradscope.analyses.diff.comparison import (
     Comparison,
     EdgeDifference,
@@ -30,7 +29,7 @@ from gradscope.analyses.diff.comparison import (
     Tolerance,
 )
 from gradscope.analyses.diff.matching import Matching, match
-from gradscope.analyses.diff.numbers import gradients, leaf_differences
+from gradscope.analyses.diff.numbers import changes, gradients, leaf_differences
 from gradscope.analyses.diff.union import Union, passes, union
 from gradscope.model.report import Report
 

@@ -25,7 +25,6 @@ from gradscope.analyses.doctor.cases import ChosenRoot, final_case, look_before
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
-from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
@@ -39,6 +38,7 @@ from gradscope.graphing.roots import no_such_call
 from gradscope.model.observations import Stopped
 from gradscope.model.plain import Number, number
 from gradscope.model.report import Report
+from gradscope.model.request import HANDFUL, Examination
 from gradscope.ranks.member import ALONE, Member
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from

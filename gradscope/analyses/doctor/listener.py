@@ -13,8 +13,7 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.births import Births, RoundedNumbers
-from gradscope.analyses.doctor.changes import Changes
-from gradscope.analyses.doctor.collectives import collectives
+from gradscope.analyses.doctor.changes import Changes, collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.derivatives import Derivatives
@@ -36,8 +35,7 @@ from gradscope.analyses.doctor.odd_values import Logarithms, ScoreWeights, Strai
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.dropped_results import DroppedResults
-from gradscope.analyses.training.gradient_graphs import GradientGraphs
+from gradscope.analyses.training.dropped_results import DroppedResults, GradientGraphs
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers

@@ -17,8 +17,8 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.capture import Capture
+from gradscope.analyses.doctor.cut_calls import KnownCut, Taken
 from gradscope.analyses.doctor.cuts import Cuts
-from gradscope.analyses.doctor.known_cuts import KnownCut, Taken
 from gradscope.autograd.nodes import Walked, leaf_of
 from gradscope.autograd.tensors import TensorRef, living
 from gradscope.model.observations import LossTerm, LostTerm

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.doctor.ancestry import leaves_behind
-from gradscope.analyses.doctor.cut_calls import family
+from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED, family
 from gradscope.analyses.doctor.glances import LOSSES
-from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
 from gradscope.analyses.training.mistaken_calls import MistakenCalls
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad

@@ -18,11 +18,10 @@ from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradscope.analyses.training.idle_optimizers import IdleOptimizers
+from gradscope.analyses.training.idle_steps import IdleOptimizers, Sample, StepEffects
 from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
-from gradscope.analyses.training.step_effect import Sample, StepEffects
 from gradscope.autograd.isolation import is_captured, put_back, take_out
 from gradscope.autograd.optimizers import living_optimizers, parameters_of
 from gradscope.recording.recorder import Recorder

@@ -21,7 +21,7 @@ from gradscope.filesystem import here, is_file
 from gradscope.model.observations import Finding
 from gradscope.model.report import Report
 from gradscope.render.options import Options
-from gradscope.render.words.rule_pages import alone, sentence
+from gradscope.render.words.findings import alone, sentence
 from gradscope.rules import RULES
 from gradscope.version import VERSION
 from gradscope.words import one_line

@@ -12,12 +12,10 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.facts import meeting
-from gradscope.render.drawing.notes import Note, frame, hooked, notes_of
+from gradscope.render.drawing.facts import Note, frame, hooked, meeting, notes_of
 from gradscope.render.drawing.rows import ROOT, TreeRow
-from gradscope.render.drawing.scale import STEPS
+from gradscope.render.drawing.scale import FEWEST_CELLS, MOST_CELLS, STEPS, odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.strip import FEWEST_CELLS, MOST_CELLS, odd, span, strip
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
 from gradscope.render.words.findings import INKS as INKS_OF

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Leaf
 from gradscope.render.drawing.cells import BAD_INK, size_cell
-from gradscope.render.drawing.facts import cancelling
-from gradscope.render.drawing.notes import hooked
+from gradscope.render.drawing.facts import cancelling, hooked
 from gradscope.render.drawing.parameters import unscaled
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers

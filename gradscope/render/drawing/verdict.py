@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State
+from gradscope.render.drawing.scale import Round, vanished
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.drawing.strip import Round, vanished
 from gradscope.simplify import Item
 from gradscope.words import count, listed
 

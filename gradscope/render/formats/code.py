@@ -11,8 +11,8 @@ from gradscope.render.drawing.cells import NOTHING, ink_of
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
+from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.strip import odd, span, strip
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, head
 from gradscope.render.words.findings import INKS as INKS_OF

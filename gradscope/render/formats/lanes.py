@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import Report
-from gradscope.render.drawing import ranking as _ranking
 from gradscope.render.drawing.cells import Cells
-from gradscope.render.drawing.head import Head
-from gradscope.render.drawing.notes import notes_of
+from gradscope.render.drawing.facts import notes_of
+from gradscope.render.drawing.head import Head, ranking
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 from gradscope.render.words.table import Cell, Column, Part
@@ -33,7 +32,7 @@ FEWEST_LANES = 4
 def render(report: Report, options: Options) -> str:
     """The rows, ending with a newline; with ``top`` a list of nodes."""
     if options.top:
-        return _ranking.render(report, options)
+        return ranking(report, options)
     return "\n".join(_Page(Scene(report, options)).lines()) + "\n"
 
 

@@ -23,7 +23,7 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
 from gradscope.simplify import hierarchy_of
-from gradscope.simplify.profile import ProfileRow, brackets
+from gradscope.simplify.gradients import ProfileRow, brackets
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"

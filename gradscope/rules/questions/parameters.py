@@ -1,13 +1,15 @@
-"""How many parameters are told in few words: by the largest modules that they are all of."""
+"""How many parameters are told in few words, by the largest modules that they are all of; how a
+finding about several ranks names them, and where a parameter of theirs was used.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
-from gradscope.model.observations import TrackedParameter
+from gradscope.model.observations import Location, TrackedParameter
 from gradscope.rules.facts import Facts
-from gradscope.words import count, listed
+from gradscope.words import count, joined, listed, ranked
 
 
 def grouped(
@@ -86,3 +88,24 @@ def named(learners: Iterable[TrackedParameter]) -> str:
     """How many these are, and their names."""
     names = [learner.name for learner in learners]
     return f"{count(len(names), 'parameter')}: {listed(names)}"
+
+
+MOST = 4
+"""Parameters that a finding lists, and ranks that it names in a sentence."""
+
+MOST_RANKS = 8
+"""Ranks that a finding lists."""
+
+
+def on_ranks(ranks: Sequence[int]) -> str:
+    """``rank 1``, ``ranks 0 and 2``."""
+    return ranked(ranks, listed if len(ranks) > MOST else joined)
+
+
+def place_of(facts: Facts, name: str) -> Location | None:
+    """The line where a parameter was first used, or made."""
+    for learner in facts.seen.learners:
+        if learner.name == name:
+            return facts.location(learner.made if learner.used is None else learner.used)
+    leaves = (leaf.origin for leaf in facts.graph.leaves if name in leaf.names)
+    return facts.location(next(leaves, None))
