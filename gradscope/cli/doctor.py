@@ -29,7 +29,7 @@ from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
 from gradscope.rules import (
-    PROBLEMS,
+    RULES,
     IgnoredByComment,
     at_least,
     diagnose,
@@ -111,7 +111,7 @@ class Verdict:
         with doing.during("writing the findings"):
             told = diagnosis.FORMATS[form](report, drawing, taken_back)
             render.output.write(STDOUT, told)
-        for note in (*self.comments.unknown, *PROBLEMS):
+        for note in (*self.comments.unknown, *RULES.problems):
             self.remark(note)
         if form in ("github", "gcc"):  # the other formats tell them with the findings
             words = diagnosis.ignored_by_comment(taken_back)

@@ -9,7 +9,7 @@ from gradscope.cli import documents, terminal
 from gradscope.cli.terminal import say
 from gradscope.render.words.findings import sentence
 from gradscope.render.words.text import wrapped
-from gradscope.rules import PROBLEMS, RULES, Rule, find_rule
+from gradscope.rules import RULES, Rule, find_rule
 
 LIST = "gradscope rule lists them all"
 
@@ -29,7 +29,7 @@ def explain(words: Sequence[str]) -> str:
     Raises:
         TargetError: no rule has them all.
     """
-    for note in PROBLEMS:
+    for note in RULES.problems:
         say(note)
     if not words:
         return _listed(RULES.values())

@@ -19,7 +19,7 @@ from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.ignored import IgnoredByComment
-from gradscope.rules.register import PROBLEMS, RULES, find_rule
+from gradscope.rules.register import RULES, find_rule
 from gradscope.rules.rule import Rule
 from gradscope.rules.together import together
 from gradscope.words import listed
@@ -27,7 +27,6 @@ from gradscope.words import listed
 __all__ = [
     "OF_ONE_CALL",
     "ORDER",
-    "PROBLEMS",
     "RULES",
     "IgnoredByComment",
     "Rule",
@@ -51,7 +50,7 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
         ignore: codes of rules that stay silent.
     """
     facts = Facts(report)
-    drafts = [(rule, draft) for rule in RULES.values() for draft in _drafts(rule, facts)]
+    drafts = [(rule, draft) for rule in RULES.asked(facts) for draft in _drafts(rule, facts)]
     causes = [(rule, draft) for rule, draft in drafts if rule.before]
     found = [
         _signed(rule, draft, facts.step)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,11 +15,17 @@ from typing import get_args
 
 from gradscope.errors import TargetError
 from gradscope.handlers import let_pass
+from gradscope.rules.facts import Facts
 from gradscope.rules.rule import Agreement, Rule
 
 _CODE = re.compile(r"GS[1-9]\d{2,4}", re.ASCII)
 _NAME = re.compile(r"[a-z]+(-[a-z]+)*", re.ASCII)
 
+
+_FOLDER = Path(__file__).parent
+_PACKAGE = __name__.rpartition(".")[0]
+_CHAPTERS = sorted(path.parent.name for path in _FOLDER.glob("[!q]*/__init__.py"))
+"""The folders of rules: all but ``questions``."""
 
 _REMOVED = {
     f"GS{number}": "0.1.0"
@@ -28,14 +35,6 @@ _REMOVED = {
     )
 }
 """Codes of rules that there were once, and the version without them; none is given again."""
-
-
-def _own() -> Iterator[str]:
-    """The names of the modules of this package that hold a rule."""
-    folder = Path(__file__).parent
-    for path in sorted(folder.glob("*/*.py")):
-        if not path.name.startswith("_") and path.parent.name != "questions":
-            yield f"gradscope.rules.{path.parent.name}.{path.stem}"
 
 
 def _rules_in(module: str) -> Iterator[Rule]:
@@ -65,7 +64,7 @@ def _rules_in(module: str) -> Iterator[Rule]:
         yield rule
 
 
-def _add(rules: dict[str, Rule], module: str) -> None:
+def _put(rules: dict[str, Rule], module: str) -> None:
     for rule in _rules_in(module):
         for other in rules.values():
             if rule.code == other.code or rule.name == other.name:
@@ -74,24 +73,78 @@ def _add(rules: dict[str, Rule], module: str) -> None:
         rules[rule.code] = rule
 
 
-def _found() -> tuple[dict[str, Rule], tuple[str, ...]]:
-    rules: dict[str, Rule] = {}
-    for module in _own():
-        _add(rules, module)
-    problems = []
-    for entry in sorted(entry_points(group="gradscope.rules"), key=lambda entry: entry.name):
-        try:
-            _add(rules, entry.module)
-        except Exception as error:
-            let_pass(error)
-            package = entry.dist.name if entry.dist is not None else entry.module
-            said = f"{type(error).__name__}: {error}"
-            problems.append(f"the rule {entry.name} of {package} cannot be used: {said}")
-    return {code: rules[code] for code in sorted(rules)}, tuple(problems)
+class Register(Mapping[str, Rule]):
+    """The rules by code, and in that order.
+
+    The modules of a chapter are imported when its rules are asked for.  A chapter whose package has
+    a function ``concerns`` says by it whether there is anything that its rules look at; ``brought``
+    are the rules of other packages, which are always asked.
+    """
+
+    def __init__(self) -> None:
+        self._chapters: dict[str, dict[str, Rule]] = {}
+
+    def asked(self, facts: Facts) -> list[Rule]:
+        """The rules that may find something in these facts."""
+        rules = dict(self.brought)
+        for name in _CHAPTERS:
+            concerns = getattr(import_module(f"{_PACKAGE}.{name}"), "concerns", None)
+            if concerns is None or concerns(facts):
+                rules |= self._chapter(name)
+        return [rules[code] for code in sorted(rules)]
+
+    def __getitem__(self, code: str) -> Rule:
+        return self._all[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def brought(self) -> dict[str, Rule]:
+        """The rules of other packages."""
+        return self._found[0]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with those that other packages bring."""
+        return self._found[1]
+
+    def _chapter(self, name: str) -> dict[str, Rule]:
+        if name not in self._chapters:
+            rules = self._chapters[name] = {}
+            for path in sorted((_FOLDER / name).glob("[!_]*.py")):
+                _put(rules, f"{_PACKAGE}.{name}.{path.stem}")
+        return self._chapters[name]
+
+    @cached_property
+    def _own(self) -> dict[str, Rule]:
+        return {code: rule for name in _CHAPTERS for code, rule in self._chapter(name).items()}
+
+    @property
+    def _all(self) -> dict[str, Rule]:
+        rules = self._own | self.brought
+        return {code: rules[code] for code in sorted(rules)}
+
+    @cached_property
+    def _found(self) -> tuple[dict[str, Rule], tuple[str, ...]]:
+        entries = sorted(entry_points(group="gradscope.rules"), key=lambda entry: entry.name)
+        rules = dict(self._own) if entries else {}
+        known, problems = set(rules), []
+        for entry in entries:
+            try:
+                _put(rules, entry.module)
+            except Exception as error:
+                let_pass(error)
+                package = entry.dist.name if entry.dist is not None else entry.module
+                said = f"{type(error).__name__}: {error}"
+                problems.append(f"the rule {entry.name} of {package} cannot be used: {said}")
+        return {code: rules[code] for code in rules.keys() - known}, tuple(problems)
 
 
-RULES, PROBLEMS = _found()
-"""The rules by code, and in that order; and what is wrong with those that other packages bring."""
+RULES = Register()
 
 
 def find_rule(word: str, more: str = "", source: str = "") -> Rule:
