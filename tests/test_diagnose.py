@@ -26,7 +26,6 @@ from gradscope.model.loop_observations import (
 from gradscope.model.observations import (
     Activity,
     Alteration,
-    Birth,
     Broadcast,
     Carried,
     Change,
@@ -180,20 +179,6 @@ def test_what_a_step_has_spoilt_is_no_finding_of_its_own() -> None:
     after = spoilt(spoiling(), "MulBackward0", nan=1)
     assert told(after) == [("GS106", "error", 7)]
     assert told(msgspec.structs.replace(after, observations=None)) == [("GS101", "error", 3)]
-
-
-def test_the_line_inside_of_a_function_is_blamed() -> None:
-    bare = placed(spoilt(logs(), "LogBackward0", inf=1), 7)
-    line = len(bare.graph.origins) - 1
-    report = observed(bare, births=(Birth(0, line, "exp"),))
-    (finding,) = diagnose(report)
-    assert finding.location is not None and finding.location.line == 7
-    assert finding.message.startswith("`call7()` in the forward of Log makes the first infinity")
-    assert finding.evidence[0] == "inside of `log(w*2)`, demo.py:4"
-    assert "exp overflows" in finding.why
-    # What is known of backward says nothing of forward.
-    (other,) = diagnose(observed(report, births=(Birth(0, line, "exp", in_backward=True),)))
-    assert other.location is not None and other.location.line == 4
 
 
 def divided(between: int = 1, op: str = "SqrtBackward0", dtype: str = "float16") -> Report:

@@ -39,7 +39,8 @@ from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
 from gradscope.model.report import HalfSizes, Report
 from gradscope.rules import diagnose
-from gradscope.simplify import Folding, simplify
+from gradscope.simplify import Folding
+from gradscope.simplify.folded import simplify
 from tests.program import Program
 from tests.ranks.built import parameter, with_ranks
 from tests.test_diagnose import (

@@ -22,7 +22,7 @@ from gradscope.render.drawing.parameters import Parameter, parameters
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options, ToPrint, ToSave
 from gradscope.render.words.numbers import number
-from gradscope.simplify import leaf_called
+from gradscope.simplify.folded import leaf_called
 from gradscope.words import count, one_line
 
 if TYPE_CHECKING:

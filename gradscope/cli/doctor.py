@@ -13,7 +13,6 @@ from gradscope import doing, render
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.given import Given, Result
-from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.rules import find
 from gradscope.cli.running import prepared, tell_unused
@@ -150,6 +149,8 @@ def run_doctor(given: Given) -> Result:
     target = program.target
     held = None
     if given.hold:
+        from gradscope.cli.holding import HeldAtFindings
+
         held = HeldAtFindings(target.describe(), verdict.diagnosed, given.fail_on)
     is_cell = given.cell is not None
     more = {

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from gradscope.analyses.explain.narrowed import of_leaf
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.given import Given, Result
@@ -188,6 +187,8 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
         )
     tell_unused(name, output.remark)
     if isinstance(study, Explain) and study.leaf is not None:
+        from gradscope.analyses.explain.narrowed import of_leaf
+
         report = of_leaf(report, study.leaf, study.everything)
     output.write(report)
 

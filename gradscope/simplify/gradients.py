@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from gradscope.model.plain import Number, number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node, State
-from gradscope.simplify import Frame, Item, Link, View
 from gradscope.simplify.hierarchy import Group, Hierarchy
 from gradscope.simplify.sums import Sums
+from gradscope.simplify.view import Frame, Item, Link, View
 
 LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")
 

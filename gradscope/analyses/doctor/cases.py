@@ -40,7 +40,7 @@ from gradscope.graphing.roots import (
     result_root,
     unknown_root,
 )
-from gradscope.model.observations import Alteration, Birth, Freed, Intake, Observations, Rounding
+from gradscope.model.observations import Alteration, Freed, Intake, Observations, Rounding
 from gradscope.model.report import BackwardPass, Graph, Leaf, Node
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
@@ -53,9 +53,10 @@ def look_before(listener: DoctorListener, made: Capture, with_activities: bool =
     made.changed = listener.changes.in_graph(made.walked)
     if with_activities:
         made.activities = list(activities(made.walked))
-    made.functions = listener.derivatives.checks(
-        made.walked, made.sequences, made.call.create_graph
-    )
+    if listener.derivatives is not None:
+        made.functions = listener.derivatives.checks(
+            made.walked, made.sequences, made.call.create_graph
+        )
 
 
 def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
@@ -85,7 +86,6 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
         changes=tuple(map(origins.told, changed)),
         activities=tuple(made.activities),
         saved=tuple(made.saved()),
-        births=tuple(map(origins.told, _births(listener, made))),
         roundings=tuple(_roundings(listener, made.sequences)),
         intakes=tuple(_intakes(listener, origins, names, made.sequences)),
         freed=() if gone is None else (_freed(listener, made, gone, origins),),
@@ -174,15 +174,6 @@ def _intakes(
             # Of the nodes of a call this graph need not hold all.
             first=sequences[made_in_order[bisect_left(made_in_order, taken.first)]],
         )
-
-
-def _births(listener: DoctorListener, made: Capture) -> Iterator[Birth]:
-    """The lines inside of custom Functions that made the first NaN or infinity."""
-    for sequence, birth in listener.births.known.items():
-        position = made.sequences.get(sequence)
-        if position is not None:
-            yield msgspec.structs.replace(birth, node=position)
-    yield from made.births()
 
 
 def _roundings(listener: DoctorListener, sequences: dict[int, int]) -> Iterator[Rounding]:

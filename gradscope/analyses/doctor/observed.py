@@ -27,6 +27,7 @@ from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
 from gradscope.autograd.elements import readable
 from gradscope.autograd.summary import metadata
 from gradscope.graphing.gradient_table import GradientTable
+from gradscope.model.checks import CallCheck
 from gradscope.model.observations import (
     Carried,
     Failure,
@@ -177,6 +178,11 @@ class _Run(NamedTuple):
         )
 
 
+def _checked(listener: DoctorListener, case: CapturedCall, origins: Origins) -> Iterable[CallCheck]:
+    found = listener.derivatives
+    return () if found is None else found.told(case.seen.functions, origins)
+
+
 def observations(
     listener: DoctorListener, case: CapturedCall, steps: Iterable[Step], failure: Failure | None
 ) -> Observations:
@@ -211,7 +217,7 @@ def observations(
             for one in (*listener.mistaken_calls.known.values(), *optimizers.idle.told())
             if one.times
         ),
-        functions=tuple(listener.derivatives.told(case.seen.functions, origins)),
+        functions=tuple(_checked(listener, case, origins)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),
         failure=failure,
         averages=listener.averages,

@@ -172,10 +172,11 @@ class ReportBuilder:
         )
         seen = self._with_guard(seen, case.origins)
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
+        derivatives = self._listener.derivatives
         unseen = (
             *hidden(graph, self._listener.recorder),
             *_unread(case),
-            *self._listener.derivatives.in_words(case.origins),
+            *(() if derivatives is None else derivatives.in_words(case.origins)),
             *self._faults(),
         )
         notes = (*case.notes, *log.notes(error), *unseen)

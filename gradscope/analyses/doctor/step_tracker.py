@@ -186,13 +186,12 @@ class StepTracker:
         now = _sequence()
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
-        listener.births.known.clear()
         listener.rounded.known.clear()
         listener.cuts.start_step()
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
         accumulates = made.call.accumulates
-        if accumulates:
+        if accumulates and listener.derivatives is not None:
             # What torch.autograd.grad has passed by may be in the graph of a later call.
             listener.derivatives.end_step()
         if accumulates and backwards == 1:

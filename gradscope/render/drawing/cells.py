@@ -21,8 +21,8 @@ from gradscope.render.words.findings import BADGES
 from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import GAP, Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
-from gradscope.simplify import Item
 from gradscope.simplify.gradients import ViewGradients, middle
+from gradscope.simplify.view import Item
 
 COLUMNS = (
     Column("node", narrowest=16, comfort=24),

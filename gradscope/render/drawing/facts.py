@@ -18,8 +18,8 @@ from gradscope.render.drawing.scale import FEWEST_CELLS, Round, exceptions, extr
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP
-from gradscope.simplify import Frame, Item
 from gradscope.simplify.gradients import ViewGradients
+from gradscope.simplify.view import Frame, Item
 from gradscope.words import count
 
 RANGE = "\u2013"

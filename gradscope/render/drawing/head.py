@@ -22,7 +22,9 @@ from gradscope.render.drawing.verdict import repeats, verdict
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS
 from gradscope.render.words.table import Cell, Column, Part, Writer
-from gradscope.simplify import Folding, Item, meant
+from gradscope.simplify import Folding
+from gradscope.simplify.folded import meant
+from gradscope.simplify.view import Item
 from gradscope.words import count, either, option
 
 MOST_FINDINGS = 5

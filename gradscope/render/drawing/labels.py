@@ -27,9 +27,9 @@ from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
 from gradscope.render.words.text import shorten, wrapped
-from gradscope.simplify import Frame, Item, Link
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.grouping import pattern
+from gradscope.simplify.view import Frame, Item, Link
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"

@@ -13,8 +13,9 @@ from gradscope.render.drawing.parameters import unscaled
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Writer
-from gradscope.simplify import View, meant
+from gradscope.simplify.folded import meant
 from gradscope.simplify.gradients import ViewGradients
+from gradscope.simplify.view import View
 from gradscope.words import count, option
 
 MOST_TERMS = 4

@@ -13,7 +13,7 @@ from gradscope.model.plain import Number, number
 from gradscope.model.report import GradientInfo, Leaf, State
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import elements
-from gradscope.simplify import meant
+from gradscope.simplify.folded import meant
 from gradscope.words import either
 
 

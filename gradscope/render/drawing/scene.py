@@ -22,9 +22,10 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES, badges, head, worst
 from gradscope.render.words.text import short_files, source_url
-from gradscope.simplify import Frame, Item, Link, View, simplify
+from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
+from gradscope.simplify.view import Frame, Item, Link, View
 from gradscope.words import count, one_line, option
 
 MOST_FACTORS = 4

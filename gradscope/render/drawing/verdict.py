@@ -11,7 +11,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import State
 from gradscope.render.drawing.scale import Round, vanished
 from gradscope.render.drawing.scene import Scene
-from gradscope.simplify import Item
+from gradscope.simplify.view import Item
 from gradscope.words import count, listed
 
 FEWEST_BLOCKS = 3

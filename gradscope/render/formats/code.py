@@ -18,8 +18,10 @@ from gradscope.render.words.findings import BADGES, head
 from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import cells
-from gradscope.simplify import Folding, Item, meant
+from gradscope.simplify import Folding
+from gradscope.simplify.folded import meant
 from gradscope.simplify.gradients import combine, middle
+from gradscope.simplify.view import Item
 from gradscope.words import count, one_line
 
 COLUMNS = (

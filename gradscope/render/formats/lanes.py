@@ -20,7 +20,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs
-from gradscope.simplify import Item, View
+from gradscope.simplify.view import Item, View
 
 FEWEST_LINES = 12
 """A budget below this would leave nothing to read."""

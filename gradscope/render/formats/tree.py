@@ -31,8 +31,8 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.render.words.text import Glyphs
-from gradscope.simplify import Item
 from gradscope.simplify.gradients import ViewGradients, middle
+from gradscope.simplify.view import Item
 from gradscope.words import count, option
 
 FEWEST_LINES = 12
