@@ -82,8 +82,6 @@ class StepTracker:
         edited = self._edited()
         listener.lost_terms.begin(call.accumulates)
         listener.alterations.call = log.calls
-        if isinstance(loss, str) or listener.values_seen.counts:
-            listener.optimizers.spoiling.look(made.leaves)
         listener.optimizers.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)

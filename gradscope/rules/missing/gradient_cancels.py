@@ -8,10 +8,8 @@ zero.
 From a subtraction to which a gradient came, sums, differences and signs are resolved into what
 they add up. Every result with history that is left has the factor 0 (`x - (x + c)`), something
 without history was added on the way, and no sum has an `alpha` or stretches an operand, as the
-norms of the gradients on its edges tell. It is a warning where a term of the loss was computed
-of the difference, and of nothing else that has history: that term gives no gradient to
-anything. Elsewhere (a target `noisy - clean`, beside a prediction that learns) it is
-information.
+norms of the gradients on its edges tell. It is information: the difference may be wanted for its
+value, as a target `noisy - clean` is beside a prediction that learns.
 
 ## A program that has it, healed
 
@@ -39,8 +37,7 @@ information.
 
 ## When to ignore it
 
-Where the difference only gives a value, as information it is mostly that. `gradscope doctor
---ignore GS318` leaves it out.
+Where the difference only gives a value. `gradscope doctor --ignore GS318` leaves it out.
 """
 
 from __future__ import annotations
@@ -49,12 +46,10 @@ import heapq
 from collections.abc import Iterable
 
 from gradscope.model.plain import Number
-from gradscope.rules.facts import Facts, FindingDraft, elements
+from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.rule import Rule
-from gradscope.walks import walk
 
 _SUMS = ("Add", "Sub", "Rsub", "Neg")
-_TERMS = ("Add", "Sub", "Stack", "Cat")
 
 MOST_STEPS = 200
 """Sums and differences that are resolved for one."""
@@ -71,16 +66,12 @@ class GradientCancels(Rule):
         differences = (one.id for one in facts.graph.nodes if one.short_op in ("Sub", "Rsub"))
         cancelled = {node: taken for node in differences if (taken := _taken(facts, node))}
         for nodes in facts.by_place(cancelled).values():
-            lost = any(_is_term(facts, node) for node in nodes)
             yield facts.finding(
-                "warning" if lost else "information",
+                "information",
                 f"The gradient through {facts.words(nodes[0])} cancels: all that it depends on is "
                 "taken from itself.",
                 nodes[0],
-                evidence=(
-                    f"the result of {facts.words(cancelled[nodes[0]][0])} is on both sides",
-                    *(["a term of the loss gives no gradient to anything because of it"] * lost),
-                ),
+                evidence=f"the result of {facts.words(cancelled[nodes[0]][0])} is on both sides",
                 why="Both sides hold the same tensor with its history, and what else they hold has "
                 "none: the value of the difference varies, and its derivative is 0.",
                 remedy="Detach one of the two: after a straight-through estimator `x + (q - x)"
@@ -127,24 +118,3 @@ def _has_factor_one(facts: Facts, node: int) -> bool:
 
 def _norm(norm: Number | None) -> float:
     return float(norm or 0)
-
-
-def _is_term(facts: Facts, start: int) -> bool:
-    """Whether a term of the loss was computed of this, and of nothing else that has history."""
-
-    def alone(node: int) -> list[int]:
-        return [one for one in facts.above(node) if len(facts.outgoing[one]) == 1]
-
-    for node in walk([start], alone):
-        above = set(facts.above(node))
-        if not above:
-            return True
-        is_added = any(facts.op(one) in _TERMS for one in above.difference(alone(node)))
-        if is_added and _is_number(facts, node):
-            return True
-    return False
-
-
-def _is_number(facts: Facts, node: int) -> bool:
-    outputs = facts.graph.nodes[node].outputs
-    return any(one is not None and elements(one.shape) == 1 for one in outputs)
