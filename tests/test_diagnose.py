@@ -11,7 +11,6 @@ import pytest
 
 from gradscope.errors import ReportError
 from gradscope.model import storage
-from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
     MistakenCall,
@@ -48,6 +47,7 @@ from gradscope.model.observations import (
 from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
 from gradscope.model.report import Accumulation, GradientInfo, Origin, Report
+from gradscope.model.studies import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.render import Options, render
 from gradscope.render.answers import diagnosis
 from gradscope.rules import RULES, at_least, diagnose, is_graver, is_serious

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradscope.model.memory import Holding, Memory
+from gradscope.model.studies import Holding, Memory
 from gradscope.render import as_text
 from gradscope.render.answers.memory import Holdings
 from gradscope.render.words.numbers import size

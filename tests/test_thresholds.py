@@ -16,7 +16,6 @@ import pytest
 
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
-from gradscope.model.checks import CallCheck, GradientComparison
 from gradscope.model.loop_observations import (
     MistakenCall,
     OrderMistake,
@@ -38,6 +37,7 @@ from gradscope.model.observations import (
 from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
 from gradscope.model.report import HalfSizes, Report
+from gradscope.model.studies import CallCheck, GradientComparison
 from gradscope.rules import diagnose
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import simplify

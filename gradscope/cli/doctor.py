@@ -14,13 +14,11 @@ from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
-from gradscope.cli.rules import find
 from gradscope.cli.running import prepared, tell_unused
 from gradscope.cli.terminal import say, tell_error, tell_unbound
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.filesystem import here
 from gradscope.formats import SAVED
-from gradscope.model import storage
 from gradscope.model.observations import Finding
 from gradscope.model.report import Report
 from gradscope.model.request import HANDFUL, WHILE, Examination, Request
@@ -83,7 +81,7 @@ class Verdict:
         if options.opened or options.output not in (None, STDOUT):
             # What --format says is about the findings.
             file = Output.of(replace(options, format_name=None))
-        ignored = tuple(find(code, "--ignore").code for code in options.ignore)
+        ignored = tuple(_known(code) for code in options.ignore)
         return cls(options, file, ignored, IgnoredByComment(here()))
 
     def diagnosed(self, report: Report) -> tuple[Report, int]:
@@ -173,6 +171,8 @@ def run_doctor(given: Given) -> Result:
 
 
 def _loaded(path: str, max_size: int) -> Report:
+    from gradscope.model import storage
+
     report = storage.load(path, max_size)
     if report.observations is None:
         raise TargetError(
@@ -224,3 +224,9 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
         tell_error(error)
         status = status or error.status
     return Result(0 if outcome.ending.status else status, outcome.ending)
+
+
+def _known(code: str) -> str:
+    from gradscope.cli.rules import find
+
+    return find(code, "--ignore").code

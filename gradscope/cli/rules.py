@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gradscope.cli import documents, terminal
+from gradscope.cli import terminal
 from gradscope.cli.terminal import say
 from gradscope.render.words.findings import sentence
 from gradscope.render.words.text import wrapped
@@ -37,7 +37,7 @@ def explain(words: Sequence[str]) -> str:
     if len(found) > 1:
         return _listed(found)
     rule = found[0] if found else find(" ".join(words))
-    return documents.drawn(rule.page())
+    return terminal.drawn(rule.page())
 
 
 def _matching(words: Sequence[str]) -> list[Rule]:

@@ -24,7 +24,6 @@ from gradscope.errors import (
 )
 from gradscope.filesystem import is_file
 from gradscope.formats import LISTS, SAVED
-from gradscope.model import storage
 from gradscope.model.request import Explain, Request
 from gradscope.options import Looking, Running, options_on
 from gradscope.target import Program, Target, parse_target
@@ -67,6 +66,8 @@ def run_command(
     for note in given.notes:
         output.remark(note)
     if study is not None and given.target is not None and is_saved(given.target):
+        from gradscope.model import storage
+
         report = storage.load(given.target, given.max_size)
         _show_again(given.target, report, study, output)
         return Result(_status(report, is_bad))

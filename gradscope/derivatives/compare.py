@@ -26,8 +26,8 @@ from gradscope.derivatives.finite_differences import (
     spread,
 )
 from gradscope.derivatives.single_call import DIRECTIONS, InputGradients, SingleCall, real
-from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
+from gradscope.model.studies import GradientComparison
 
 TOLERANCE = 1e-4
 """In float64, relative; differences of a well-conditioned function are right to some 1e-9."""

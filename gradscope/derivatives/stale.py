@@ -19,8 +19,8 @@ from gradscope.derivatives.call import Call
 from gradscope.derivatives.finite_differences import element_of
 from gradscope.derivatives.single_call import InputGradients, SingleCall, cotangent, real
 from gradscope.handlers import let_pass
-from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
+from gradscope.model.studies import GradientComparison
 
 STALE = {torch.float64: 1e-6, torch.float32: 1e-2}
 """How far the gradients of the program's own node may be from those in float64, relative."""

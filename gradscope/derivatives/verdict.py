@@ -27,7 +27,7 @@ from gradscope.derivatives.single_call import (
     dense_of,
 )
 from gradscope.derivatives.stale import Own, beside_own
-from gradscope.model.checks import (
+from gradscope.model.studies import (
     IGNORES_UPSTREAM,
     MEANT,
     WRITES_UPSTREAM,

@@ -16,7 +16,6 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.elements import is_present, is_small
 from gradscope.autograd.nodes import (
     LEAF,
@@ -30,6 +29,7 @@ from gradscope.autograd.nodes import (
     torch_name,
     without_namespace,
 )
+from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.summary import device_name, metadata, name_of, values_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.edge_gradients import EdgeGradients
@@ -55,7 +55,7 @@ from gradscope.recording.modules import OUTSIDE
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
-from gradscope.recording.spans import SequenceSpan
+from gradscope.recording.torch_call import SequenceSpan
 
 
 @dataclass

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from gradscope.autograd.decimals import SMALL, all_plain
 from gradscope.autograd.elements import (
     are_the_same,
     has_data,
@@ -28,7 +27,15 @@ from gradscope.autograd.elements import (
     is_usual,
 )
 from gradscope.autograd.isolation import fault_of, functions_off
-from gradscope.autograd.norms import MANY, SURE, count_by_size, histogram_of, vector_norm
+from gradscope.autograd.numbers import (
+    MANY,
+    SMALL,
+    SURE,
+    all_plain,
+    count_by_size,
+    histogram_of,
+    vector_norm,
+)
 from gradscope.autograd.summary import (
     WIDE,
     WIDER,

@@ -19,9 +19,9 @@ import torch
 from gradscope import doing
 from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall, edge_of
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import Walked, is_leaf, leaf_of, make_release_safe, walk
+from gradscope.autograd.numbers import SMALL
 from gradscope.errors import CaptureError, Fault, ReportError, described
 from gradscope.garbage import collector_paused, without_collector
 from gradscope.graphing.assemble import Assembler, backward_pass

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.escaping import visible
-from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     MistakenCall,
     RemadeParameters,
@@ -20,6 +19,7 @@ from gradscope.model.loop_observations import (
     WastedGraph,
 )
 from gradscope.model.plain import AnyPlace, Number, Place, Record, SeenRecord, Struct, TensorInfo
+from gradscope.model.studies import CallCheck
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]

@@ -16,9 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from gradscope.model.checks import Checks
 from gradscope.model.explanation import Explanation
-from gradscope.model.memory import Memory
 from gradscope.model.observations import Finding, Watched
 from gradscope.model.plain import Accumulation as Accumulation
 from gradscope.model.plain import BackwardPass as BackwardPass
@@ -28,6 +26,7 @@ from gradscope.model.plain import Histogram as Histogram
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.plain import State as State
 from gradscope.model.ranks import Ranks
+from gradscope.model.studies import Checks, Memory
 from gradscope.words import either, short_op
 
 FORMAT: Final = "gradscope/1"

@@ -25,7 +25,6 @@ from gradscope.autograd.calls import (
     edge_of,
     is_inside_a_transform,
 )
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import (
     CompilerOff,
     cuda,
@@ -37,6 +36,7 @@ from gradscope.autograd.isolation import (
     take_out,
 )
 from gradscope.autograd.nodes import nearest
+from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.patched import Original, Patched

@@ -40,8 +40,7 @@ from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
 from gradscope.recording.remembered import LeafNames, RememberedValues
 from gradscope.recording.source import Site, Sources
-from gradscope.recording.spans import MAX_LATEST, SequenceSpan, Spans
-from gradscope.recording.torch_call import TorchCall, name_of_call
+from gradscope.recording.torch_call import MAX_LATEST, SequenceSpan, Spans, TorchCall, name_of_call
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""

@@ -18,10 +18,8 @@ from gradscope.handlers import let_pass
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.ignored import IgnoredByComment
-from gradscope.rules.register import RULES, find_rule
+from gradscope.rules.register import RULES, IgnoredByComment, find_rule
 from gradscope.rules.rule import Rule
-from gradscope.rules.together import together
 from gradscope.words import listed
 
 __all__ = [
@@ -60,6 +58,8 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
     ]
     found = _counted(found)
     if report.ranks is not None:
+        from gradscope.rules.together import together
+
         found = [one for one in together(found, report.ranks) if one.rule not in ignore]
     return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
 

@@ -12,8 +12,8 @@ import torch
 
 from gradscope import doing
 from gradscope.autograd.calls import BackwardCall
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
+from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, RootError, without_frames
 from gradscope.escaping import message

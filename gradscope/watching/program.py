@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.autograd.optimizers import living_optimizers
+from gradscope.autograd.originals import living_optimizers
 from gradscope.handlers import let_pass
 from gradscope.recording.wrappers import plain_path
 from gradscope.watching.arrivals import Unseen, untraced

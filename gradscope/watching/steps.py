@@ -12,7 +12,7 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from gradscope.autograd.elements import readable
-from gradscope.autograd.optimizers import living_optimizers
+from gradscope.autograd.originals import living_optimizers
 from gradscope.handlers import let_pass
 from gradscope.watching.norms import ModelParameters, Norms
 

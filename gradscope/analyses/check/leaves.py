@@ -28,7 +28,7 @@ from gradscope.derivatives.double_precision import Unrepeatable, value_of, widen
 from gradscope.derivatives.single_call import dense_of, real
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
-from gradscope.model.checks import LeafCheck
+from gradscope.model.studies import LeafCheck
 from gradscope.words import listed
 
 Gradients = Sequence[torch.Tensor | None]

@@ -22,8 +22,8 @@ from gradscope.derivatives.finite_differences import STEP, Agreement, Judgement,
 from gradscope.derivatives.single_call import ROUNDING, real
 from gradscope.errors import described
 from gradscope.handlers import let_pass
-from gradscope.model.checks import LeafCheck
 from gradscope.model.plain import number
+from gradscope.model.studies import LeafCheck
 
 TOLERANCES = {
     torch.float64: 1e-5,

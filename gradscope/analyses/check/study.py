@@ -24,9 +24,9 @@ from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import UNLIMITED, CallExamination, Limit
 from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
-from gradscope.model.checks import CallCheck, Checks, LeafCheck
 from gradscope.model.report import Node
 from gradscope.model.request import Check
+from gradscope.model.studies import CallCheck, Checks, LeafCheck
 from gradscope.words import either, option
 
 FORGOTTEN = "there were too many calls to remember, so the older half was dropped"

@@ -23,14 +23,14 @@ from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.elements import is_ordinary, readable
 from gradscope.autograd.nodes import CUT, LEAF, Walked, make_release_safe, nearest, walk
 from gradscope.autograd.nonfinite import count, read_counts
-from gradscope.autograd.norms import PART, are_exact, is_exact
+from gradscope.autograd.numbers import PART, are_exact, is_exact
 from gradscope.autograd.summary import name_of
 from gradscope.graphing.edge_gradients import EdgeGradients, Gradients, NodeEdges
 from gradscope.graphing.gradient_table import MAX_VALUES, NONE, NOT_REACHED, GradientTable
 from gradscope.graphing.watched_call import MeasuredCall
-from gradscope.model.checks import CallCheck
 from gradscope.model.observations import Activity, Change, Saved
 from gradscope.model.report import GradientInfo
+from gradscope.model.studies import CallCheck
 from gradscope.recording.recorder import Recorder
 
 MAX_SOURCES = 8

@@ -28,7 +28,6 @@ from gradscope.autograd.tensors import TensorTable, requires_grad
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.escaping import message
 from gradscope.graphing.assemble import Assembler
-from gradscope.graphing.initial_gradient import implicit_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
     Unusable,
@@ -245,6 +244,8 @@ def result_case(
 ) -> CapturedCall:
     """The case of a tensor that no backward call of the program starts from, as of now; ``note``
     says which it is."""
+    from gradscope.graphing.initial_gradient import implicit_gradient
+
     probe = Probe([root], listener.recorder, scopes, Detail())
     passes: list[BackwardPass] = []
     try:

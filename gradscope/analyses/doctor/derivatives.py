@@ -38,7 +38,7 @@ from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import CallExamination, Limit
 from gradscope.errors import described
 from gradscope.handlers import let_pass
-from gradscope.model.checks import CallCheck
+from gradscope.model.studies import CallCheck
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall
 from gradscope.words import duration, either, listed

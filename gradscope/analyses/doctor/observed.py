@@ -27,7 +27,6 @@ from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
 from gradscope.autograd.elements import readable
 from gradscope.autograd.summary import metadata
 from gradscope.graphing.gradient_table import GradientTable
-from gradscope.model.checks import CallCheck
 from gradscope.model.observations import (
     Carried,
     Failure,
@@ -35,6 +34,7 @@ from gradscope.model.observations import (
     Step,
     TrackedParameter,
 )
+from gradscope.model.studies import CallCheck
 from gradscope.recording.wrappers import copies, in_flat_shards
 
 

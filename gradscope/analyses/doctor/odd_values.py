@@ -14,7 +14,7 @@ import torch
 from gradscope.analyses.doctor.ancestry import leaves_behind
 from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED, family
 from gradscope.analyses.doctor.glances import LOSSES
-from gradscope.analyses.training.mistaken_calls import MistakenCalls
+from gradscope.analyses.training.dropped_results import MistakenCalls
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.summary import name_of
 from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad

@@ -16,7 +16,7 @@ from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
-from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
+from gradscope.analyses.training.used_gradients import MAX_HELD, Accumulating
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.model.observations import Step

@@ -1,6 +1,7 @@
 """Results that nobody takes: a gradient or a parameter is computed with as if to change it, out of
 place, by a statement that drops the new tensor at once; and gradients that have a graph of their
-own, with the edits of leaves that throw it away.
+own, with the edits of leaves that throw it away. Such calls, and others that torch takes as they
+are and that do not do what they were written for, are kept by place.
 """
 
 from __future__ import annotations
@@ -13,10 +14,40 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from gradscope.analyses.training.mistaken_calls import MistakenCalls
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf, storage_of
-from gradscope.model.loop_observations import WastedGraph
+from gradscope.model.loop_observations import MistakeKind, MistakenCall, WastedGraph
 from gradscope.recording.torch_call import TorchCall
+
+MAX_MISTAKEN = 1_000
+"""Places that are remembered, of all sorts."""
+
+
+class MistakenCalls:
+    """Counts calls that do not do what they were written for, by kind and place."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[MistakeKind, int], MistakenCall] = {}
+
+    def _of(self, kind: MistakeKind, place: int) -> MistakenCall:
+        is_kept = (kind, place) in self.known or (place >= 0 and len(self.known) < MAX_MISTAKEN)
+        fresh = MistakenCall(kind, place, 0)
+        return self.known.setdefault((kind, place), fresh) if is_kept else fresh
+
+    def fine(self, kind: MistakeKind, place: int) -> None:
+        """Note that this time the call at this place was as it should be."""
+        self._of(kind, place).fine += 1
+
+    def tell(
+        self, kind: MistakeKind, place: int, *figures: int, name: str = "", other: int = -1
+    ) -> MistakenCall:
+        """Count one more call of this kind at this place."""
+        known = self._of(kind, place)
+        known.times += 1
+        known.figures = max(known.figures, figures)
+        known.name = known.name or name
+        known.other = other if other >= 0 else known.other
+        return known
+
 
 MAX_FOLLOWED = 1_000
 """Gradients, and what was computed of them or of parameters, that are followed."""

@@ -14,7 +14,7 @@ import torch
 
 from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.autograd.elements import readable
-from gradscope.autograd.optimizers import parameters_of
+from gradscope.autograd.originals import parameters_of
 from gradscope.autograd.summary import read_numbers
 from gradscope.autograd.tensors import TensorTable
 from gradscope.model.loop_observations import MistakenCall, StepEffect

@@ -23,7 +23,7 @@ from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.spoiling_steps import SpoilingSteps
 from gradscope.autograd.isolation import is_captured, put_back, take_out
-from gradscope.autograd.optimizers import living_optimizers, parameters_of
+from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.recording.recorder import Recorder
 
 MAX_PLACES = 200

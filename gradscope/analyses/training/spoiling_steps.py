@@ -14,7 +14,7 @@ import torch
 
 from gradscope.autograd.elements import readable
 from gradscope.autograd.nonfinite import Counts, count
-from gradscope.autograd.optimizers import parameters_of
+from gradscope.autograd.originals import parameters_of
 from gradscope.autograd.summary import read_numbers, reducible, total_of
 from gradscope.autograd.tensors import TensorRef
 from gradscope.model.loop_observations import Setting, SpoilingStep, SpoiltParameter

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json as json_module
 import re
+from types import ModuleType
 from typing import Any, Protocol
 
 import msgspec
@@ -14,10 +15,10 @@ from gradscope.escaping import as_json, visible
 from gradscope.model.observations import Finding
 from gradscope.model.plain import storable
 from gradscope.model.report import Report
-from gradscope.render.answers.annotations import gcc, github, relative, sarif
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph, worst
 from gradscope.render.words.table import Writer
+from gradscope.render.words.text import relative
 from gradscope.words import count, duration
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
@@ -62,6 +63,12 @@ def json(report: Report, _options: Options, ignored: int = 0) -> str:
     return as_json(json_module.dumps(storable(data), indent=2, ensure_ascii=False)) + "\n"
 
 
+def _annotations() -> ModuleType:
+    from gradscope.render.answers import annotations
+
+    return annotations
+
+
 class Teller(Protocol):
     """What tells a diagnosed report in one format."""
 
@@ -72,9 +79,9 @@ FORMATS: dict[str, Teller] = {
     "text": text,
     "json": json,
     # What is not there is no line of theirs.
-    "github": lambda report, options, _=0: github(report, options),
-    "gcc": lambda report, options, _=0: gcc(report, options),
-    "sarif": lambda report, options, _=0: sarif(report, options),
+    "github": lambda report, options, _=0: _annotations().github(report, options),
+    "gcc": lambda report, options, _=0: _annotations().gcc(report, options),
+    "sarif": lambda report, options, _=0: _annotations().sarif(report, options),
 }
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
-from gradscope.model.memory import Hidden, KeptStorage, Memory, Peak
 from gradscope.model.ranks import Ranks
 from gradscope.model.report import Graph, Node, Report
+from gradscope.model.studies import Hidden, KeptStorage, Memory, Peak
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import share, size
 from gradscope.render.words.table import Cell, Column, Part, Writer

@@ -223,3 +223,10 @@ def source_url(file: str, line: int) -> str:
     except UnicodeEncodeError:  # a name that UTF-8 cannot hold
         return ""
     return f"{url}#L{line}"
+
+
+def relative(file: str) -> str:
+    """A path as a reader in the current directory writes it."""
+    path, folder = PurePath(file), here()
+    inside = folder and path.is_absolute() and path.is_relative_to(folder)
+    return str(path.relative_to(folder)) if inside else file
