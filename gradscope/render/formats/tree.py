@@ -18,11 +18,11 @@ from itertools import islice
 from gradscope.escaping import visible
 from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
 from gradscope.model.report import GradientInfo, Report
-from gradscope.render.drawing import cells, leaves
+from gradscope.render.drawing import cells
 from gradscope.render.drawing.cells import BAD_INK, NOTHING, Cells, size_cell
 from gradscope.render.drawing.facts import notes_of
 from gradscope.render.drawing.head import Head, ranking
-from gradscope.render.drawing.leaves import LeafTable
+from gradscope.render.drawing.parameters import LeafTable
 from gradscope.render.drawing.rows import TreeRow, Walk
 from gradscope.render.drawing.scale import STEPS, Scale, strip
 from gradscope.render.drawing.scene import Scene
@@ -316,7 +316,7 @@ class CallCells(cells.Cells):
         return [name, expression, shape, *self.calls.cells(totals), source]
 
 
-class CallLeaves(leaves.LeafTable):
+class CallLeaves(LeafTable):
     """The leaves of a scene, with what arrived at each call."""
 
     def __init__(
