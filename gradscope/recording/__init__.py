@@ -1,6 +1,6 @@
 """What is remembered while a program runs: who made each node, where, and what it is called.
 
-    recorder ─► recording ─► spans, derived           which call made the node with this number
+    recorder ─► recording ─► torch_call, derived      which call made the node with this number
        │            ├──────► places, source           where that is, and what stands there
        │            ├──────► modules, names           in which module call; what a tensor is called
        │            └──────► events, remembered,      what happened besides making nodes

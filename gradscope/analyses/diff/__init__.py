@@ -1,7 +1,7 @@
 """Two Reports side by side: which nodes are the same, and where their gradients part.
 
-    matching (which nodes correspond) ─► changes (added, removed, reshaped, rewired)
-                                     └─► numbers (leaves and gradients) ─► Comparison
+    matching (which nodes correspond) ─► numbers (added, removed, reshaped, rewired; leaves and
+                                                  gradients) ─► Comparison
 
 Pure data in, pure data out.  Must not know of torch, of how a report was made, or of any format.
 
