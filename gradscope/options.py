@@ -394,7 +394,8 @@ class Writing:
     )
     format_name: str | None = rows(
         variant(_FORMAT, "trace backward show", choices=tuple(FORMATS)),
-        variant(_FORMAT, STUDIES, choices=("text", *DRAWINGS)),
+        variant(_FORMAT, "explain memory check", choices=("text", "code", *DRAWINGS)),
+        variant(_FORMAT, "diff", choices=("text", *DRAWINGS)),
         variant("--format FORMAT  Output format of the findings:", "doctor", choices=DIAGNOSES),
     )
     max_size: int = row(

@@ -173,6 +173,19 @@ def large() -> Report:
     return chain(100_000, distinct=True)
 
 
+def spoilt() -> Report:
+    """Enough nodes for a river: one makes infinity of a finite gradient, a leaf gets only zeros."""
+    program = Program("spoilt.py")
+    x = program.leaf("x", data=(1.0,), shape=(4,))
+    for layer in range(16):
+        weight = program.leaf(f"w{layer}", data=(1.0,), shape=(4,))
+        program.line = 10 + layer
+        factor = float("inf") if layer == 3 else 0.9
+        inputs = [(x, factor), (weight, 0.5 * (layer != 12))]
+        x = program.op("MulBackward0", inputs, (1,), f"x * w{layer}", "x")
+    return program.report((x, (1.0,)), labels=["loss"])
+
+
 def layers(rounds: int) -> Report:
     """Equal modules one after the other, with numbers for names, as in ``nn.Sequential``."""
     program = Program("layers.py")
@@ -223,6 +236,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "transformer": transformer,
     "broken": broken,
     "states": states,
+    "spoilt": spoilt,
     "hostile": hostile,
     "findings": with_findings,
     "passes": several_passes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,6 +84,7 @@ class Report(plain.Report, frozen=True):
         facts = [count(len(graph.nodes), "node"), count(len(graph.leaves), "leaf")]
         if self.passes:
             facts.append(f"‖g‖ {number(self._norm())}")
+            facts += self._odd()
         # Without observations nobody has looked for any.
         if self.findings or self.observations is not None:
             facts.append(count(len(self.findings), "finding"))
@@ -99,6 +101,14 @@ class Report(plain.Report, frozen=True):
         passed = self.passes[0]
         norms = (passed.gradients[one.new].norm for one in passed.accumulations)
         return math.hypot(*(float(norm) for norm in norms if norm is not None))
+
+    def _odd(self) -> list[str]:
+        """How many leaves got what teaches them nothing in the first pass."""
+        brought = map(self.passes[0].brought, range(len(self.graph.leaves)))
+        found = Counter(info.state for info in brought)
+        bad, silent = found["non-finite"], found["zero"]
+        told = [f"NaN or infinity at {count(bad, 'leaf')}"] if bad else []
+        return told + ([f"only zeros at {count(silent, 'leaf')}"] if silent else [])
 
     # ------------------------------------------------------------------ as text and pictures
 

@@ -18,7 +18,7 @@ from gradscope.cli.running import prepared, tell_unused
 from gradscope.cli.terminal import say, tell_error, tell_unbound
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.filesystem import here
-from gradscope.formats import SAVED
+from gradscope.formats import SAVED, TEXTS
 from gradscope.model.observations import Finding
 from gradscope.model.report import Report
 from gradscope.model.request import HANDFUL, WHILE, Examination, Request
@@ -103,7 +103,7 @@ class Verdict:
         found = report.findings
         form = self.options.format_name or "text"
         drawing = on_stdout(self.options)
-        if form != "text":
+        if form not in ("text", *TEXTS):
             drawing = replace(drawing, color=False)
         with doing.during("writing the findings"):
             told = diagnosis.FORMATS[form](report, drawing, taken_back)
@@ -194,9 +194,8 @@ def _examined(
 ) -> Result:
     from gradscope.running.session import run
 
-    is_reserved = (
-        verdict.options.format_name or "text"
-    ) != "text" and program.target.kind != "cell"
+    is_text = (verdict.options.format_name or "text") in ("text", *TEXTS)
+    is_reserved = not is_text and program.target.kind != "cell"
     with progress.shown(verdict.options.quiet, program.target.kind == "cell") as tell:
         with terminal.stdout_reserved(is_reserved):
             outcome = run(program, replace(examination, on_step=tell), member)

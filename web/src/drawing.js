@@ -1,6 +1,7 @@
 // What is drawn and what part of it is in sight.  Which groups are open, and what is selected, viewer.js decides.
 import { Camera } from "./camera.js";
 import { pause } from "./element.js";
+import { harmless } from "./format.js";
 import { Layouts, flatten } from "./layout.js";
 import { Model } from "./model.js";
 import { Gradients, Overlay } from "./overlay.js";
@@ -49,7 +50,7 @@ export class Drawing {
     return this.camera.fitting(this.layouts.whole(open), size);
   }
 
-  _keyOf(thing) {
+  keyOf(thing) {
     return this.cast.keyOf(this.open, thing);
   }
 
@@ -66,6 +67,8 @@ export class Drawing {
     this.shownScale = this.isOfGradients ? this.scale : this.shown.scale;
     this.legend.show(this.shownScale);
     this.river.show();
+    this.code.show();
+    this.verdict.textContent = harmless(this.model.data.calls[this.call]?.[5] ?? "");
     this.showTroubles();
   }
 
@@ -95,7 +98,7 @@ export class Drawing {
   async _rest() {
     await new Promise(requestAnimationFrame);
     this.isSeen = true;
-    for (const part of [() => this.river.show(), () => this.outline.show(this.drawing.boxes), () => this._show()]) {
+    for (const part of [() => this.river.show(), () => this.code.show(), () => this.outline.show(this.drawing.boxes), () => this._show()]) {
       await pause();
       part();
     }
@@ -190,7 +193,7 @@ export class Drawing {
 
   /** Bring a node, or the closed group that it is in, to the middle. */
   centre(node) {
-    const box = this.boxes.get(this._keyOf({ node }));
+    const box = this.boxes.get(this.keyOf({ node }));
     const { zoom } = this.view;
     this.camera.centre(box.x + box.width / 2, box.y + box.height / 2, zoom);
     this._moved();

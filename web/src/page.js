@@ -1,4 +1,5 @@
 // The elements around the canvas.
+import { Code } from "./code.js";
 import { element } from "./element.js";
 import { Finder } from "./finder.js";
 import { count, plural, targetName } from "./format.js";
@@ -22,22 +23,25 @@ export function buildPage(viewer) {
   const finder = new Finder(viewer, canvas);
   const [crumbs, status, tip] = [new Crumbs(viewer), new Status(), new Tip()];
   const river = new River(viewer, tip);
+  const code = new Code(viewer);
+  const verdict = element("p", { class: "verdict" });
   const parts = [
     element("header", {},
       element("h1", { text: "gradscope" }),
       element("span", { class: "about faint", text: about(viewer.model) }),
-      troubles.element, ranks, passes,
+      troubles.element, ranks, passes, code.button,
       element("button", { text: "List", "aria-controls": "list", "aria-pressed": "false", title: "what is drawn, as a list (L)", on: { click: (event) => toggleList(event.currentTarget, list) } }),
       element("button", { text: "Reset", title: "close what was opened, back to the output (Home)", on: { click: () => viewer.closeAll() } }),
       finder.element,
-      element("button", { class: "step", text: "?", "aria-label": "Keys", title: "the keys (?)", on: { click: () => showHelp(viewer) } })),
-    element("main", {}, river.element, element("div", { class: "stage" }, canvas, crumbs.element, toolbar(viewer), status.element), list, said),
+      element("button", { class: "step", text: "?", "aria-label": "Keys", title: "the keys (?)", on: { click: () => showHelp(viewer) } }),
+      verdict),
+    element("main", {}, river.element, code.element, element("div", { class: "stage" }, canvas, crumbs.element, toolbar(viewer), status.element), list, said),
     aside,
     footer,
     tip.element,
   ];
   document.body.append(...parts);
-  return { parts, canvas, list, said, aside, footer, passes, ranks, finder, crumbs, status, tip, river, showTroubles: troubles.show };
+  return { parts, canvas, list, said, aside, footer, passes, ranks, finder, crumbs, status, tip, river, code, verdict, showTroubles: troubles.show };
 }
 
 function about({ data, size }) {

@@ -1,6 +1,6 @@
 // The side panel: everything known of one node, group, or of the whole report.  Text only, never markup.
 import { element } from "./element.js";
-import { count, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
+import { count, harmless, lookup, number, plural, shapeOf, targetName, tensor, visible } from "./format.js";
 import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
@@ -240,8 +240,10 @@ export class Panel {
     return element("li", {}, element("span", { class: "value", text: info ? told(info, shapeOf(shape)) : "" }), ` ${word} `, this._link(node));
   }
 
+  /** A path breaks where its parts end. */
   _link(node, text = nodeName(this.model, node)) {
-    return element("button", { class: "link", text, on: { click: () => this.viewer.reveal({ node }) } });
+    const parts = harmless(text).split(/(?<=\.)/).flatMap((part) => [part, element("wbr")]);
+    return element("button", { class: "link", on: { click: () => this.viewer.reveal({ node }) } }, ...parts);
   }
 
   _accumulated(node) {

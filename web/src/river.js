@@ -19,6 +19,8 @@ const MOST_ROWS = 800;
 const FINE = 200;
 /** Pixels of a bracket that has room for a name. */
 const NAMED_FROM = 34;
+/** Nodes of a graph that is seen as a whole without a map. */
+const FEW = 30;
 
 export class River {
   constructor(viewer, tip) {
@@ -31,7 +33,7 @@ export class River {
     this.stream = svg("g", {});
     this.svg = svg("svg", { "aria-hidden": "true" }, hatching(), this.stream, this.lens, this.cursor);
     this.element = element("div", {
-      class: "river", hidden: this.model.data.passes.length ? null : "", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "River: gradients from the loss down. Arrow keys go along it, Enter opens what is there",
+      class: "river", hidden: this.model.data.passes.length && this.model.size >= FEW ? null : "", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "River: gradients from the loss down. Arrow keys go along it, Enter opens what is there",
       on: { pointerdown: (event) => this._press(event), pointermove: (event) => this._hover(event), pointerleave: () => this._leave(), keydown: (event) => this._key(event), blur: () => this._leave() },
     }, this.svg);
     this.at = 0;

@@ -79,13 +79,13 @@ export class Viewer extends Drawing {
   }
 
   _rootKey() {
-    return this._keyOf({ node: this.model.data.roots[0]?.node ?? 0 });
+    return this.keyOf({ node: this.model.data.roots[0]?.node ?? 0 });
   }
 
   /** Open everything around a node or group, select it and bring it into sight. */
   reveal(thing) {
     this._openTo(thing);
-    const key = this._keyOf(thing);
+    const key = this.keyOf(thing);
     this._look(key);
     this._choose(key);
     this.trail.push();
@@ -129,7 +129,7 @@ export class Viewer extends Drawing {
   _marked(node) {
     const list = strongestPath(this.model, node);
     const ends = list.flatMap((edge) => [this.model.source[edge], this.model.target[edge]]);
-    return { edges: new Set(list), boxes: new Set(ends.map((end) => this._keyOf({ node: end }))), list };
+    return { edges: new Set(list), boxes: new Set(ends.map((end) => this.keyOf({ node: end }))), list };
   }
 
   _show() {
@@ -139,6 +139,7 @@ export class Viewer extends Drawing {
     if (node !== undefined) this.river.mark(node);
     this.panel.show(thing, this.path?.list ?? null);
     this.outline.mark(this.selected);
+    this.code.mark(thing);
     this.crumbs.show(thing);
     this.said.textContent = thing ? described(this, thing) : "";
   }
@@ -323,7 +324,7 @@ export class Viewer extends Drawing {
   follow(direction) {
     const box = this.boxes.get(this.selected);
     if (!box) return this.select(this._rootKey());
-    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, (node) => this._keyOf({ node }), box, forward));
+    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, (node) => this.keyOf({ node }), box, forward));
     if (!next) return;
     this.select(next.key);
     this.keepInSight(next);
@@ -374,7 +375,7 @@ export class Viewer extends Drawing {
     if (sort && id < (sort === "n" ? model.size : model.parent.length)) {
       const thing = sort === "n" ? { node: id } : { group: id };
       if (!this.boxes.has(key)) this._openTo(thing);
-      key = this._keyOf(thing);
+      key = this.keyOf(thing);
     }
     if (!this.thing(key)) return false;
     this._look(key);

@@ -39,9 +39,23 @@ def text(report: Report, options: Options, ignored: int = 0) -> str:
         lines.append("")
     for note in report.notes:
         lines += map(writer.line, paragraph("", note, options.width))
+    return "\n".join((*lines, *_end(report, options, ignored))) + "\n"
+
+
+def code(report: Report, options: Options, ignored: int = 0) -> str:
+    """The source with each finding below its line, and a last line that counts them; without a
+    graph there is no line to show."""
+    if not report.graph.nodes:
+        return text(report, options, ignored)
+    # Not above: a listing is asked for seldom.
+    from gradscope.render.formats import code as listing
+
+    return "\n".join((listing.render(report, options), *_end(report, options, ignored))) + "\n"
+
+
+def _end(report: Report, options: Options, ignored: int) -> list[str]:
     last = paragraph("", _last_line(report, ignored), options.width)
-    lines += [writer.line(line, "bold") for line in last]
-    return "\n".join(lines) + "\n"
+    return [Writer(options).line(line, "bold") for line in last]
 
 
 def json(report: Report, _options: Options, ignored: int = 0) -> str:
@@ -77,6 +91,7 @@ class Teller(Protocol):
 
 FORMATS: dict[str, Teller] = {
     "text": text,
+    "code": code,
     "json": json,
     # What is not there is no line of theirs.
     "github": lambda report, options, _=0: _annotations().github(report, options),

@@ -21,6 +21,7 @@ from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Origin, Report
 from gradscope.notation import derivatives as notation
+from gradscope.render.drawing.listing import SourceLine, listing
 from gradscope.render.drawing.source_text import source_lines, stands_in
 from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words import numbers
@@ -88,6 +89,7 @@ def pack(report: Report, every_value: bool = False, rank: int | None = None) -> 
         "origins": _origins(report, strings),
         "passes": [_pass(one, report.graph, strings, few) for one in report.passes],
         "sources": excerpts(report.graph.origins),
+        "listing": _listing(report, strings),
         "formulas": _formulas(report),
         "ranks": report.ranks and _ranks(report.ranks, report.graph, rank, strings, few),
     }
@@ -212,6 +214,27 @@ def _origins(report: Report, strings: Strings) -> dict[str, Any]:
         "expression": strings.column(origin.expression for origin in origins),
         "function": strings.column(origin.function for origin in origins),
     }
+
+
+def _listing(report: Report, strings: Strings) -> list[list[Any]]:
+    """The functions that made nodes: the file, the name, and the lines."""
+    return [
+        [
+            strings.number(one.file),
+            strings.number(one.name),
+            [_line(ln, strings) for ln in one.lines],
+        ]
+        for one in listing(report, range(len(report.graph.nodes)))
+    ]
+
+
+def _line(line: SourceLine | None, strings: Strings) -> list[Any] | None:
+    """The number and text of a line, the nodes that made values of it in the order of the program,
+    and the leaves that it takes, by their positions."""
+    if line is None:
+        return None
+    results = (node for whole in line.wholes for node in reversed(whole.results))
+    return [line.number, strings.number(line.text), _differences(results), line.leaves]
 
 
 def _formulas(report: Report) -> dict[str, list[tuple[str, bool, str]]]:

@@ -11,6 +11,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import State
 from gradscope.render.drawing.scale import Round, vanished
 from gradscope.render.drawing.scene import Scene
+from gradscope.render.words.numbers import number
 from gradscope.simplify.view import Item
 from gradscope.words import count, listed
 
@@ -18,13 +19,32 @@ FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
 
 
+MOST_AT_A_GLANCE = 8
+"""Leaves whose gradients a reader has seen without being told which is the largest."""
+
+
 def verdict(scene: Scene) -> str:
-    """What is wrong with the gradients of a pass, as far as they show it, or "": where the first
-    NaN or infinity is and which leaves it reaches, leaves that get only zeros, from where on next
-    to nothing arrives.  Findings say it better."""
+    """What is wrong with the gradients of a pass, as far as they show it: where the first NaN or
+    infinity is and which leaves it reaches, leaves that get only zeros, from where on next to
+    nothing arrives.  Where nothing is, what many leaves get; "" for few.  Findings say it better.
+    """
     if scene.report.findings or scene.gradients is None:
         return ""
-    return _spoilt(scene) or " · ".join(filter(None, (_zeros(scene), vanishing(scene))))
+    wrong = _spoilt(scene) or " · ".join(filter(None, (_zeros(scene), vanishing(scene))))
+    return wrong or _sizes(scene)
+
+
+def _sizes(scene: Scene) -> str:
+    """The smallest and the largest gradient of leaves that all get one."""
+    names = _leaves(scene, "finite")
+    if scene.gradients is None or not MOST_AT_A_GLANCE < len(names) == len(scene.graph.leaves):
+        return ""
+    norms = [scene.gradients.leaf(place).norm for place in range(len(names))]
+    known = [(float(norm), name) for norm, name in zip(norms, names, strict=True) if norm]
+    if not known:
+        return ""
+    ends = (f"{number(norm)} ({name})" for norm, name in (min(known), max(known)))
+    return f"the graph's {len(names):,} leaves get ‖g‖ {' to '.join(ends)}"
 
 
 def _spoilt(scene: Scene) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
@@ -14,8 +15,9 @@ from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, l
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.options import Options
-from gradscope.render.words.findings import BADGES, head
+from gradscope.render.words.findings import BADGES, head, paragraph
 from gradscope.render.words.findings import INKS as INKS_OF
+from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import cells
 from gradscope.simplify import Folding
@@ -27,6 +29,7 @@ from gradscope.words import count, one_line
 COLUMNS = (
     Column("", right=True),
     Column("", narrowest=12),
+    Column("", right=True, drop=4, narrowest=8),
     Column("‖g‖", right=True),
     Column("", drop=3),
     Column("", drop=2),
@@ -35,7 +38,7 @@ COLUMNS = (
 SIZES = 28
 """Cells that the number of a line and the sizes beside it may need."""
 
-BLANK = [NOTHING] * 4
+BLANK = [NOTHING] * 5
 
 STRIP = 12
 """Cells of the strip of a line that made several values."""
@@ -58,24 +61,29 @@ class _Code(Head):
         self.wanted = meant(self.scene.graph, options.folding)
         self.item_of = {item.members[0]: item for item in self.single.view.items}
         self.untold = list(self.scene.report.findings)
+        leaves = self.scene.graph.leaves
+        self.names = {leaf.node: visible(next(iter(leaf.names), "")) for leaf in leaves}
 
     def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
         functions = list(listing(self.scene.report, self.wanted))
         yield from self.first(calls, findings=False)
         # One table, so that sizes stand below one another.
-        number, text, *others = COLUMNS
+        number, text, answer, *others = COLUMNS
+        answer = replace(answer, title=self.answers)
         # The source is what this is about: notes go before less than this of it is left.
         least = max(self.options.width * 2 // 5, text.narrowest)
         text = replace(text, narrowest=min(least, self.options.width - SIZES), comfort=least)
         if functions:
             yield ""
-            yield from self.table([number, text, *others], list(self._all_rows(functions)))
+            columns = [number, text, answer, *others]
+            yield from self.table(columns, list(self._all_rows(functions)))
         if self.untold:
             yield ""
         for finding in self.untold:
             line = f"{BADGES[finding.severity]} {head(finding)}"
             yield self.fitted(line, INKS_OF[finding.severity])
+            yield from paragraph("  ", self.glyphs.text(finding.message), self.options.width)
         lines = (line for function in functions for line in function.lines if line is not None)
         made = sum(len(piece.nodes) for line in lines for piece in line.pieces)
         nodes = self.scene.graph.nodes
@@ -116,7 +124,9 @@ class _Code(Head):
 
     def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
         text = line.text.expandtabs()[margin:].rstrip()
-        flow = self._flow(wholes[0]) if len(wholes) == 1 else BLANK
+        flow = self._flow(wholes[0]) if len(wholes) == 1 else list(BLANK)
+        if len(line.pieces) > 1:
+            flow[0] = self._answer([node for piece in line.pieces for node in piece.nodes])
         is_silent = not line.pieces
         number: Cell = (Part(f"{line.number}", "dim"),)
         row = [number, (Part(text, "dim" if is_silent else ""),), *flow]
@@ -128,18 +138,55 @@ class _Code(Head):
         text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
         return [NOTHING, (Part(text, "dim"),), *self._flow(piece)]
 
+    # ------------------------------------------------------------------ what was asked for
+
+    @cached_property
+    def answers(self) -> str:
+        """What the column of a command's own answer is called."""
+        if self.scene.report.explanation is not None:
+            return "derivative"
+        return "" if self.options.overlay is None else self.options.overlay.name
+
+    def _answer(self, nodes: Sequence[int]) -> Cell:
+        """Of what a line made the bytes that are saved, the verdict that matters most, or the local
+        derivatives where it is one operation."""
+        local, overlay = self._local(nodes), self.options.overlay
+        if local or overlay is None:
+            return (Part(local),)
+        if total := sum(overlay.bytes.get(node, 0) for node in nodes):
+            return (Part(size(total)),)
+        marks = [overlay.nodes[node] for node in nodes if node in overlay.nodes]
+        worst = max(marks, key=lambda mark: mark.weight, default=None)
+        return NOTHING if worst is None else (Part(worst.words, f"bold {worst.color}"),)
+
+    def _local(self, nodes: Sequence[int]) -> str:
+        """``by x: [0.5403, -0.99]``, of each operand of a single operation."""
+        edges = self.scene.graph.edges
+        factors = self.single.factors.items() if len(nodes) == 1 else ()
+        return " · ".join(
+            f"by {self._operand(edges[edge].target)}: {factor}"
+            for edge, factor in factors
+            if edges[edge].source == nodes[0]
+        )
+
+    def _operand(self, number: int) -> str:
+        node = self.scene.graph.nodes[number]
+        return self.names.get(number) or visible(node.variable) or self.scene.called(node)
+
     # ------------------------------------------------------------------ the gradient
 
     def _flow(self, piece: Made) -> list[Cell]:
-        """The size of what arrives, how often, a strip in the order of the program, a note."""
-        gradients = self.single.gradients
+        """The answer, the size of what arrives, how often, a strip in the order of the program, and
+        a note."""
+        gradients, answer = self.single.gradients, self._answer(piece.nodes)
         if gradients is None:
-            return BLANK
+            return [answer, *BLANK[1:]]
         items = [self.item_of[node] for node in reversed(piece.results)]
         infos = [gradients.entering(item) for item in items]
         many = len(infos) > 1
         drawn = strip(infos, STRIP, self.glyphs) if many else ""
         return [
+            answer,
             self._size(infos),
             (Part(f"×{len(infos):,}" * many, "dim"),),
             (Part(drawn, ink_of(self.scene, middle(infos))),),
@@ -191,4 +238,10 @@ class _Code(Head):
                 mark = " " * cells(before) + "^" * cells(expression)
                 yield [NOTHING, (Part(mark, ink),), *BLANK]
             said = f"{finding.rule} {finding.name}: {finding.message}"
-            yield [(Part(f"  {BADGES[finding.severity]} {visible(one_line(said))}", ink),)]
+            yield from self._said(f"  {BADGES[finding.severity]} ", said, ink)
+            yield from self._said("    do ", finding.remedy, "dim")
+
+    def _said(self, lead: str, text: str, ink: str) -> Iterator[list[Cell]]:
+        """A text over the whole width, in as many rows as it needs."""
+        for row in paragraph(lead, text, self.options.width) if text else ():
+            yield [(Part(row, ink),)]

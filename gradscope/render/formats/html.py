@@ -8,17 +8,24 @@ text is in the compressed data and is shown by the viewer as text; only the titl
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from gradscope.model.report import Report
+from gradscope.model.report import BackwardPass, Report
 from gradscope.render.drawing.overlay import offered
 from gradscope.render.drawing.overlay import packed as overlaid
 from gradscope.render.drawing.pack import compressed, histograms, pack
 from gradscope.render.drawing.scale import STEPS
+from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.several import call_words
 from gradscope.render.drawing.spread import passes_of
+from gradscope.render.drawing.verdict import verdict
 from gradscope.render.options import Options
 from gradscope.render.words.page import asset, page
+from gradscope.simplify import Folding
+
+MOST_LOOKED_AT = 100_000
+"""Nodes, counted for each of several calls, for which the page says a verdict."""
 
 NOTICE = (
     "This page draws a graph with the script at its end. If this sentence stays, the file is cut "
@@ -51,15 +58,16 @@ def _packed(report: Report, options: Options, is_first: bool) -> dict[str, Any]:
 
 def _of_all(report: Report, options: Options) -> dict[str, Any]:
     """What holds of all graphs: every backward call as its number, its graph and its place there,
-    what made it, and whether it failed, in the order in which the program made them; which of them
-    and which overlay is shown first; and what is said in words."""
-    calls = []
+    what made it, whether it failed, and its verdict, in the order in which the program made them;
+    which of them and which overlay is shown first; and what is said in words."""
+    calls: list[list[Any]] = []
     for graph, held in enumerate(report.graphs):
         for place, one in enumerate(held.passes):
-            calls.append([one.number, graph, place, call_words(held.graph, one), bool(one.error)])
+            about = call_words(held.graph, one), bool(one.error), _verdict(report, options, one)
+            calls.append([one.number, graph, place, *about])
     if options.sides:
         calls = [
-            [0, one[1], one[2], side, False]
+            [0, one[1], one[2], side, False, ""]
             for one, side in zip(calls, options.sides, strict=False)
         ]
     return {
@@ -69,6 +77,15 @@ def _of_all(report: Report, options: Options) -> dict[str, Any]:
         "answer": options.answer,
         "colors": STEPS,
     }
+
+
+def _verdict(report: Report, options: Options, backward: BackwardPass) -> str:
+    """What a reader should take away of one call; "" where there are too many to ask each."""
+    held = report.holding(backward.number)
+    calls = sum(len(one.passes) for one in report.graphs)
+    if calls > 1 and calls * len(held.graph.nodes) > MOST_LOOKED_AT:
+        return ""
+    return verdict(Scene(held, replace(options, call=backward.number, folding=Folding())))
 
 
 def _stored(name: str, number: int, data: object) -> str:

@@ -1,0 +1,136 @@
+// The program's own source beside the graph: at each line the gradient that arrives at what it made.
+import { element, hear } from "./element.js";
+import { number, plural, visible } from "./format.js";
+import { inside, told } from "./words.js";
+
+/** Colours of a strip that fit below a number, and leaves that are named at a line. */
+const [CELLS, NAMED] = [24, 2];
+/** A window that has room for it beside the graph and the facts. */
+const ROOM = "(min-width: 1360px)";
+/** More lines would only be slow. */
+const MOST = 2000;
+
+export class Code {
+  constructor(viewer) {
+    this.viewer = viewer;
+    this.model = viewer.model;
+    this.lines = [];
+    this.at = new Map();
+    const rows = [];
+    for (const [i, one] of this.model.data.listing.entries()) if (this.lines.length < MOST) rows.push(...this._function(one, i));
+    // Until it is asked for or sent away it is there where there is room.
+    this.element = element("div", { class: "code auto", role: "group", "aria-label": "The program, line by line", hidden: this.lines.length ? null : "" }, ...rows);
+    this.button = element("button", { text: "Code", hidden: this.lines.length ? null : "", title: "the program beside the graph (S)", on: { click: () => this.toggle() } });
+    this._press();
+    hear(matchMedia(ROOM), "change", () => this._press());
+  }
+
+  get isShown() {
+    const { hidden, classList } = this.element;
+    return !hidden && (!classList.contains("auto") || matchMedia(ROOM).matches);
+  }
+
+  toggle() {
+    this.element.hidden = this.isShown || !this.lines.length;
+    this.element.classList.remove("auto");
+    this._press();
+  }
+
+  _press() {
+    this.button.setAttribute("aria-pressed", String(this.isShown));
+    if (this.viewer.isSeen) this.show();
+  }
+
+  // ------------------------------------------------------------------ lines
+
+  _function([file, name, rows], i) {
+    const { strings, data } = this.model;
+    const names = [strings[file].split(/[\\/]/).at(-1), strings[name]].filter((word) => word && word !== "<module>");
+    const known = rows.filter(Boolean).map(([, text]) => strings[text]).filter((text) => text.trim());
+    const margin = Math.min(...known.map((text) => text.search(/\S/)));
+    const found = data.findings.filter(({ location }) => location?.file === strings[file]);
+    const most = rows.slice(0, MOST);
+    if (most.length < rows.length) most.push(null);
+    return [element("h2", { text: names.map(visible).join(" · "), class: i ? null : "first" }), ...most.flatMap((row) => (row ? this._row(row, strings[file], margin, found) : [element("div", { class: "faint gap", text: "…" })]))];
+  }
+
+  _row([number, text, steps, leaves], file, margin, found) {
+    let node = 0;
+    const each = steps.map((step) => ({ node: (node += step) }));
+    const words = inside(this.model.strings[text].slice(margin).trimEnd());
+    const [flow, code] = [element("span", { class: "flow" }), element("code", { text: words })];
+    const parts = [flow, element("span", { class: "at", text: number }), code];
+    const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
+    if (!each.length) return [element("div", { class: "line faint" }, ...parts), ...said];
+    const used = element("span", { class: "used" });
+    const root = element("button", { class: "line", on: { click: () => this._take(each) } }, ...parts, used);
+    this.lines.push({ each, leaves, flow, used });
+    this.at.set(`${file}:${number}`, root);
+    return [root, ...said];
+  }
+
+  _finding({ severity, rule, name, message, node }) {
+    const text = visible(`${severity === "error" ? "✖" : severity === "warning" ? "▲" : "ⓘ"} ${rule} ${name}: ${message}`);
+    return element("p", { class: `finding ${severity}`, text, on: { click: () => node && this.viewer.reveal({ node: node.id }) } });
+  }
+
+  /** To the box that stands for what a line made. */
+  _take(each) {
+    const key = each.map((one) => this.viewer.keyOf(one)).find((one) => this.viewer.boxes.get(one)?.node !== undefined);
+    if (key) this.viewer.goTo(key);
+    else this.viewer.reveal(each[0]);
+  }
+
+  // ------------------------------------------------------------------ what is told
+
+  /** Say it anew: other gradients, or other colours. */
+  show() {
+    if (!this.isShown) return;
+    const { model, viewer: { shown, shownScale } } = this;
+    for (const { each, leaves, flow, used } of this.lines) {
+      const info = shown.of(each.length > 1 ? { each } : each[0]);
+      flow.textContent = short(info);
+      flow.title = told(info);
+      flow.style.backgroundImage = strip(each.map((one) => shown.of(one)), shownScale);
+      used.textContent = model.pass && leaves.length ? ` ● ${this._leaves(leaves)}` : "";
+    }
+  }
+
+  _leaves(leaves) {
+    const { model } = this;
+    const each = leaves.map((leaf) => ({ node: model.data.leaves.node[leaf] }));
+    if (each.length > NAMED) return `${plural(each.length, "leaf", "leaves")} ${told(model.arriving({ each }))}`;
+    return each.map(({ node }) => `${visible(model.names(node)[0] ?? `#${node}`)} ${told(model.upstream(node))}`).join(", ");
+  }
+
+  /** Mark the lines that made what is selected, and bring the first into sight. */
+  mark(thing) {
+    for (const one of this.marked ?? []) one.classList.remove("here");
+    const nodes = !thing || thing.edges ? [] : thing.node === undefined ? (thing.group === undefined ? [] : this.model.inside(thing.group)) : [thing.node];
+    const places = nodes.map((node) => this.model.origin(node)).filter(Boolean).map(({ file, line }) => this.at.get(`${file}:${line}`));
+    this.marked = [...new Set(places.filter(Boolean))];
+    for (const one of this.marked) one.classList.add("here");
+    this.marked.at(-1)?.scrollIntoView({ block: "nearest" });
+  }
+}
+
+/** What fits beside a line: of several the smallest and the largest in three digits, or how many are not finite. */
+function short(info) {
+  if (!info?.span) return told(info?.values?.length > 1 ? { ...info, values: null } : info);
+  if (!["finite", "non-finite"].includes(info.state)) return told(info);
+  const { state, span, many, of } = info;
+  const ends = [...new Set(span.map(({ norm }) => number(Number(Number(norm).toPrecision(3)))))].join("–");
+  return state === "finite" ? ends : `⚠ ${many} of ${of}`;
+}
+
+/** The colours of what a line made, in the order of the program: of those that share a cell the largest. */
+function strip(infos, scale) {
+  const cells = Math.min(infos.length, CELLS);
+  const colors = [...Array(cells).keys()].map((cell) => {
+    const shared = infos.slice(Math.floor((infos.length * cell) / cells), Math.floor((infos.length * (cell + 1)) / cells));
+    if (shared.some((info) => info?.state === "non-finite")) return "var(--bad)";
+    const norm = shared.map((info) => info?.norm ?? null).reduce((a, b) => (Number(b) > Number(a) || a === null ? b : a), null);
+    return (norm !== null && scale.color(norm)) || "transparent";
+  });
+  return `linear-gradient(90deg, ${colors.map((color, i) => `${color} ${(100 * i) / cells}% ${(100 * (i + 1)) / cells}%`).join(", ")})`;
+}
