@@ -281,18 +281,6 @@ def test_probabilities_for_a_loss_of_scores(
     assert told(report) == expected
 
 
-def taken_from_itself(sums: int = 1, factor: float = 1.0) -> Report:
-    """``h`` minus itself, to which constants were added so often; the sums send on ``factor`` times
-    what they are sent."""
-    program = Program()
-    h = q = program.op("MulBackward0", [(program.leaf("w"), 1.0)], (1.0,), "h")
-    for _ in range(sums):
-        q = program.op("AddBackward0", [(q, factor)], (1.0,), "q + c")
-    program.line = 5
-    rest = program.op("SubBackward0", [(h, 1.0), (q, -1.0)], (1.0,), "h - q")
-    return program.report((program.op("MseLossBackward0", [(rest, 1.0)], (1.0,)), (1.0,)))
-
-
 def summed_beside(shape: tuple[int, ...]) -> Report:
     """A term of such a shape, summed at line 4, is added to another for each of two samples."""
     program = Program()

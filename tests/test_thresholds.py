@@ -53,7 +53,6 @@ from tests.test_diagnose import (
     observed,
     plain,
     spoilt,
-    taken_from_itself,
 )
 
 
@@ -539,19 +538,6 @@ def off_by(error: float) -> Report:
 
 
 EDGES = (
-    Edge(
-        "gradient_cancels.MOST_STEPS",
-        taken_from_itself(197),
-        ("GS318",),
-        taken_from_itself(198),
-    ),
-    Edge(
-        "gradient_cancels.ROUNDING",
-        taken_from_itself(1, 1 + 9.5e-6),
-        ("GS318",),
-        taken_from_itself(1, 1 + 1.05e-5),
-        (),
-    ),
     Edge("nonfinite.MOST", logarithms(5, inf=True), FIVE, logarithms(4, inf=True), FIVE[1:]),
     Edge("nonfinite.MOST", logarithms(5, inf=True), FIVE, logarithms(6, inf=True), FIVE),
     Edge("nonfinite.MOST", logarithms(5), ("GS102",) * 5, logarithms(6), ("GS102",) * 5),
