@@ -20,7 +20,7 @@ from benchmarks.tables import ROOT, table
 from gradscope import render
 from gradscope.model import storage
 from gradscope.model.report import Report
-from gradscope.simplify import simplify
+from gradscope.simplify.folded import simplify
 
 STAGES = ("trace", "save", "load", "fold", "print", "page")
 ROUNDS = 3

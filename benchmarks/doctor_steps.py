@@ -25,7 +25,7 @@ import torch
 from benchmarks.subjects import Bare
 from benchmarks.tables import ROOT, table
 from gradscope.analyses.doctor.doctor import Doctor
-from gradscope.analyses.doctor.request import Examination
+from gradscope.model.request import Examination
 from gradscope.recording.source import Sources
 
 EXAMPLE = ROOT / "examples" / "char_gpt"

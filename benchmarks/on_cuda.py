@@ -19,7 +19,7 @@ import torch
 from benchmarks.subjects import backward_of
 from benchmarks.tables import table
 from benchmarks.workloads import Program, gpt2
-from gradscope.autograd.walk import walk
+from gradscope.autograd.nodes import walk
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import GradientTable
 

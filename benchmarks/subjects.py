@@ -16,7 +16,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from benchmarks.workloads import Program
-from gradscope.autograd.walk import make_release_safe, walk
+from gradscope.autograd.nodes import make_release_safe, walk
 from gradscope.garbage import collector_paused
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import GradientTable

@@ -73,7 +73,7 @@ class GradscopeMagics(Magics):
         # Here: who only looks at a tensor needs no command line.
         from gradscope.cli import terminal
         from gradscope.cli.cell import NAME, run_cell
-        from gradscope.target import cell_program
+        from gradscope.target.cell import cell_program
 
         try:
             program = cell_program(self.shell, f"{NAME} {line}".strip(), cell)

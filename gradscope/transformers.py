@@ -9,7 +9,7 @@ from typing import Any
 from transformers import Trainer, TrainerCallback
 
 from gradscope.api.watching import watch
-from gradscope.watching.taps import Tap
+from gradscope.watching.arrivals import Tap
 
 
 class Watch(TrainerCallback):

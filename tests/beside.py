@@ -10,7 +10,7 @@ import torch
 from gradscope.model import storage
 from gradscope.model.invariants import check as check_invariants
 from gradscope.model.report import GradientInfo, Node, Report
-from gradscope.model.sums import EPSILON
+from gradscope.model.requirements import EPSILON
 from tests.bare import Gradient, Plain, Tensors
 from tests.looking import Session, tensor_of
 

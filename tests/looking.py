@@ -77,11 +77,11 @@ class Session:
 
     def seen(self, text: str, *arguments: str) -> Observations:
         """What the doctor's rules are shown of a program in this process."""
-        RULES[Overhearing.code] = rule = Overhearing()
+        RULES.brought[Overhearing.code] = rule = Overhearing()
         try:
             self.look(text, "-q", *arguments, command="doctor")
         finally:
-            del RULES[Overhearing.code]
+            del RULES.brought[Overhearing.code]
         return rule.seen
 
     def overheard(self, text: str, *arguments: str) -> Report:

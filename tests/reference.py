@@ -12,7 +12,7 @@ from typing import Any
 
 import gradscope
 from gradscope import api, errors
-from gradscope.render.words.rule_pages import sentence
+from gradscope.render.words.findings import sentence
 from gradscope.rules import RULES
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gradscope.model import storage
-from gradscope.model.checks import CallCheck, Checks
 from gradscope.model.report import Report
+from gradscope.model.studies import CallCheck, Checks
 from tests.looking import Session, expression_of
 from tests.test_page import packed
 from tests.wrong_functions import CASES, program

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from gradscope.model import storage
-from gradscope.model.checks import CallCheck
 from gradscope.model.observations import Observations
+from gradscope.model.studies import CallCheck
 from tests.looking import Session
 from tests.wrong_functions import CASES, program
 

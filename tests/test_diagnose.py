@@ -11,7 +11,6 @@ import pytest
 
 from gradscope.errors import ReportError
 from gradscope.model import storage
-from gradscope.model.checks import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
     MistakenCall,
@@ -26,7 +25,6 @@ from gradscope.model.loop_observations import (
 from gradscope.model.observations import (
     Activity,
     Alteration,
-    Birth,
     Broadcast,
     Carried,
     Change,
@@ -49,6 +47,7 @@ from gradscope.model.observations import (
 from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
 from gradscope.model.report import Accumulation, GradientInfo, Origin, Report
+from gradscope.model.studies import WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.render import Options, render
 from gradscope.render.answers import diagnosis
 from gradscope.rules import RULES, at_least, diagnose, is_graver, is_serious
@@ -182,20 +181,6 @@ def test_what_a_step_has_spoilt_is_no_finding_of_its_own() -> None:
     assert told(msgspec.structs.replace(after, observations=None)) == [("GS101", "error", 3)]
 
 
-def test_the_line_inside_of_a_function_is_blamed() -> None:
-    bare = placed(spoilt(logs(), "LogBackward0", inf=1), 7)
-    line = len(bare.graph.origins) - 1
-    report = observed(bare, births=(Birth(0, line, "exp"),))
-    (finding,) = diagnose(report)
-    assert finding.location is not None and finding.location.line == 7
-    assert finding.message.startswith("`call7()` in the forward of Log makes the first infinity")
-    assert finding.evidence[0] == "inside of `log(w*2)`, demo.py:4"
-    assert "exp overflows" in finding.why
-    # What is known of backward says nothing of forward.
-    (other,) = diagnose(observed(report, births=(Birth(0, line, "exp", in_backward=True),)))
-    assert other.location is not None and other.location.line == 4
-
-
 def divided(between: int = 1, op: str = "SqrtBackward0", dtype: str = "float16") -> Report:
     """``x / norm`` of line 9, where line 2 has added an eps that is 0 in this dtype, with so many
     operations between."""
@@ -294,18 +279,6 @@ def test_probabilities_for_a_loss_of_scores(
     report: Report, expected: list[tuple[str, str, int]]
 ) -> None:
     assert told(report) == expected
-
-
-def taken_from_itself(sums: int = 1, factor: float = 1.0) -> Report:
-    """``h`` minus itself, to which constants were added so often; the sums send on ``factor`` times
-    what they are sent."""
-    program = Program()
-    h = q = program.op("MulBackward0", [(program.leaf("w"), 1.0)], (1.0,), "h")
-    for _ in range(sums):
-        q = program.op("AddBackward0", [(q, factor)], (1.0,), "q + c")
-    program.line = 5
-    rest = program.op("SubBackward0", [(h, 1.0), (q, -1.0)], (1.0,), "h - q")
-    return program.report((program.op("MseLossBackward0", [(rest, 1.0)], (1.0,)), (1.0,)))
 
 
 def summed_beside(shape: tuple[int, ...]) -> Report:

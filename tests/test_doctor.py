@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.formats import DIAGNOSES
 from gradscope.model.observations import Stopped
+from gradscope.model.request import HANDFUL, Examination
 from gradscope.running.session import run
 from gradscope.target import Program, parse_target
 from tests import forkserver

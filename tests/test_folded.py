@@ -14,8 +14,11 @@ import pytest
 from gradscope.errors import GradscopeError
 from gradscope.model.report import Report
 from gradscope.render import Options, render
-from gradscope.simplify import Folding, UnknownFocus, View, hierarchy_of, meant, simplify
+from gradscope.simplify import Folding
+from gradscope.simplify.folded import UnknownFocus, meant, simplify
 from gradscope.simplify.gradients import ViewGradients
+from gradscope.simplify.grouping import hierarchy_of
+from gradscope.simplify.view import View
 from tests.looking import Session
 from tests.program import Program
 from tests.reports import (

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradscope.model.memory import Holding, Memory
+from gradscope.model.studies import Holding, Memory
 from gradscope.render import as_text
-from gradscope.render.answers.holdings import Holdings
+from gradscope.render.answers.memory import Holdings
 from gradscope.render.words.numbers import size
 from tests.conftest import ROOT, process_preserved
 from tests.looking import Session

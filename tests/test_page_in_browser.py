@@ -18,10 +18,9 @@ import msgspec
 import pytest
 
 from gradscope.model import storage
-from gradscope.model.checks import CallCheck, Checks, Verdict
-from gradscope.model.memory import KeptStorage, Memory
 from gradscope.model.observations import Finding, Location, NodeReference, Severity
 from gradscope.model.report import Histogram, Node, Report
+from gradscope.model.studies import CallCheck, Checks, KeptStorage, Memory, Verdict
 from gradscope.render import render, save
 from tests.conftest import ROOT
 from tests.program import Program

@@ -15,11 +15,21 @@ from hypothesis import strategies as st
 from gradscope.model.invariants import check
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render import Options, as_text
-from gradscope.simplify import Folding, Item, UnknownLeaf, View, hierarchy_of, simplify
-from gradscope.simplify.gradients import ViewGradients, combine
-from gradscope.simplify.profile import SMALL, ProfileRow, brackets, ends, profile_of
-from gradscope.simplify.sequences import find_repeats
+from gradscope.simplify import Folding
+from gradscope.simplify.draft import find_repeats
+from gradscope.simplify.folded import UnknownLeaf, simplify
+from gradscope.simplify.gradients import (
+    SMALL,
+    ProfileRow,
+    ViewGradients,
+    brackets,
+    combine,
+    ends,
+    profile_of,
+)
+from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.sums import MOST_PARTS, Sums
+from gradscope.simplify.view import Item, View
 from tests.program import Program, Value
 from tests.reports import CASES, chain, doublings, recurrent, small, transformer
 

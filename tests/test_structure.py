@@ -316,13 +316,12 @@ def test_no_class_name_stands_twice() -> None:
 
 SPEAKERS = {
     "render/output.py": "results, through the gate for terminals",
-    "cli/messages.py": "errors and remarks, made visible",
+    "cli/terminal.py": "errors and remarks, made visible; asks what stdout is, and flushes it; "
+    "a pager for our own pages; a console of rich that writes into a string",
     "cli/progress.py": "asks whether stderr is a terminal, and covers both streams",
     "cli/status_line.py": "a line of numbers and our own words",
     "target/ending.py": "what python prints of the user's own exception",
     "target/shell.py": "what IPython prints of it",
-    "cli/terminal.py": "asks what stdout is, and flushes it",
-    "cli/documents.py": "a pager for our own pages; a console of rich that writes into a string",
     "api/watching.py": "what a watched training could not do, made visible",
     "render/words/page.py": "a console of rich that writes into a string",
     "render/words/table.py": "asks rich which colours the terminal has",

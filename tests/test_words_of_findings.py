@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from gradscope.model.checks import WRITES_UPSTREAM
 from gradscope.model.observations import Finding
+from gradscope.model.studies import WRITES_UPSTREAM
 from gradscope.words import added_up, misfit
 from tests.looking import Session
 from tests.ranks.running import run

@@ -14,7 +14,7 @@ from gradscope.model.observations import Finding
 from gradscope.model.report import Report
 from gradscope.model.request import Study
 from gradscope.model.rows import Row
-from gradscope.running.one_call import OneCall
+from gradscope.running.block import OneCall
 
 _OF_NUMBERS = ("GS1", "GS2", "GS6")
 """Rules about what is not finite, too large or too small, or wrong."""

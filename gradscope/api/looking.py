@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gradscope.analyses.check.request import Check
-from gradscope.analyses.explain.request import Explain
-from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.api.keywords import public
 from gradscope.api.report import Report
 from gradscope.filesystem import cache_folder, here
 from gradscope.formats import MAX_SIZE
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
-from gradscope.rules import PROBLEMS, IgnoredByComment, diagnose, find_rule
+from gradscope.model.request import Check, Explain, MemoryStudy
+from gradscope.rules import RULES, IgnoredByComment, diagnose, find_rule
 from gradscope.words import count
 
 if TYPE_CHECKING:
@@ -269,5 +267,5 @@ def diagnosed(found: PlainReport, ignored: Collection[str], folder: str) -> Repo
     kept = comments.kept(every)
     taken_back = len(every) - len(kept)
     ignoring = [f"{count(taken_back, 'finding')} ignored by a comment"] if taken_back else []
-    notes = (*found.notes, *ignoring, *comments.unknown, *PROBLEMS)
+    notes = (*found.notes, *ignoring, *comments.unknown, *RULES.problems)
     return Report.of(msgspec.structs.replace(found, findings=kept, notes=notes))

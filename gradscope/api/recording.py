@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
-from gradscope.analyses.check.request import Check
 from gradscope.api.keywords import public
 from gradscope.api.looking import Looks, codes, diagnosed
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
 from gradscope.filesystem import here
+from gradscope.model.request import Check
 from gradscope.target import clean
 from gradscope.words import in_python
 
@@ -113,7 +113,7 @@ class RecordedBlock:
         return Run(recorder, tape, self._block, self.ignored)
 
     def _examined(self, frame: FrameType) -> Recorder | None:
-        from gradscope.analyses.doctor.request import Examination
+        from gradscope.model.request import Examination
         from gradscope.rules import is_graver, is_serious, passing
         from gradscope.running.block import WatchedBlock
 

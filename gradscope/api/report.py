@@ -17,13 +17,13 @@ from gradscope.errors import ToolMissing
 from gradscope.escaping import visible
 from gradscope.formats import TEXTS
 from gradscope.model import report as plain
-from gradscope.model.gradients import GradientInfo
+from gradscope.model.plain import GradientInfo
+from gradscope.render.drawing.head import by_size
 from gradscope.render.drawing.parameters import Parameter, parameters
-from gradscope.render.drawing.ranking import by_size
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options, ToPrint, ToSave
 from gradscope.render.words.numbers import number
-from gradscope.simplify import leaf_called
+from gradscope.simplify.folded import leaf_called
 from gradscope.words import count, one_line
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """One live node or tensor of torch, asked so that it always answers and nobody notices.
 
 ``tensors`` asks and remembers tensors, ``elements`` asks whether they can be read, ``saved`` what a
-node keeps, ``walk`` and ``nodes`` the graph, ``calls`` a backward call; ``summary`` turns tensors
-into plain numbers, with ``norms`` and ``histogram``; ``isolation`` keeps what we do from being
-noticed.  Knows nothing of the program's source, of its calls, or of what anyone wants to know.
+node keeps, ``nodes`` the graph, ``calls`` a backward call; ``summary`` turns tensors into plain
+numbers, with ``numbers``; ``isolation`` keeps what we do from being noticed. Knows nothing of the
+program's source, of its calls, or of what anyone wants to know.
 
 Not to be noticed
     Everything of ours that runs in the middle of the program runs in an ``Aside`` or in

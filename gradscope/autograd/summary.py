@@ -15,10 +15,9 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.autograd.decimals import SMALL, plain
 from gradscope.autograd.elements import has_data, is_ordinary, is_released
-from gradscope.autograd.norms import is_exact
-from gradscope.autograd.norms import norm as norm_of
+from gradscope.autograd.numbers import SMALL, is_exact, plain
+from gradscope.autograd.numbers import norm as norm_of
 from gradscope.autograd.tensors import requires_grad
 from gradscope.model.plain import RAGGED, Number, TensorInfo, number
 from gradscope.model.report import GradientInfo, HalfSizes, State

@@ -14,7 +14,7 @@ import click
 
 from gradscope.cli.commands import gradscope
 from gradscope.cli.entry import owner_of, split
-from gradscope.cli.messages import say
+from gradscope.cli.terminal import say
 from gradscope.cli.typed_command import OF_THE_PROGRAM
 from gradscope.errors import Fault, GradscopeError, TargetError
 from gradscope.target import Program

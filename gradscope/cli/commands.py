@@ -7,16 +7,18 @@ from typing import Any
 
 import click
 
-from gradscope.analyses.check.request import Check
-from gradscope.analyses.explain.request import Explain
-from gradscope.analyses.memory.request import MemoryStudy
-from gradscope.cli import completion, documents
-from gradscope.cli.given import Given
-from gradscope.cli.result import Result
-from gradscope.cli.typed_command import TypedCommand, TypedGroup
+from gradscope.cli import terminal
+from gradscope.cli.given import Given, Result
+from gradscope.cli.typed_command import (
+    TypedCommand,
+    TypedGroup,
+    offered_commands,
+    offered_rules,
+)
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
 from gradscope.formats import FORMATS
+from gradscope.model.request import Check, Explain, MemoryStudy
 from gradscope.options import SETTINGS
 from gradscope.version import VERSION
 from gradscope.words import SIGNS, joined
@@ -64,7 +66,7 @@ QUESTIONS = ("status", "findings", "explain", *FORMATS, "next", "stop")
 
 
 def _no_pager(context: click.Context, _option: click.Parameter, is_given: bool) -> None:
-    context.meta[documents.NO_PAGER] = is_given
+    context.meta[terminal.NO_PAGER] = is_given
 
 
 @click.group(
@@ -289,7 +291,7 @@ def diff(given: Given) -> Result:
 
 
 @gradscope.command(examples=("GS303", "nan"), epilog="Without WORD: all rules, one sentence each.")
-@click.argument("words", metavar="[WORD]...", nargs=-1, shell_complete=completion.rules)
+@click.argument("words", metavar="[WORD]...", nargs=-1, shell_complete=offered_rules)
 def rule(words: tuple[str, ...]) -> Result:
     """Explain a rule of the doctor: what it means, how it is recognised, what to do.
 
@@ -298,12 +300,12 @@ def rule(words: tuple[str, ...]) -> Result:
     """
     from gradscope.cli.rules import explain
 
-    documents.show(explain(words))
+    terminal.show(explain(words))
     return Result()
 
 
 @gradscope.command("help")
-@click.argument("command", metavar="[COMMAND]", required=False, shell_complete=completion.commands)
+@click.argument("command", metavar="[COMMAND]", required=False, shell_complete=offered_commands)
 def help_command(command: str | None) -> Result:
     """Show the help of a command, as COMMAND --help does."""
     root = click.get_current_context().find_root()
@@ -311,5 +313,5 @@ def help_command(command: str | None) -> Result:
     if command is not None:
         _, known, _ = gradscope.resolve_command(root, [command])
         shown = click.Context(known or gradscope, info_name=command, parent=root)
-    documents.show_help(shown)
+    terminal.show_help(shown)
     return Result()

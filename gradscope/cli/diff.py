@@ -19,9 +19,8 @@ from gradscope.analyses.diff import Comparison, Tolerance, compare
 from gradscope.api.difference import in_one
 from gradscope.cli import beforehand, progress, ranks
 from gradscope.cli import last_target as memory
-from gradscope.cli.given import Given
+from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output
-from gradscope.cli.result import Result
 from gradscope.cli.running import is_saved, program_of, tell_unused
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file

@@ -10,28 +10,23 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gradscope import doing, render
-from gradscope.analyses.doctor.request import HANDFUL, WHILE, Examination
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
-from gradscope.cli.given import Given
-from gradscope.cli.holding import HeldAtFindings
-from gradscope.cli.messages import say, tell_error, tell_unbound
+from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
-from gradscope.cli.result import Result
-from gradscope.cli.rules import find
 from gradscope.cli.running import prepared, tell_unused
+from gradscope.cli.terminal import say, tell_error, tell_unbound
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.filesystem import here
 from gradscope.formats import SAVED, TEXTS
-from gradscope.model import storage
 from gradscope.model.observations import Finding
 from gradscope.model.report import Report
-from gradscope.model.request import Request
+from gradscope.model.request import HANDFUL, WHILE, Examination, Request
 from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
 from gradscope.rules import (
-    PROBLEMS,
+    RULES,
     IgnoredByComment,
     at_least,
     diagnose,
@@ -86,7 +81,7 @@ class Verdict:
         if options.opened or options.output not in (None, STDOUT):
             # What --format says is about the findings.
             file = Output.of(replace(options, format_name=None))
-        ignored = tuple(find(code, "--ignore").code for code in options.ignore)
+        ignored = tuple(_known(code) for code in options.ignore)
         return cls(options, file, ignored, IgnoredByComment(here()))
 
     def diagnosed(self, report: Report) -> tuple[Report, int]:
@@ -113,7 +108,7 @@ class Verdict:
         with doing.during("writing the findings"):
             told = diagnosis.FORMATS[form](report, drawing, taken_back)
             render.output.write(STDOUT, told)
-        for note in (*self.comments.unknown, *PROBLEMS):
+        for note in (*self.comments.unknown, *RULES.problems):
             self.remark(note)
         if form in ("github", "gcc"):  # the other formats tell them with the findings
             words = diagnosis.ignored_by_comment(taken_back)
@@ -152,6 +147,8 @@ def run_doctor(given: Given) -> Result:
     target = program.target
     held = None
     if given.hold:
+        from gradscope.cli.holding import HeldAtFindings
+
         held = HeldAtFindings(target.describe(), verdict.diagnosed, given.fail_on)
     is_cell = given.cell is not None
     more = {
@@ -174,6 +171,8 @@ def run_doctor(given: Given) -> Result:
 
 
 def _loaded(path: str, max_size: int) -> Report:
+    from gradscope.model import storage
+
     report = storage.load(path, max_size)
     if report.observations is None:
         raise TargetError(
@@ -224,3 +223,9 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
         tell_error(error)
         status = status or error.status
     return Result(0 if outcome.ending.status else status, outcome.ending)
+
+
+def _known(code: str) -> str:
+    from gradscope.cli.rules import find
+
+    return find(code, "--ignore").code

@@ -14,8 +14,8 @@ from typing import NoReturn
 import click
 
 from gradscope.cli.commands import gradscope
-from gradscope.cli.messages import say, tell_error, tell_misuse
-from gradscope.cli.result import Result
+from gradscope.cli.given import Result
+from gradscope.cli.terminal import say, tell_error, tell_misuse
 from gradscope.cli.typed_command import OF_THE_PROGRAM
 from gradscope.errors import ExitStatus, Fault, GradscopeError
 from gradscope.words import joined

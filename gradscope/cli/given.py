@@ -1,4 +1,4 @@
-"""What was typed, as commands get it."""
+"""What was typed, as commands get it, and how a command ended; plain data."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from gradscope.model.report import Report
     from gradscope.render.options import Options
     from gradscope.target import Program
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gradscope.target import Ending
+
 
 Record = TypeVar("Record")
 
@@ -36,3 +41,14 @@ class Given(Running, Looking, Showing, Writing):
         """A record with what was given for its fields; and with ``more``."""
         own = {one.name: getattr(self, one.name) for one in fields(kind) if hasattr(self, one.name)}  # type: ignore[arg-type]
         return kind(**own | more)
+
+
+@dataclass
+class Result:
+    """The exit status, and how the user's program ended if one ran.
+
+    A status other than 0 is ours; with 0 the program's own ending decides.
+    """
+
+    status: int = 0
+    ending: Ending | None = None

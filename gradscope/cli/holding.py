@@ -13,14 +13,14 @@ from pathlib import Path
 import click
 
 from gradscope import doing, holding
-from gradscope.analyses.explain.request import Explain
-from gradscope.cli.messages import say
-from gradscope.cli.result import Result
+from gradscope.cli.given import Result
+from gradscope.cli.terminal import say
 from gradscope.errors import ExitStatus, GradscopeError, RanksError, TargetError
 from gradscope.filesystem import cache_folder, here
 from gradscope.model import storage
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
+from gradscope.model.request import Explain
 from gradscope.ranks.job import Job
 from gradscope.render.output import STDOUT, write
 from gradscope.render.words.findings import BADGES, head

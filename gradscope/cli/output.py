@@ -17,7 +17,7 @@ from gradscope import doing, render
 from gradscope.cli import terminal
 from gradscope.cli.given import Given
 from gradscope.cli.last_target import is_first_tree
-from gradscope.cli.messages import say
+from gradscope.cli.terminal import say
 from gradscope.errors import OutputError
 from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, FORMATS, LISTS, TEXTS
 from gradscope.model.report import Report

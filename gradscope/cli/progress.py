@@ -16,12 +16,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from gradscope import doing
-from gradscope.cli.status_line import StatusLine
 from gradscope.model.observations import Step
 from gradscope.ranks.job import Job
 
 if TYPE_CHECKING:
     from _thread import LockType
+
+    from gradscope.cli.status_line import StatusLine
 
 Drawn = TypeVar("Drawn", bound="Progress")
 
@@ -184,8 +185,14 @@ def _listen() -> None:
 @contextmanager
 def shown(quiet: bool, in_shell: bool = False) -> Iterator[Callable[[Step], None] | None]:
     """Show what is done while the block runs; what shows a step, or None where nobody looks."""
-    with drawn(quiet, in_shell, lambda *given: Progress(StatusLine(*given))) as progress:
+    with drawn(quiet, in_shell, _on_a_line) as progress:
         yield None if progress is None else progress.tell
+
+
+def _on_a_line(stream: TextIO, in_shell: bool) -> Progress:
+    from gradscope.cli.status_line import StatusLine
+
+    return Progress(StatusLine(stream, in_shell))
 
 
 @contextmanager

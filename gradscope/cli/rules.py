@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gradscope.cli import documents, terminal
-from gradscope.cli.messages import say
-from gradscope.render.words.rule_pages import sentence
+from gradscope.cli import terminal
+from gradscope.cli.terminal import say
+from gradscope.render.words.findings import sentence
 from gradscope.render.words.text import wrapped
-from gradscope.rules import PROBLEMS, RULES, Rule, find_rule
+from gradscope.rules import RULES, Rule, find_rule
 
 LIST = "gradscope rule lists them all"
 
@@ -29,7 +29,7 @@ def explain(words: Sequence[str]) -> str:
     Raises:
         TargetError: no rule has them all.
     """
-    for note in PROBLEMS:
+    for note in RULES.problems:
         say(note)
     if not words:
         return _listed(RULES.values())
@@ -37,7 +37,7 @@ def explain(words: Sequence[str]) -> str:
     if len(found) > 1:
         return _listed(found)
     rule = found[0] if found else find(" ".join(words))
-    return documents.drawn(rule.page())
+    return terminal.drawn(rule.page())
 
 
 def _matching(words: Sequence[str]) -> list[Rule]:

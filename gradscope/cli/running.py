@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from gradscope.analyses.explain.narrowed import of_leaf
-from gradscope.analyses.explain.request import Explain
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
-from gradscope.cli.given import Given
+from gradscope.cli.given import Given, Result
 from gradscope.cli.last_target import NOTE
-from gradscope.cli.messages import tell_error, tell_unbound
 from gradscope.cli.output import Output
-from gradscope.cli.result import Result
+from gradscope.cli.terminal import tell_error, tell_unbound
 from gradscope.errors import (
     ExitStatus,
     GradscopeError,
@@ -27,8 +24,7 @@ from gradscope.errors import (
 )
 from gradscope.filesystem import is_file
 from gradscope.formats import LISTS, SAVED
-from gradscope.model import storage
-from gradscope.model.request import Request
+from gradscope.model.request import Explain, Request
 from gradscope.options import Looking, Running, options_on
 from gradscope.target import Program, Target, parse_target
 
@@ -70,6 +66,8 @@ def run_command(
     for note in given.notes:
         output.remark(note)
     if study is not None and given.target is not None and is_saved(given.target):
+        from gradscope.model import storage
+
         report = storage.load(given.target, given.max_size)
         _show_again(given.target, report, study, output)
         return Result(_status(report, is_bad))
@@ -190,6 +188,8 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
         )
     tell_unused(name, output.remark)
     if isinstance(study, Explain) and study.leaf is not None:
+        from gradscope.analyses.explain.narrowed import of_leaf
+
         report = of_leaf(report, study.leaf, study.everything)
     output.write(report)
 

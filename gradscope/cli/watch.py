@@ -14,13 +14,12 @@ import msgspec
 from gradscope import doing, render
 from gradscope.cli import last_target as memory
 from gradscope.cli import progress
-from gradscope.cli.given import Given
+from gradscope.cli.given import Given, Result
 from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.live_view import LiveTraining
-from gradscope.cli.messages import say, tell_error
 from gradscope.cli.output import Output, on_stdout
-from gradscope.cli.result import Result
 from gradscope.cli.running import is_typed, prepared
+from gradscope.cli.terminal import say, tell_error
 from gradscope.errors import CaptureError, GradscopeError, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused

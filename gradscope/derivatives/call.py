@@ -1,6 +1,10 @@
-"""One call of the program as it stands on the tape, and whether it can be made again.
+"""One call of the program as it stands on the tape, and whether it can be made again: what it takes
+and gives, by slots, which stand for one value each, and values from outside; and the forms that
+torch assumes a matrix to have.
 
-Knows nothing of how calls come on the tape.
+Of such a matrix (``eigh``, ``cholesky_solve``) torch reads one triangle only, and its backward
+counts on what the other one should hold: the gradient is right for steps that keep the form. Knows
+nothing of how calls come on the tape, or of how derivatives are compared.
 """
 
 from __future__ import annotations
@@ -8,15 +12,89 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.utils import _pytree as pytree
 
+from gradscope.autograd.elements import has_memory, readable
+from gradscope.autograd.tensors import TensorRef, grad_fn_of, is_learned_leaf, requires_grad
 from gradscope.derivatives.rerun import codes_of, is_restorable
-from gradscope.derivatives.slots import TapeSlot, is_usable
+
+COPIED = 4_096
+"""Elements up to which a value from outside is copied at once; a larger one is only referred to,
+and is lost if the program changes it in place."""
+
+
+@dataclass(eq=False)
+class OutsideValue:
+    """A value that came from outside the tape: a leaf, a constant, or a result of something that
+    was not taped.
+
+    ``leaf``: the leaf it is.  ``node``: the sequence number of the node that made it, where it has
+    a history.
+    """
+
+    value: torch.Tensor
+    version: int
+    requires_grad: bool
+    leaf: TensorRef | None = None
+    node: int | None = None
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> OutsideValue:
+        """The value of a tensor as it is now."""
+        value = tensor.detach()
+        if value.numel() <= COPIED:
+            value = value.clone()
+        leaf = TensorRef(tensor) if is_learned_leaf(tensor) else None
+        made = grad_fn_of(tensor)
+        node = None if made is None else made._sequence_nr()
+        return cls(value, version_of(value), requires_grad(tensor), leaf, node)
+
+    def keep(self) -> None:
+        """The program is about to change the tensor: hold a copy of it as it is."""
+        if not self.is_lost:
+            self.value = self.value.clone()
+            self.version = version_of(self.value)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the program has changed the tensor since, or given its memory back."""
+        return version_of(self.value) != self.version or not has_memory(self.value)
+
+
+@dataclass(eq=False)
+class TapeSlot:
+    """One value on the tape.
+
+    ``given`` where it came from outside.  ``origin`` is the slot whose memory a view shares when
+    the tape is run again.  ``result`` is the value that the program had, kept of custom Functions
+    only.  ``carries``: it has a history now.
+    """
+
+    given: OutsideValue | None = None
+    origin: TapeSlot | None = None
+    result: OutsideValue | None = None
+    carries: bool = True
+
+    @property
+    def base(self) -> TapeSlot:
+        """The slot whose memory it is."""
+        return self.origin or self
+
+
+def is_usable(tensor: torch.Tensor) -> bool:
+    """Whether a tensor can be copied and computed with in float64."""
+    return readable(tensor) and type(tensor) in (torch.Tensor, torch.nn.Parameter)
+
+
+def version_of(tensor: torch.Tensor) -> int:
+    """How often a tensor was changed in place; -1 where torch does not count."""
+    return -1 if tensor.is_inference() else tensor._version
+
 
 HOOKED = torch.nn.modules._functions.BackwardHookFunction
 """The identity that torch puts around a module with backward hooks."""
@@ -135,3 +213,49 @@ def _is_of_program(thing: Any) -> bool:
     inner = getattr(thing, "func", thing) if isinstance(thing, functools.partial) else thing
     is_python = isinstance(inner, (types.FunctionType, types.MethodType))
     return is_python and not str(inner.__module__).startswith("torch.")
+
+
+Part = Callable[[torch.Tensor], torch.Tensor]
+"""Takes matrices, and gives them with only a part left or made to have a form."""
+
+
+class Form(NamedTuple):
+    """A form of matrices: its name for real ones and for complex ones, and the projection on it."""
+
+    of_real: str
+    of_complex: str
+    project: Part
+
+    def name(self, tensor: torch.Tensor) -> str:
+        """What it is called for a tensor."""
+        return self.of_complex if tensor.is_complex() else self.of_real
+
+    def has(self, tensor: torch.Tensor) -> bool:
+        """Whether matrices have the form, but for rounding."""
+        return torch.allclose(self.project(tensor), tensor)
+
+
+FORMS = (
+    Form("symmetric", "Hermitian", lambda matrix: (matrix + matrix.mH) / 2),
+    Form("lower triangular", "lower triangular", torch.tril),
+    Form("upper triangular", "upper triangular", torch.triu),
+)
+
+TRIANGLES: tuple[Part, ...] = (
+    lambda matrix: torch.triu(matrix, 1),
+    lambda matrix: torch.tril(matrix, -1),
+)
+"""What lies above the diagonal, and what lies below it; torch reads the one or the other."""
+
+
+def is_square(tensor: torch.Tensor) -> bool:
+    """Whether a tensor holds matrices that could have one of the forms."""
+    return tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] > 1
+
+
+def part_of(direction: torch.Tensor, part: Part, like: torch.Tensor) -> torch.Tensor:
+    """A part of a direction, in which complex numbers are a last dimension of two, for a tensor
+    such as this one."""
+    if not like.is_complex():
+        return part(direction)
+    return torch.view_as_real(part(torch.view_as_complex(direction)).resolve_conj())

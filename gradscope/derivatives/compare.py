@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import torch
 
+from gradscope.derivatives.call import Form, Part, part_of
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.finite_differences import (
     ELEMENTS,
@@ -24,10 +25,9 @@ from gradscope.derivatives.finite_differences import (
     judge,
     spread,
 )
-from gradscope.derivatives.forms import Form, Part, part_of
 from gradscope.derivatives.single_call import DIRECTIONS, InputGradients, SingleCall, real
-from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
+from gradscope.model.studies import GradientComparison
 
 TOLERANCE = 1e-4
 """In float64, relative; differences of a well-conditioned function are right to some 1e-9."""

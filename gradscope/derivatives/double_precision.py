@@ -12,8 +12,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.autograd.isolation import functions_on
-from gradscope.derivatives.call import Call
-from gradscope.derivatives.slots import OutsideValue, TapeSlot
+from gradscope.derivatives.call import Call, OutsideValue, TapeSlot
 from gradscope.errors import GradscopeError, described
 from gradscope.handlers import let_pass
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.model.checks import Verdict
+from gradscope.model.studies import Verdict
 
 STEP = 1e-5
 """How far an element is moved, relative to its size: in float64 the truncation error of a central

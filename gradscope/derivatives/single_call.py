@@ -14,7 +14,7 @@ import torch
 
 from gradscope.autograd.calls import sent_back
 from gradscope.autograd.isolation import functions_on
-from gradscope.derivatives.call import Call
+from gradscope.derivatives.call import TRIANGLES, Call, TapeSlot, is_square, part_of
 from gradscope.derivatives.double_precision import (
     Tensors,
     Unrepeatable,
@@ -23,8 +23,6 @@ from gradscope.derivatives.double_precision import (
     make_again,
 )
 from gradscope.derivatives.finite_differences import STEP, weights
-from gradscope.derivatives.forms import TRIANGLES, is_square, part_of
-from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 

@@ -5,7 +5,6 @@ node uses what another call has left, such as a tensor kept on the class instead
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
@@ -20,8 +19,8 @@ from gradscope.derivatives.call import Call
 from gradscope.derivatives.finite_differences import element_of
 from gradscope.derivatives.single_call import InputGradients, SingleCall, cotangent, real
 from gradscope.handlers import let_pass
-from gradscope.model.checks import GradientComparison
 from gradscope.model.plain import number
+from gradscope.model.studies import GradientComparison
 
 STALE = {torch.float64: 1e-6, torch.float32: 1e-2}
 """How far the gradients of the program's own node may be from those in float64, relative."""
@@ -46,7 +45,7 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
         return None
     upstream = [_upstream(described) for described in outputs_of(node)]
     given = [one.clone() for one in upstream]
-    found = backward_again(call.custom, node, given)
+    found = _backward_again(call.custom, node, given)
     if found is None:
         return None
     found = found if isinstance(found, tuple) else (found,)
@@ -55,16 +54,11 @@ def own_gradients(call: Call, nodes: Iterable[LiveNode]) -> Own | None:
     return Own(still, writes) if len(still) == len(call.leaves) else None
 
 
-def backward_again(
-    custom: Any,
-    node: Any,
-    upstream: Sequence[torch.Tensor | None],
-    watch: AbstractContextManager[Any] | None = None,
-) -> Any:
+def _backward_again(custom: Any, node: Any, upstream: Sequence[torch.Tensor]) -> Any:
     """What the backward of a custom Function returns when it is run once more with a copy of what
-    its node has; None where it raises.  ``watch`` is entered around it."""
+    its node has; None where it raises."""
     try:
-        with torch.no_grad(), own_pass(), watch or nullcontext():
+        with torch.no_grad(), own_pass():
             return _backward_of(custom)(_Context(node), *upstream)
     except Exception as error:
         let_pass(error)

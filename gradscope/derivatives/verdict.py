@@ -15,12 +15,10 @@ from typing import NamedTuple, TypeVar
 
 import torch
 
-from gradscope.autograd.nodes import is_barred
-from gradscope.autograd.walk import nearest
-from gradscope.derivatives.call import Call
+from gradscope.autograd.nodes import is_barred, nearest
+from gradscope.derivatives.call import FORMS, Call, TapeSlot
 from gradscope.derivatives.compare import Compared
 from gradscope.derivatives.double_precision import Tensors, Unrepeatable
-from gradscope.derivatives.forms import FORMS
 from gradscope.derivatives.single_call import (
     InputGradients,
     SingleCall,
@@ -28,9 +26,8 @@ from gradscope.derivatives.single_call import (
     cotangent,
     dense_of,
 )
-from gradscope.derivatives.slots import TapeSlot
 from gradscope.derivatives.stale import Own, beside_own
-from gradscope.model.checks import (
+from gradscope.model.studies import (
     IGNORES_UPSTREAM,
     MEANT,
     WRITES_UPSTREAM,

@@ -16,10 +16,11 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.elements import is_present, is_small
 from gradscope.autograd.nodes import (
     LEAF,
+    NO_SEQUENCE,
+    Walked,
     is_leaf,
     is_nested,
     leaf_of,
@@ -28,12 +29,11 @@ from gradscope.autograd.nodes import (
     torch_name,
     without_namespace,
 )
+from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.summary import device_name, metadata, name_of, values_of
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.forward import ForwardValues
-from gradscope.model.opaque import is_opaque
 from gradscope.model.plain import RAGGED, TensorInfo
 from gradscope.model.plain import number as stored
 from gradscope.model.report import (
@@ -47,14 +47,15 @@ from gradscope.model.report import (
     Node,
     Origin,
     Root,
+    is_opaque,
 )
-from gradscope.model.sums import differences
-from gradscope.recording.hook_codes import codes_of
+from gradscope.model.requirements import differences
+from gradscope.recording.failed import codes_of
 from gradscope.recording.modules import OUTSIDE
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
-from gradscope.recording.spans import SequenceSpan
+from gradscope.recording.torch_call import SequenceSpan
 
 
 @dataclass

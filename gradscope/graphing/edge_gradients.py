@@ -18,8 +18,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd.isolation import functions_off
-from gradscope.autograd.nodes import is_leaf, outputs_of
-from gradscope.autograd.walk import Walked
+from gradscope.autograd.nodes import Walked, is_leaf, outputs_of
 from gradscope.graphing.gradient_table import NONE, NOT_REACHED, GradientTable, MeasuredTensor
 
 Gradients = tuple[torch.Tensor | None, ...]

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gradscope.autograd.decimals import all_plain
 from gradscope.autograd.elements import is_small
-from gradscope.autograd.nodes import leaf_of
+from gradscope.autograd.nodes import NO_SEQUENCE, Walked, leaf_of
+from gradscope.autograd.numbers import all_plain
 from gradscope.autograd.summary import flat_values, name_of
-from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.model.plain import Number
 from gradscope.recording.remembered import RememberedValues
 

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from gradscope.autograd import histogram
-from gradscope.autograd.decimals import SMALL, all_plain
 from gradscope.autograd.elements import (
     are_the_same,
     has_data,
@@ -29,7 +27,15 @@ from gradscope.autograd.elements import (
     is_usual,
 )
 from gradscope.autograd.isolation import fault_of, functions_off
-from gradscope.autograd.norms import MANY, SURE, vector_norm
+from gradscope.autograd.numbers import (
+    MANY,
+    SMALL,
+    SURE,
+    all_plain,
+    count_by_size,
+    histogram_of,
+    vector_norm,
+)
 from gradscope.autograd.summary import (
     WIDE,
     WIDER,
@@ -265,7 +271,7 @@ class GradientTable:
             self._left -= len(kept)
         elif self._histograms and info.norm is not None:  # values say more
             still = dense(gradient.detach())
-            info = _counted(info, histogram.count(still).tolist(), still.numel())
+            info = _counted(info, count_by_size(still).tolist(), still.numel())
         if self._is_half(gradient) and info.state == "finite" and info.norm is not None:
             half = half_sizes(half_counts(dense(gradient.detach())).tolist())
             info = msgspec.structs.replace(info, half=half)
@@ -320,7 +326,7 @@ class GradientTable:
         self._left -= 0 if values is None else values.numel()
         layout = name_of(still.layout)
         entry = self.append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
-        bars = histogram.count(still) if self._histograms and values is None else None
+        bars = count_by_size(still) if self._histograms and values is None else None
         if self._is_half(still):
             statistics = torch.cat([statistics, half_counts(still).double()])
         self._pending.append(_Queued(entry, statistics, values, bars, still.numel()))
@@ -341,7 +347,7 @@ def _counted(info: GradientInfo, bars: Sequence[int] | None, elements: int) -> G
         return info
     double = info.dtype in ("float64", "complex128")
     finite = elements - info.nan - info.inf
-    return msgspec.structs.replace(info, histogram=histogram.read(bars, double, finite))
+    return msgspec.structs.replace(info, histogram=histogram_of(bars, double, finite))
 
 
 def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:

@@ -19,23 +19,19 @@ import torch
 from gradscope import doing
 from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall, edge_of
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import unseen
-from gradscope.autograd.nodes import is_leaf, leaf_of
-from gradscope.autograd.walk import Walked, make_release_safe, walk
+from gradscope.autograd.nodes import Walked, is_leaf, leaf_of, make_release_safe, walk
+from gradscope.autograd.numbers import SMALL
 from gradscope.errors import CaptureError, Fault, ReportError, described
 from gradscope.garbage import collector_paused, without_collector
 from gradscope.graphing.assemble import Assembler, backward_pass
-from gradscope.graphing.blame import explain_failure
+from gradscope.graphing.blame import explain_failure, with_raised
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
-from gradscope.graphing.own_call import own_call
-from gradscope.graphing.raised import with_raised
-from gradscope.graphing.watched_call import MeasuredCall, seeded
+from gradscope.graphing.watched_call import MeasuredCall, own_call, seeded
 from gradscope.handlers import let_pass
 from gradscope.model.invariants import check
-from gradscope.model.opaque import COMPILED, way_inside
-from gradscope.model.report import BackwardPass, Graph, Leaf, Meta, Report
+from gradscope.model.report import COMPILED, BackwardPass, Graph, Leaf, Meta, Report, way_inside
 from gradscope.recording.compiler import Eager, graph_breaks
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.names import Scopes

@@ -1,21 +1,24 @@
-"""A backward call of the program that is made while somebody looks: the one engine for that.
+"""A backward call that is made while somebody looks, the program's or one of ours through its
+graph: the one engine for that.
 
-A :class:`MeasuredCall` measures every gradient on its way.  Knows nothing of why it is looked at.
+A :class:`MeasuredCall` measures every gradient on its way. Knows nothing of why it is looked at.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
+from types import FrameType
 from typing import Any
 
 import msgspec
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd.calls import BackwardCall, edge_of
-from gradscope.autograd.isolation import unseen
-from gradscope.autograd.nodes import is_leaf, is_nested, outputs_of
+from gradscope.autograd.calls import BackwardCall, edge_of, own_grad
+from gradscope.autograd.isolation import grads_preserved, own_pass, unseen
+from gradscope.autograd.nodes import Walked, is_leaf, is_nested, outputs_of, torch_name
 from gradscope.escaping import message
 from gradscope.graphing.assemble import backward_pass
 from gradscope.graphing.edge_gradients import EdgeGradients
@@ -216,3 +219,41 @@ def _described(root: Any) -> Any:
     """What has the shape, dtype and device of a root, which may be a gradient edge."""
     node, output = edge_of(root)
     return outputs_of(node)[output] if outputs_of(node) else root
+
+
+def own_call(
+    roots: Sequence[Any],
+    gradients: Sequence[torch.Tensor | None],
+    walked: Walked,
+    frame: FrameType | None = None,
+) -> BackwardCall:
+    """The call that sends these gradients through a walked graph, and returns those of its leaves.
+
+    Buffers are kept, ``.grad`` stays as it is, and nothing is accumulated.  Hooks that the program
+    put on tensors do run, as in any backward.  ``frame`` is who asks for it, if that matters.
+    """
+    inputs: list[Any] = [node.variable for node in walked.nodes if is_leaf(node)]  # type: ignore[attr-defined]
+
+    def make() -> tuple[torch.Tensor | None, ...]:
+        # Although no `.grad` is asked for: a reentrant checkpoint makes a backward call of its own,
+        # and what was retained is added to by any pass.
+        with grads_preserved(), own_pass():
+            return _sent(roots, gradients, inputs, walked)
+
+    return BackwardCall.own(list(roots), list(gradients), inputs, frame or sys._getframe(), make)
+
+
+def _sent(
+    roots: Sequence[Any],
+    gradients: Sequence[torch.Tensor | None],
+    inputs: list[Any],
+    walked: Walked,
+) -> tuple[torch.Tensor | None, ...]:
+    # Reentrant checkpointing calls backward inside backward, which torch allows only where
+    # gradients are accumulated.
+    reentrant = any(torch_name(node) == "CheckpointFunctionBackward" for node in walked.nodes)
+    if reentrant or not inputs:
+        torch.autograd.backward(roots, gradients, retain_graph=True)
+        return ()
+    # Asking for all leaves as inputs leaves every ``.grad`` alone.
+    return own_grad(roots, inputs, gradients)

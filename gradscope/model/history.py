@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gradscope.errors import ReportError
-from gradscope.model.gradients import GradientInfo
+from gradscope.model.plain import GradientInfo
 from gradscope.model.rows import HEAD, LAYOUT, LogHead, ModuleRow, Row, row_of, said
 from gradscope.words import ranked
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Literal
 
 from gradscope.escaping import visible
-from gradscope.model.checks import CallCheck
 from gradscope.model.loop_observations import (
     MistakenCall,
     RemadeParameters,
@@ -20,6 +19,7 @@ from gradscope.model.loop_observations import (
     WastedGraph,
 )
 from gradscope.model.plain import AnyPlace, Number, Place, Record, SeenRecord, Struct, TensorInfo
+from gradscope.model.studies import CallCheck
 from gradscope.words import one_line
 
 Severity = Literal["error", "warning", "information"]
@@ -287,17 +287,6 @@ class Saved(Struct, frozen=True):
     overflow: tuple[Number, Number, Number] | None = None
 
 
-class Birth(Struct, frozen=True):
-    """The line inside of a custom Function (``node``), in its forward or ``in_backward``, that made
-    the first NaN or infinity of finite numbers, and the function of torch that it called.  While
-    the program runs ``node`` is a sequence number, or not known."""
-
-    node: int
-    origin: AnyPlace
-    function: str = ""
-    in_backward: bool = False
-
-
 class Rounding(Struct, frozen=True):
     """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``.  While
     the program runs ``node`` is a sequence number."""
@@ -517,7 +506,6 @@ class Observations(Watched, frozen=True):
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
-    births: tuple[Birth, ...] = ()
     roundings: tuple[Rounding, ...] = ()
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()

@@ -1,4 +1,7 @@
-"""The bricks of the Report: its base class, its numbers, and what is known of one tensor."""
+"""The bricks of the Report: its base class, its numbers, and what is known of one tensor; of one
+gradient, whether it came, how large it is, and how its elements lie; and of one pass, what flowed
+along every edge, and what came of it.
+"""
 
 from __future__ import annotations
 
@@ -105,3 +108,124 @@ class TensorInfo(Struct, frozen=True):
     nan: int = 0
     inf: int = 0
     released: bool = False
+
+
+State = Literal["not reached", "none", "zero", "finite", "non-finite"]
+"""What happened to a gradient: backward never came here; it came with an undefined gradient (None);
+every element is zero; every element is finite and one is not zero; an element is NaN or
+infinite."""
+
+
+class Histogram(Struct, frozen=True, array_like=True):
+    """A tensor's elements by size: quarters of a decade of the absolute value.
+
+    ``counts[i]`` elements lie from 10^((first + i) / 4) up to, and without, 10^((first + i + 1) /
+    4), but for rounding at the borders; the first and the last count are not 0.  ``zeros`` are
+    counted apart, and so are elements that are not finite, by the GradientInfo itself.
+    """
+
+    zeros: int
+    first: int = 0
+    counts: tuple[int, ...] = ()
+
+
+class HalfSizes(Struct, frozen=True, array_like=True):
+    """How a float16 tensor fits its range.
+
+    ``subnormal`` counts the elements other than 0 that are smaller than the smallest with full
+    precision (6.1e-5), ``small`` is their share of the sum of all absolute values, ``large`` the
+    share of those that are at least a sixteenth of the largest number (4,094).
+    """
+
+    subnormal: int
+    small: Number = 0.0
+    large: Number = 0.0
+
+
+class GradientInfo(Struct, frozen=True):
+    """One gradient tensor as it flowed: exactly one state, and its size.
+
+    ``norm`` is the 2-norm over all elements (for complex, of the absolute values); it is None for
+    the states "not reached" and "none", and for gradients of which nobody read the elements: those
+    of meta tensors, which have none, and those that a doctor passed over.  ``absmax`` is
+    the largest absolute value where it was looked at.  ``nan`` and ``inf`` count elements.
+    ``values`` and ``released`` as in :class:`gradscope.model.plain.TensorInfo`.  ``histogram`` is
+    there where it was asked for, ``half`` in a diagnosis, of float16.
+    """
+
+    state: State
+    norm: Number | None = None
+    absmax: Number | None = None
+    nan: int = 0
+    inf: int = 0
+    dtype: str = "float32"
+    layout: str = "strided"
+    values: tuple[Number, ...] | None = None
+    histogram: Histogram | None = None
+    half: HalfSizes | None = None
+    released: bool = False
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether it arrived, but nobody read its elements: "finite" is then taken on trust."""
+        return self.state == "finite" and self.norm is None
+
+
+class Accumulation(Struct, frozen=True):
+    """What happened to one leaf's ``.grad``: before + new = after.
+
+    All three are indices into the pass's ``gradients``; ``before`` is None when ``.grad`` was None,
+    ``after`` is None when nothing was accumulated (``torch.autograd.grad``, or gradscope's own
+    pass, which leaves ``.grad`` untouched).  ``copies`` is not 0 where the tensor is spread
+    over ranks: ``before`` and ``after`` are of the part that stays on this rank, after the
+    gradients of all ranks were reduced, and so many ranks hold this part.
+    """
+
+    new: int
+    before: int | None = None
+    after: int | None = None
+    copies: int = 0
+
+
+class BackwardPass(Struct, frozen=True):
+    """The gradients of one backward call over the graph.
+
+    ``gradients`` is a table; everything else points into it, because one gradient tensor often
+    passes through many edges.  ``edges[i]`` belongs to ``graph.edges[i]``; ``upstream[n][k]`` is
+    the sum that node n received for its output k; ``seeds[r]`` is what was given for
+    ``graph.roots[r]``; ``accumulations[j]`` belongs to ``graph.leaves[j]``.  ``altered`` lists
+    nodes whose upstream gradient a hook of the program replaced, so that it is no longer the sum of
+    what arrived; ``hooks[i]`` is the place of the hook on ``altered[i]``, such as ``train.py:7``,
+    or "" where it was not found.  ``number`` counts the program's backward calls from 1; 0 is
+    gradscope's own.
+    """
+
+    gradients: tuple[GradientInfo, ...]
+    edges: tuple[int, ...]
+    upstream: tuple[tuple[int, ...], ...]
+    seeds: tuple[int, ...]
+    accumulations: tuple[Accumulation, ...]
+    altered: tuple[int, ...] = ()
+    hooks: tuple[str, ...] = ()
+    number: int = 0
+    origin: int | None = None
+    error: str = ""
+
+    def hook_on(self, node: int) -> str | None:
+        """The place of the hook that replaced the upstream gradient of a node, "" where it is not
+        known; None where nothing replaced it."""
+        if node not in self.altered:
+            return None
+        return self.hooks[self.altered.index(node)] if self.hooks else ""
+
+    def on_edge(self, edge: int) -> GradientInfo:
+        """The gradient that flowed along ``graph.edges[edge]``."""
+        return self.gradients[self.edges[edge]]
+
+    def brought(self, leaf: int) -> GradientInfo:
+        """What arrived in total for ``graph.leaves[leaf]``."""
+        return self.gradients[self.accumulations[leaf].new]
+
+    def at(self, node: int, output: int = 0) -> GradientInfo:
+        """The upstream gradient of a node for one of its outputs."""
+        return self.gradients[self.upstream[node][output]]

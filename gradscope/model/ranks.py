@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from gradscope.model.gradients import BackwardPass, GradientInfo
 from gradscope.model.observations import Finding
-from gradscope.model.plain import Number, SeenRecord, Struct
+from gradscope.model.plain import BackwardPass, GradientInfo, Number, SeenRecord, Struct
 
 RankState = Literal["told", "not told", "not watched"]
 """Whether a rank's look arrived in time; or the program started that rank without gradscope."""

@@ -1,11 +1,11 @@
 """The Report: what one look at an autograd graph found, as plain data.
 
-This is the wall in the middle of the house.  Left of it live torch objects, right of it only what
-is defined here: strictly typed, frozen, without a tensor, module or callable inside, so that it can
-be saved, compared and drawn again by a process that never imports torch.  It must know nothing of
+This is the wall in the middle of the house. Left of it live torch objects, right of it only what is
+defined here: strictly typed, frozen, without a tensor, module or callable inside, so that it can be
+saved, compared and drawn again by a process that never imports torch. It must know nothing of
 torch, of how the data was captured, or of how it is drawn.
 
-Names and source text are kept raw; only renderers escape.  The encoding is in
+Names and source text are kept raw; only renderers escape. The encoding is in
 :mod:`gradscope.model.storage`, the invariants are in :mod:`gradscope.model.invariants`.
 """
 
@@ -16,19 +16,18 @@ from typing import Final, Literal
 
 import msgspec
 
-from gradscope.model.checks import Checks
 from gradscope.model.explanation import Explanation
-from gradscope.model.gradients import Accumulation as Accumulation
-from gradscope.model.gradients import BackwardPass as BackwardPass
-from gradscope.model.gradients import GradientInfo as GradientInfo
-from gradscope.model.gradients import HalfSizes as HalfSizes
-from gradscope.model.gradients import Histogram as Histogram
-from gradscope.model.gradients import State as State
-from gradscope.model.memory import Memory
 from gradscope.model.observations import Finding, Watched
+from gradscope.model.plain import Accumulation as Accumulation
+from gradscope.model.plain import BackwardPass as BackwardPass
+from gradscope.model.plain import GradientInfo as GradientInfo
+from gradscope.model.plain import HalfSizes as HalfSizes
+from gradscope.model.plain import Histogram as Histogram
 from gradscope.model.plain import Number, Struct, TensorInfo
+from gradscope.model.plain import State as State
 from gradscope.model.ranks import Ranks
-from gradscope.words import short_op
+from gradscope.model.studies import Checks, Memory
+from gradscope.words import either, short_op
 
 FORMAT: Final = "gradscope/1"
 """Version of the saved form.  History: gradscope/1, the first."""
@@ -238,3 +237,29 @@ class Report(Struct, frozen=True):
                 rest = tuple(one for one in self.graphs if one.call_numbers != other.call_numbers)
                 return msgspec.structs.replace(other, others=rest)
         return self
+
+
+COMPILED = "CompiledFunction"
+"""What torch.compile makes."""
+
+_SCRIPTED = "run with PYTORCH_JIT=0 in the environment"
+_STANCE = 'torch.compiler.set_stance("force_eager")'
+_INSIDE = {
+    COMPILED: f"run with {_STANCE}",
+    "CheckpointFunction": "give checkpoint use_reentrant=False",
+    "DifferentiableGraph": _SCRIPTED,
+    "ScriptFunction": _SCRIPTED,
+}
+"""Parts of their names, and what makes their operations nodes of the graph."""
+
+
+def is_opaque(name: str) -> bool:
+    """Whether a node with torch's name for it hides operations."""
+    return any(part in name for part in _INSIDE)
+
+
+def way_inside(name: str) -> str:
+    """What to do to see the operations behind such a node: ``run with --eager (…)``."""
+    if COMPILED in name:
+        return either(f"run with --eager ({_STANCE})", _INSIDE[COMPILED])
+    return next(way for part, way in _INSIDE.items() if part in name)

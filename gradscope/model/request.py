@@ -1,9 +1,16 @@
-"""What a session is asked to look at; plain data, so that it exists before torch is imported."""
+"""What a session is asked to look at, and what each study of it, a doctor, a check, an explanation
+or one of memory, is asked to do; plain data, so that it exists before torch is imported.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from gradscope.model.observations import Step
+    from gradscope.model.report import Report
 
 
 class Study:
@@ -66,3 +73,122 @@ class Request:
         following = max(self.call or 1, made + 1)
         so_far = f", {made:,} made" if made and made + 1 < following else ""
         return f"waiting for backward call {following:,}{so_far}"
+
+
+HANDFUL = 5
+"""Backward calls that are watched, however long they take, where nothing else is asked for."""
+
+WHILE = 60.0
+"""Seconds for which a program is watched then, if it has not ended before."""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """How to examine a run.
+
+    ``steps`` backward calls are watched, or those of so many ``seconds`` from the first one on, but
+    ``least`` of them; at the next one the program is stopped.  None is no limit, and where neither
+    is one the program ends by itself.  It is also stopped where something serious turned up,
+    unless ``keep_going``; where that is only that numbers of one step are not finite, which
+    ``passing`` puts into words (None where there is more), only if the program uses them.
+    ``thorough`` looks at every call in full, not only at the first ones and where something turned
+    up.  ``serious`` judges the report of a step in which gradients are not finite; without it every
+    such report is serious.  ``graver`` judges whether the report of a later step tells of something
+    worse than the one kept so far, and not of its consequence.
+    ``check_all`` compares custom Functions with finite differences whatever their size.
+    ``call`` is the first call that is watched, those before it are made without a look; ``root`` is
+    an expression whose graph is examined instead, at the first call from there on where it has a
+    value, or at the end.  ``run_on``: the program goes on, unwatched, where it would be stopped.
+    ``every_place``: the report also holds the first call of other lines that call backward.
+    ``on_step`` hears of each watched call.  ``eager``: nothing is compiled by torch.compile.
+    ``hold`` is given the report of each call that was looked at in full, or in which something is
+    wrong, before the program goes on, with the answer to ``study``; and what would be the report of
+    the run if it ended there, None while that says too little.
+    ``as_test``: a backward call that raises counts only if that ends the program, for a test
+    catches what it expects; and without any call nothing is looked at, for most tests make none.
+    """
+
+    steps: int | None = None
+    seconds: float | None = None
+    root: str | None = None
+    call: int = 1
+    run_on: bool = False
+    least: int = 1
+    keep_going: bool = False
+    check_all: bool = False
+    thorough: bool = False
+    serious: Callable[[Report], bool] | None = None
+    passing: Callable[[Report], str | None] | None = None
+    graver: Callable[[Report, Report], bool] | None = None
+    on_step: Callable[[Step], None] | None = None
+    hold: Callable[[Report, Report | None], None] | None = None
+    study: Study | None = None
+    eager: bool = False
+    as_test: bool = False
+    every_place: bool = False
+
+    def waits_for(self, made: int) -> str:
+        """What the program has to come to yet, after so many backward calls."""
+        return f"waiting for backward call {made + 1:,}"
+
+    @property
+    def is_close(self) -> bool:
+        """Whether every call is looked at in full, because there are few, or because asked to."""
+        return self.thorough or (self.steps is not None and self.steps <= HANDFUL)
+
+
+@dataclass(frozen=True)
+class Check(Study):
+    """Compare derivatives with finite differences.
+
+    ``node``: only the call that made this node of the graph.  ``everything``: every call, whatever
+    its size; by default custom Functions, and built-in operations once a place.
+    """
+
+    room: ClassVar[str] = "analyses.check.study"
+    command: ClassVar[str] = "check"
+    doing: ClassVar[str] = "checking derivatives"
+    field: ClassVar[str] = "checks"
+    listener: ClassVar[str] = "analyses.check.tape"
+    makes_calls: ClassVar[bool] = True
+
+    node: int | None = None
+    everything: bool = False
+
+
+@dataclass(frozen=True)
+class Explain(Study):
+    """Explain the gradient of one leaf, of all of them, or what one node does.
+
+    ``leaf`` is a name of a leaf, ``node`` an id; None where it was not asked for.  ``jacobian``:
+    with the whole Jacobian of the root by the leaves.  ``everything``: every leaf, step and path,
+    none folded.  ``cache`` is the folder in which torch's formulas are kept between runs, "" for
+    nowhere.
+    """
+
+    room: ClassVar[str] = "analyses.explain.study"
+    command: ClassVar[str] = "explain"
+    doing: ClassVar[str] = "following the chain rule"
+    field: ClassVar[str] = "explanation"
+    makes_calls: ClassVar[bool] = True
+
+    leaf: str | None = None
+    node: int | None = None
+    jacobian: bool = False
+    everything: bool = False
+    cache: str = ""
+
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether what was asked for is about a gradient: a Jacobian is not."""
+        return not self.jacobian
+
+
+@dataclass(frozen=True)
+class MemoryStudy(Study):
+    """What does autograd keep alive for backward?"""
+
+    room: ClassVar[str] = "analyses.memory.keeping"
+    command: ClassVar[str] = "memory"
+    doing: ClassVar[str] = "adding up the memory"
+    field: ClassVar[str] = "memory"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,10 +20,11 @@ from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.ranks.agreement import StopAgreement, Termination
 from gradscope.ranks.board import ARRIVED, Board, NoAnswer, listen, wait_for
-from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import WAIT, Job
-from gradscope.ranks.kept_passes import PassExchange
-from gradscope.ranks.looks import look_of
+
+if TYPE_CHECKING:
+    from gradscope.ranks.collected import Collected
+    from gradscope.ranks.kept_passes import PassExchange
 
 _BEAT = "rank 0 lives"
 
@@ -188,6 +190,9 @@ class Member:
         if self._board is None or self._has_told:
             return
         self._has_told = True
+        from gradscope.ranks.kept_passes import PassExchange
+        from gradscope.ranks.looks import look_of
+
         words = error.what if error is not None else ""
         try:
             self.keep_own(report)
@@ -230,6 +235,9 @@ class Member:
             self._exchange.ask_for(())
         if self._board is None or report is None:
             return report
+        from gradscope.ranks.collected import Collected
+        from gradscope.ranks.looks import look_of
+
         own = self._look or look_of(report, self.job, "", 0)
         every = Collected(report, own, self.job.size, self._chosen)
         waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]

@@ -1,10 +1,10 @@
 """What is remembered while a program runs: who made each node, where, and what it is called.
 
-    recorder ─► recording ─► spans, derived           which call made the node with this number
+    recorder ─► recording ─► torch_call, derived      which call made the node with this number
        │            ├──────► places, source           where that is, and what stands there
        │            ├──────► modules, names           in which module call; what a tensor is called
-       │            └──────► events, remembered, freed    what happened besides making nodes
-       ├──────► brief                                 the short way of an ordinary call
+       │            └──────► events, remembered,      what happened besides making nodes
+       │                     backward_calls, failed
        └──────► listener                              whoever wants to hear more: doctor, check
 
 Knows nothing of graphs as a whole, and nothing of backward calls but that they come.

@@ -1,5 +1,5 @@
-"""Which text a code object was compiled from, and what a person calls it: a path, or the number of
-a cell.
+"""Texts of Python: which one a code object was compiled from and what a person calls it, a path or
+the number of a cell; and the names that a piece of text holds.
 
 Notebooks and IPython compile each cell under a name that nobody reads, such as
 ``/tmp/ipykernel_7/1234.py``; the shell knows which cell that was.  IPython is asked only where the
@@ -8,6 +8,7 @@ program has imported it.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import linecache
 import os
@@ -65,3 +66,48 @@ def with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
         code = waiting.pop()
         yield code
         waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+
+
+@lru_cache(maxsize=4_096)
+def names_in(expression: str) -> tuple[str, ...]:
+    """The names in an expression, longest first: ``self.w`` before ``self``."""
+    inside = (node for statement in _parsed(expression) for node in ast.walk(statement))
+    found = {ast.unparse(node) for node in inside if isinstance(node, ast.expr) and is_path(node)}
+    return tuple(sorted(found, key=lambda name: (-len(name), name)))
+
+
+def summands(expression: str) -> list[str]:
+    """The terms that an expression, or ``x += ...``, adds up."""
+    pending: list[ast.AST] = [getattr(one, "value", one) for one in _parsed(expression)]
+    found = []
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+            pending += [node.left, node.right]
+        else:
+            found.append(ast.unparse(node))
+    return found
+
+
+def _parsed(expression: str) -> list[ast.stmt]:
+    try:
+        return ast.parse(expression.strip()).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def is_path(node: ast.expr) -> bool:
+    """Whether it is a plain path: names and attributes."""
+    # Only plain paths are looked up in the user's frame: evaluating a call could change the
+    # program.
+    while True:
+        match node:
+            case ast.Name():
+                return True
+            case (
+                ast.Attribute(value=value)
+                | ast.Subscript(value=value, slice=ast.Constant() | ast.Name())
+            ):
+                node = value
+            case _:
+                return False

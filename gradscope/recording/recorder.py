@@ -25,7 +25,6 @@ from gradscope.autograd.calls import (
     edge_of,
     is_inside_a_transform,
 )
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import (
     CompilerOff,
     cuda,
@@ -36,23 +35,26 @@ from gradscope.autograd.isolation import (
     push_mode,
     take_out,
 )
+from gradscope.autograd.nodes import nearest
+from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
-from gradscope.autograd.walk import nearest
 from gradscope.patched import Original, Patched
-from gradscope.recording.brief import remembering
+from gradscope.recording.backward_calls import MAX_NODES, BackwardHandler, BackwardHandlers
 from gradscope.recording.compiler import break_count, is_compiling, keep_out
 from gradscope.recording.events import tensors_in
 from gradscope.recording.failed import FailedCall
-from gradscope.recording.freed import MAX_NODES
-from gradscope.recording.handlers import BackwardHandler, BackwardHandlers
 from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
-from gradscope.recording.recording import Recording, sequence_number
+from gradscope.recording.recording import Recording, remembering, sequence_number
 from gradscope.recording.source import Sources
-from gradscope.recording.stand_in import default_devices, mode_popping, saved_tensor_hooks
+from gradscope.recording.stand_in import (
+    WarningPlaces,
+    default_devices,
+    mode_popping,
+    saved_tensor_hooks,
+)
 from gradscope.recording.torch_call import TorchCall
-from gradscope.recording.warnings import WarningPlaces
 from gradscope.target.cleaning import CleanPrinting
 
 is_traced: Callable[[], Any] = torch._C._get_tracing_state

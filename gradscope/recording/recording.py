@@ -1,7 +1,9 @@
-"""What is remembered of the torch calls of a run, and how it is looked up.
+"""What is remembered of the torch calls of a run, and how it is looked up; with the short way of
+most calls, of which nobody wants to hear more.
 
-Numbers and code positions, no graph: only the values of small tensors are kept.  Knows nothing of
-how a call is seen, or of the Report.
+Numbers and code positions, no graph: only the values of small tensors are kept. Small operations
+take a few microseconds each, so what is asked of one is written out, and looked up as seldom as can
+be. Knows nothing of how a call is seen, or of the Report.
 """
 
 from __future__ import annotations
@@ -15,24 +17,30 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import torch
+from torch.autograd import profiler
 
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.isolation import Aside, fault_of
-from gradscope.autograd.nodes import is_barred, is_leaf, op_name
+from gradscope.autograd.isolation import Aside, dispatch_modes, fault_of, function_modes
+from gradscope.autograd.nodes import (
+    CUT,
+    NO_SEQUENCE,
+    is_barred,
+    is_leaf,
+    make_release_safe,
+    nearest,
+    op_name,
+    walk,
+)
 from gradscope.autograd.tensors import TensorRef
-from gradscope.autograd.walk import CUT, NO_SEQUENCE, make_release_safe, nearest, walk
 from gradscope.errors import Fault
-from gradscope.recording.elsewhere import Elsewhere
-from gradscope.recording.events import Events, own_change
+from gradscope.recording.backward_calls import Elsewhere, FreedGraphs, ScaledLosses
+from gradscope.recording.events import MAKES_LEAF, Events, changes_first, own_change
 from gradscope.recording.failed import FailedCall
-from gradscope.recording.freed import FreedGraphs
 from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
 from gradscope.recording.remembered import LeafNames, RememberedValues
-from gradscope.recording.scaling import ScaledLosses
 from gradscope.recording.source import Site, Sources
-from gradscope.recording.spans import SequenceSpan, Spans
-from gradscope.recording.torch_call import TorchCall, name_of_call
+from gradscope.recording.torch_call import MAX_LATEST, SequenceSpan, Spans, TorchCall, name_of_call
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
@@ -232,3 +240,60 @@ class Recording:
     def site_of(self, sequence: int) -> Site | None:
         """The place behind the node with this sequence number, as :meth:`place_of`."""
         return self.places.site(self.place_of(self.spans.of(sequence)))
+
+
+Remember = Callable[[Any, tuple[Any, ...], dict[str, Any], int, Any, FrameType], bool]
+"""Takes the function, its arguments, the sequence number before the call, the result and the frame
+that called; says whether all is remembered that there is."""
+
+
+def remembering(recording: Recording) -> Remember:
+    """What remembers a call whose tensors are of torch's own classes and whose leaves have names,
+    if nobody hears what a tensor is asked."""
+    places, values, spans, events = (
+        recording.places,
+        recording.values,
+        recording.spans,
+        recording.events,
+    )
+    number_around, are_known = places.number_around, recording.leaf_names.are_known
+    changes, latest, keep = events.changes, spans.latest, values.keep
+
+    def remember(
+        func: Any,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        first: int,
+        out: Any,
+        frame: FrameType,
+    ) -> bool:
+        end = sequence_number()
+        if function_modes():
+            return False
+        is_change = changes(func, kwargs)
+        if (is_change and not changes_first(args, kwargs)) or (kwargs and own_change(args, kwargs)):
+            return False
+        if first == end:
+            if is_change:
+                events.note_change(func, args, kwargs, places.site(number_around(frame)))
+                return True
+            return not (isinstance(out, torch.Tensor) or func in MAKES_LEAF)
+        if type(out) is not torch.Tensor:
+            return False
+        is_small = out.numel() <= keep
+        if is_small and (profiler._is_profiler_enabled or dispatch_modes()):
+            return False
+        place = number_around(frame)
+        if place < 0 or not are_known(place, args):
+            return False
+        latest.extend((first, end, place))
+        if len(latest) > MAX_LATEST:
+            spans.settle()
+        if is_change:
+            events.note_change(func, args, kwargs, places.site(place))
+            values.note(end - 1, out)
+        elif is_small:
+            values.note_computed(end - 1, out)
+        return True
+
+    return remember

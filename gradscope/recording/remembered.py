@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import torch
 
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.elements import has_memory, is_small
+from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.summary import flat_values
 from gradscope.autograd.tensors import TensorTable, address_of, is_learned_leaf
 from gradscope.recording.events import tensors_in

@@ -20,8 +20,14 @@ from types import CodeType
 
 from gradscope.filesystem import here
 from gradscope.model.report import Origin
-from gradscope.recording.compiled import COMMAND, command_line, display_name, with_inner
-from gradscope.recording.expressions import is_path, names_in
+from gradscope.recording.compiled import (
+    COMMAND,
+    command_line,
+    display_name,
+    is_path,
+    names_in,
+    with_inner,
+)
 
 _BEGIN_LOOPS = [opcode.opmap[name] for name in ("GET_ITER", "FOR_ITER")]
 

@@ -1,14 +1,24 @@
-"""Functions of torch with ours in their place while a program is recorded.
+"""Functions of torch, and python's own of warnings, with ours in their place while a program is
+recorded.
 
-Some are private.  Two of these are used where what torch offers instead costs every call several
+Some are private.  Two of torch's are used where what it offers instead costs every call several
 times as much: global hooks of modules, for which torch goes a longer way around each, and the block
-in which it takes a mode off, made of a generator.  Knows nothing of what is remembered.
+in which it takes a mode off, made of a generator.
+
+While a recorder is active its frames stand between the program and torch, so a warning that torch
+issues would name our file, and python would show it once instead of once a place: warnings keep the
+place where plain python would report them.  Knows nothing of what is remembered.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
+import threading
+import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -20,6 +30,7 @@ from gradscope.autograd import packing
 from gradscope.autograd.isolation import pop_mode, push_mode
 from gradscope.autograd.saved import IS_TOLD
 from gradscope.patched import Original, Patched
+from gradscope.target.cleaning import stack_as_python
 
 _DYNAMO = "torch._dynamo"
 
@@ -90,3 +101,89 @@ class _ModePopped:
 
     def __exit__(self, *_: object) -> None:
         push_mode(self._mode)
+
+
+_HOOK = "_showwarnmsg"
+"""What python calls with every warning that passed the filters.  The documented ``showwarning`` is
+below it, and ``catch_warnings(record=True)`` goes around that one."""
+
+_BEYOND = ("<sys>", 0) if sys.version_info >= (3, 12) else ("sys", 1)
+"""What a warning names that lies further out than the program."""
+
+
+class WarningPlaces:
+    """Stands in the way of warnings between :meth:`start` and :meth:`stop`."""
+
+    def __init__(self) -> None:
+        # Not documented: where a python has no such function, warnings name our lines.
+        self._patch = Patched(warnings, _HOOK, lambda _: self._show)
+        self._thread = threading.local()
+
+    def start(self) -> None:
+        """Begin to correct the places of warnings."""
+        self._patch.start()
+
+    def stop(self) -> None:
+        """Put the original back."""
+        self._patch.stop()
+
+    def _show(self, message: Any) -> None:
+        place = None
+        if not getattr(self._thread, "is_showing_again", False):
+            # This runs in the middle of the program, which must get its warning.
+            with contextlib.suppress(Exception):
+                place = _place_of(message, sys._getframe(1))
+        if place is None:
+            self._patch.original(message)
+            return
+        # What is shown again comes by here once more.
+        self._thread.is_showing_again = True
+        try:
+            self._show_again(message, *place)
+        finally:
+            self._thread.is_showing_again = False
+
+    def _show_again(self, message: Any, frame: FrameType | None, line: int) -> None:
+        # Filters and "once a place" apply again, now with the right place.
+        shown = str(message.message), message.category
+        for module in list(sys.modules.values()):
+            if getattr(module, "__file__", None) == message.filename:
+                registry = vars(module).get("__warningregistry__", {})
+                # Of this warning alone: others of that module have been shown once, and stay so.
+                registry.pop((*shown, message.lineno), None)
+                registry.pop((*shown, 0), None)
+        # Beyond the outermost frame of a program python names itself.
+        found: Any = vars(sys) if frame is None else frame.f_globals
+        warnings.warn_explicit(
+            message.message,
+            message.category,
+            _BEYOND[0] if frame is None else frame.f_code.co_filename,
+            line,
+            module=found.get("__name__"),
+            registry=found.setdefault("__warningregistry__", {}),
+            source=message.source,  # which tracemalloc uses to tell where it was allocated
+        )
+
+
+def _place_of(message: Any, warner: FrameType) -> tuple[FrameType | None, int] | None:
+    """Frame and line that plain python would have named; None where that is what it did.
+
+    Without a frame where it would have named none of the program's.
+
+    A warning names the frame that lies so and so many levels out from the one that warned.  Frames
+    of ours were counted among them.
+    """
+    frames = []
+    frame: FrameType | None = warner
+    while frame is not None:
+        frames.append(frame)
+        if (frame.f_code.co_filename, frame.f_lineno) == (message.filename, message.lineno):
+            break
+        frame = frame.f_back
+    if frame is None:
+        return None
+    stack = stack_as_python(warner)
+    level = len(frames) - 1
+    if level >= len(stack):
+        return None, _BEYOND[1]
+    return None if stack[level][0] is frame else stack[level]

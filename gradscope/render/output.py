@@ -18,7 +18,6 @@ from typing import Any
 
 from gradscope.errors import OutputError
 from gradscope.escaping import for_terminal
-from gradscope.model.storage import pack
 
 STDOUT = "-"
 
@@ -82,6 +81,8 @@ def write(path: str, content: str | bytes) -> bool:
     check_writable(path)
     data = _encoded(content, "utf-8")
     if path.endswith(".gz"):
+        from gradscope.model.storage import pack
+
         data = pack(data)
     target = _target(path)
     try:

@@ -18,16 +18,13 @@ from gradscope.handlers import let_pass
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.report import Report
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.ignored import IgnoredByComment
-from gradscope.rules.register import PROBLEMS, RULES, find_rule
+from gradscope.rules.register import RULES, IgnoredByComment, find_rule
 from gradscope.rules.rule import Rule
-from gradscope.rules.together import together
 from gradscope.words import listed
 
 __all__ = [
     "OF_ONE_CALL",
     "ORDER",
-    "PROBLEMS",
     "RULES",
     "IgnoredByComment",
     "Rule",
@@ -51,7 +48,7 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
         ignore: codes of rules that stay silent.
     """
     facts = Facts(report)
-    drafts = [(rule, draft) for rule in RULES.values() for draft in _drafts(rule, facts)]
+    drafts = [(rule, draft) for rule in RULES.asked(facts) for draft in _drafts(rule, facts)]
     causes = [(rule, draft) for rule, draft in drafts if rule.before]
     found = [
         _signed(rule, draft, facts.step)
@@ -61,6 +58,8 @@ def diagnose(report: Report, ignore: Collection[str] = ()) -> tuple[Finding, ...
     ]
     found = _counted(found)
     if report.ranks is not None:
+        from gradscope.rules.together import together
+
         found = [one for one in together(found, report.ranks) if one.rule not in ignore]
     return tuple(sorted(found, key=lambda finding: -ORDER.index(finding.severity)))
 

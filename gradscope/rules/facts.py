@@ -11,9 +11,16 @@ from functools import cached_property
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from gradscope.model.observations import Finding, Location, NodeReference, Observations, Severity
-from gradscope.model.opaque import COMPILED, way_inside
 from gradscope.model.plain import Number
-from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node, Report
+from gradscope.model.report import (
+    COMPILED,
+    BackwardPass,
+    GradientInfo,
+    Graph,
+    Node,
+    Report,
+    way_inside,
+)
 from gradscope.walks import walk
 from gradscope.words import one_line
 

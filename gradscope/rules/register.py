@@ -1,12 +1,21 @@
-"""All rules that there are: found by looking into the folders of this package, and brought by
-other packages."""
+"""All rules that there are: found by looking into the folders of this package, and brought by other
+packages; and the comments in a program that take findings back: ``# gradscope: ignore GS304,
+GS205`` at the line that they name.
+
+Comments are read in the program's files as they are on the disk, and in the cells of an open
+notebook as its shell remembers them.
+"""
 
 from __future__ import annotations
 
 import inspect
+import io
 import re
-from collections.abc import Iterator
+import sys
+import tokenize
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cached_property
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -14,28 +23,27 @@ from typing import get_args
 
 from gradscope.errors import TargetError
 from gradscope.handlers import let_pass
+from gradscope.model.observations import Finding
+from gradscope.rules.facts import Facts
 from gradscope.rules.rule import Agreement, Rule
 
 _CODE = re.compile(r"GS[1-9]\d{2,4}", re.ASCII)
 _NAME = re.compile(r"[a-z]+(-[a-z]+)*", re.ASCII)
 
 
+_FOLDER = Path(__file__).parent
+_PACKAGE = __name__.rpartition(".")[0]
+_CHAPTERS = sorted(path.parent.name for path in _FOLDER.glob("[!q]*/__init__.py"))
+"""The folders of rules: all but ``questions``."""
+
 _REMOVED = {
     f"GS{number}": "0.1.0"
     for number in (
-        *(107, 207, 311, 314, 315, 319, 330, 331, 332, 411, 412, 510, 511, 513, 514, 516, 517),
+        *(107, 207, 311, 314, 315, 318, 319, 330, 331, 332, 411, 412, 510, 511, 513, 514, 516, 517),
         *(*range(519, 526), 531, 532, *range(535, 555), 557, 558, 559, 560, 602, 705),
     )
 }
 """Codes of rules that there were once, and the version without them; none is given again."""
-
-
-def _own() -> Iterator[str]:
-    """The names of the modules of this package that hold a rule."""
-    folder = Path(__file__).parent
-    for path in sorted(folder.glob("*/*.py")):
-        if not path.name.startswith("_") and path.parent.name != "questions":
-            yield f"gradscope.rules.{path.parent.name}.{path.stem}"
 
 
 def _rules_in(module: str) -> Iterator[Rule]:
@@ -65,7 +73,7 @@ def _rules_in(module: str) -> Iterator[Rule]:
         yield rule
 
 
-def _add(rules: dict[str, Rule], module: str) -> None:
+def _put(rules: dict[str, Rule], module: str) -> None:
     for rule in _rules_in(module):
         for other in rules.values():
             if rule.code == other.code or rule.name == other.name:
@@ -74,24 +82,78 @@ def _add(rules: dict[str, Rule], module: str) -> None:
         rules[rule.code] = rule
 
 
-def _found() -> tuple[dict[str, Rule], tuple[str, ...]]:
-    rules: dict[str, Rule] = {}
-    for module in _own():
-        _add(rules, module)
-    problems = []
-    for entry in sorted(entry_points(group="gradscope.rules"), key=lambda entry: entry.name):
-        try:
-            _add(rules, entry.module)
-        except Exception as error:
-            let_pass(error)
-            package = entry.dist.name if entry.dist is not None else entry.module
-            said = f"{type(error).__name__}: {error}"
-            problems.append(f"the rule {entry.name} of {package} cannot be used: {said}")
-    return {code: rules[code] for code in sorted(rules)}, tuple(problems)
+class Register(Mapping[str, Rule]):
+    """The rules by code, and in that order.
+
+    The modules of a chapter are imported when its rules are asked for.  A chapter whose package has
+    a function ``concerns`` says by it whether there is anything that its rules look at; ``brought``
+    are the rules of other packages, which are always asked.
+    """
+
+    def __init__(self) -> None:
+        self._chapters: dict[str, dict[str, Rule]] = {}
+
+    def asked(self, facts: Facts) -> list[Rule]:
+        """The rules that may find something in these facts."""
+        rules = dict(self.brought)
+        for name in _CHAPTERS:
+            concerns = getattr(import_module(f"{_PACKAGE}.{name}"), "concerns", None)
+            if concerns is None or concerns(facts):
+                rules |= self._chapter(name)
+        return [rules[code] for code in sorted(rules)]
+
+    def __getitem__(self, code: str) -> Rule:
+        return self._all[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def brought(self) -> dict[str, Rule]:
+        """The rules of other packages."""
+        return self._found[0]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with those that other packages bring."""
+        return self._found[1]
+
+    def _chapter(self, name: str) -> dict[str, Rule]:
+        if name not in self._chapters:
+            rules = self._chapters[name] = {}
+            for path in sorted((_FOLDER / name).glob("[!_]*.py")):
+                _put(rules, f"{_PACKAGE}.{name}.{path.stem}")
+        return self._chapters[name]
+
+    @cached_property
+    def _own(self) -> dict[str, Rule]:
+        return {code: rule for name in _CHAPTERS for code, rule in self._chapter(name).items()}
+
+    @property
+    def _all(self) -> dict[str, Rule]:
+        rules = self._own | self.brought
+        return {code: rules[code] for code in sorted(rules)}
+
+    @cached_property
+    def _found(self) -> tuple[dict[str, Rule], tuple[str, ...]]:
+        entries = sorted(entry_points(group="gradscope.rules"), key=lambda entry: entry.name)
+        rules = dict(self._own) if entries else {}
+        known, problems = set(rules), []
+        for entry in entries:
+            try:
+                _put(rules, entry.module)
+            except Exception as error:
+                let_pass(error)
+                package = entry.dist.name if entry.dist is not None else entry.module
+                said = f"{type(error).__name__}: {error}"
+                problems.append(f"the rule {entry.name} of {package} cannot be used: {said}")
+        return {code: rules[code] for code in rules.keys() - known}, tuple(problems)
 
 
-RULES, PROBLEMS = _found()
-"""The rules by code, and in that order; and what is wrong with those that other packages bring."""
+RULES = Register()
 
 
 def find_rule(word: str, more: str = "", source: str = "") -> Rule:
@@ -117,3 +179,87 @@ def find_rule(word: str, more: str = "", source: str = "") -> Rule:
     near = get_close_matches(word.lower(), known, n=1, cutoff=0.75)
     meant = f"did you mean {known[near[0]].code} {known[near[0]].name}? " if near else ""
     raise TargetError(f"unknown rule {word}", f"{meant}{more}")
+
+
+_COMMENT = re.compile(r"#\s*gradscope:\s*ignore\s+(GS\w+(?:\s*,\s*GS\w+)*)", re.ASCII | re.I)
+_CELL = re.compile(r"In\[(\d{1,9})\]", re.ASCII)
+_IGNORED = re.compile(r"GS\w+", re.ASCII | re.I)
+
+LARGEST = 10 * 2**20
+"""Bytes of a file that is looked at; no person has written more."""
+
+Comments = dict[int, set[str]]
+
+
+class IgnoredByComment:
+    """The comments in the files that findings name, each file read once.
+
+    ``unknown`` are notes of codes in them that are those of no rule.
+    """
+
+    def __init__(self, folder: str) -> None:
+        """``folder`` is where the files of findings are, if not named in full."""
+        self._folder = Path(folder)
+        self._files: dict[str, Comments] = {}
+        self.unknown: list[str] = []
+
+    def kept(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """The findings that no comment takes back."""
+        return tuple(one for one in findings if not self._is_ignored(one))
+
+    def _is_ignored(self, finding: Finding) -> bool:
+        place = finding.location
+        if place is None:
+            return False
+        if place.file not in self._files:
+            self._files[place.file] = self._read(place.file)
+        return finding.rule in self._files[place.file].get(place.line, ())
+
+    def _read(self, file: str) -> Comments:
+        cell = _CELL.fullmatch(file)
+        content = _typed(int(cell[1])) if cell else self._content(file)
+        if b"gradscope" not in content:
+            return {}
+        found = dict(_comments(content))
+        for line, codes in found.items():
+            self.unknown += (
+                f"{file}:{line}: {_unknown(code)}" for code in sorted(codes - RULES.keys())
+            )
+        return found
+
+    def _content(self, file: str) -> bytes:
+        try:
+            path = self._folder / file
+            # A saved report is foreign, and may name a pipe that nobody writes into.
+            is_small = path.is_file() and path.stat().st_size <= LARGEST
+            return path.read_bytes() if is_small else b""
+        except (OSError, ValueError):
+            return b""
+
+
+def _unknown(code: str) -> str:
+    """What is wrong with a code that no rule has."""
+    try:
+        return find_rule(code, "gradscope rule lists them all", "the comment").code
+    except TargetError as error:
+        return f"in a comment: {'; '.join((error.what, *error.hints))}"
+
+
+def _typed(number: int) -> bytes:
+    """What was typed into a cell of the shell that runs, with the magic above it."""
+    try:
+        shell = sys.modules["IPython"].get_ipython()
+        return str(shell.history_manager.input_hist_raw[number]).encode()
+    except Exception:  # no IPython, no shell, no such cell, or a shell of another make
+        return b""
+
+
+def _comments(content: bytes) -> Iterator[tuple[int, set[str]]]:
+    """The lines that have such a comment, with the codes in it; strings are no comments."""
+    try:
+        for token in tokenize.tokenize(io.BytesIO(content).readline):
+            match = _COMMENT.match(token.string) if token.type == tokenize.COMMENT else None
+            if match is not None:
+                yield token.start[0], {code.upper() for code in _IGNORED.findall(match[1])}
+    except (SyntaxError, tokenize.TokenError):  # what is no program has no comments
+        return

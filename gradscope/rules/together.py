@@ -8,7 +8,7 @@ import msgspec
 
 from gradscope.model.observations import Finding
 from gradscope.model.ranks import Ranks
-from gradscope.rules.questions.across import on_ranks
+from gradscope.rules.questions.optimizers import on_ranks
 
 _NOT_FINITE = ("GS101", "GS102", "GS103", "GS105", "GS106")
 

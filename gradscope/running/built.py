@@ -14,13 +14,12 @@ from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import unseen
-from gradscope.autograd.nodes import leaf_of
-from gradscope.autograd.walk import walk
+from gradscope.autograd.nodes import leaf_of, walk
 from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.blame import explain_failure
 from gradscope.graphing.initial_gradient import implicit_gradient
-from gradscope.graphing.own_call import own_call
 from gradscope.graphing.roots import usable_root
+from gradscope.graphing.watched_call import own_call
 from gradscope.model.report import Report
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from

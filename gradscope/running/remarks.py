@@ -13,9 +13,9 @@ from types import FrameType
 import torch
 
 from gradscope.autograd.calls import BackwardCall, own_grad
-from gradscope.autograd.decimals import shortest
 from gradscope.autograd.elements import readable
 from gradscope.autograd.isolation import grads_preserved
+from gradscope.autograd.numbers import shortest
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import CaptureError, GradscopeError, RootError
 from gradscope.graphing.initial_gradient import fit, implicit_gradient

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -26,7 +26,7 @@ from gradscope.target import Ending, OtherProcesses, Program, Target
 
 if TYPE_CHECKING:
     from gradscope.analyses.doctor.doctor import Doctor
-    from gradscope.analyses.doctor.request import Examination
+    from gradscope.model.request import Examination
     from gradscope.running.stopped import StoppedAt
     from gradscope.running.watcher import Watcher
 
@@ -86,7 +86,9 @@ def run(program: Program, asked: Request | Examination, member: Member = ALONE) 
     try:
         with doing.during("making the report"):
             outcome = (
-                _finish(seers[0], ending, program) if seers else _without_torch(ending, target)
+                _finish(seers[0], ending, program, asked)
+                if seers
+                else _without_torch(ending, target)
             )
     except KeyboardInterrupt:
         # Who interrupts the program and then us does not want to wait for a report.
@@ -122,15 +124,18 @@ def _seer(asked: Request | Examination, sources: Any, member: Member) -> Watcher
     return seer
 
 
-def _finish(seer: Watcher | Doctor, ending: Ending, program: Program) -> Outcome:
+def _finish(
+    seer: Watcher | Doctor, ending: Ending, program: Program, asked: Request | Examination
+) -> Outcome:
     # Who calls sys.exit has ended as intended.
     failure = ending.exception if not isinstance(ending.exception, SystemExit) else None
     frames = list(frames_of(failure)) if failure is not None else []
     seer.finish(ending.namespace, ending.value, failure, frames)
     outcome = Outcome(ending, seer.report, seer.error)
-    if isinstance(seer, _load("running.watcher").Watcher):
-        outcome.stopped = _cut_short(seer.stopped, program)
-        _tell_other_threads(outcome, seer)
+    if isinstance(asked, Request):
+        watcher = cast("Watcher", seer)
+        outcome.stopped = _cut_short(watcher.stopped, program)
+        _tell_other_threads(outcome, watcher)
     return outcome
 
 

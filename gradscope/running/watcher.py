@@ -12,14 +12,14 @@ import torch
 
 from gradscope import doing
 from gradscope.autograd.calls import BackwardCall
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.isolation import fault_of, unseen
+from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, RootError, without_frames
 from gradscope.escaping import message
+from gradscope.graphing.blame import failed_call, gone, operands, told
 from gradscope.graphing.initial_gradient import parse_gradient
 from gradscope.graphing.probe import Detail, Probe
-from gradscope.graphing.raised import failed_call, gone, operands, told
 from gradscope.graphing.roots import (
     last_made,
     main_result,
@@ -38,8 +38,7 @@ from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
-from gradscope.running.awaited import AwaitedRoot
-from gradscope.running.create_graph import derivative
+from gradscope.running.awaited import AwaitedRoot, derivative
 from gradscope.running.look import listener_of
 from gradscope.running.remarks import (
     batched,

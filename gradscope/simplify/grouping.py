@@ -13,9 +13,8 @@ from functools import cached_property
 from itertools import pairwise
 
 from gradscope.model.report import Graph
-from gradscope.simplify.draft import WHOLE, Draft, GroupDraft
+from gradscope.simplify.draft import WHOLE, Draft, GroupDraft, find_repeats
 from gradscope.simplify.hierarchy import Hierarchy
-from gradscope.simplify.sequences import find_repeats
 
 MANY_ENTRIES = 120
 """A group that holds more is divided into parts."""

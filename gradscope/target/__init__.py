@@ -14,7 +14,6 @@ the longer way of a module call with hooks are removed from tracebacks, and warn
 place.
 """
 
-from gradscope.target.cell import cell_program
 from gradscope.target.cleaning import clean
 from gradscope.target.description import Target, TargetKind, parse_target
 from gradscope.target.ending import Ending, Stopper, StopProgram, raise_interrupt
@@ -28,7 +27,6 @@ __all__ = [
     "Stopper",
     "Target",
     "TargetKind",
-    "cell_program",
     "clean",
     "parse_target",
     "raise_interrupt",

@@ -29,8 +29,7 @@ from gradscope.target.compiling import (
     level_recursion,
     run_code,
 )
-from gradscope.target.description import Target
-from gradscope.target.missing import check_defines, function_in, missing_file_hint
+from gradscope.target.description import Target, check_defines, function_in, missing_file_hint
 
 _JSON = {".json", ".jsonl", ".ndjson"}
 _DATA = {

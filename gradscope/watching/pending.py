@@ -18,8 +18,7 @@ from gradscope.autograd.tensors import dense_parts
 from gradscope.model.rows import ModuleRow, PartRow, Row
 from gradscope.recording.wrappers import copies
 from gradscope.watching.arrivals import Arrivals
-from gradscope.watching.model_parameters import ModelParameters
-from gradscope.watching.norms import together
+from gradscope.watching.norms import ModelParameters, together
 from gradscope.watching.steps import Sample, Used, note_step
 from gradscope.watching.turns import Turns
 

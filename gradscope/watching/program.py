@@ -17,11 +17,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.autograd.optimizers import living_optimizers
+from gradscope.autograd.originals import living_optimizers
 from gradscope.handlers import let_pass
 from gradscope.recording.wrappers import plain_path
-from gradscope.watching.model_parameters import ModelParameters
-from gradscope.watching.taps import Unseen, untraced
+from gradscope.watching.arrivals import Unseen, untraced
+from gradscope.watching.norms import ModelParameters
 from gradscope.watching.watch import Watch
 
 

@@ -12,10 +12,9 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from gradscope.autograd.elements import readable
-from gradscope.autograd.optimizers import living_optimizers
+from gradscope.autograd.originals import living_optimizers
 from gradscope.handlers import let_pass
-from gradscope.watching.model_parameters import ModelParameters
-from gradscope.watching.norms import Norms
+from gradscope.watching.norms import ModelParameters, Norms
 
 MOST_ELEMENTS = 65_536
 """Of each parameter, those whose change by a step is measured."""

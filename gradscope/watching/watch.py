@@ -19,13 +19,12 @@ from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
 from gradscope.recording.compiler import keep_out
 from gradscope.watching.across_ranks import Between, judged
-from gradscope.watching.arrivals import Arrivals, ThreadCalls, in_pass, tidy
+from gradscope.watching.arrivals import Arrivals, Tap, ThreadCalls, Unseen, in_pass, tidy, untraced
 from gradscope.watching.full_looks import Begin, FullLooks
-from gradscope.watching.model_parameters import HasParameters, ModelParameters
+from gradscope.watching.norms import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending, RunningCall
 from gradscope.watching.sinks import Sink
 from gradscope.watching.steps import Scalers, Stepping, holders, kinds_of, note_step, sampled
-from gradscope.watching.taps import Tap, Unseen, untraced
 from gradscope.watching.turns import Turns
 
 _numbers = count()

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import torch
 
-from gradscope.model.checks import Checks
 from gradscope.model.explanation import Amount, Explanation, Local, Ways
 from gradscope.model.report import Report
+from gradscope.model.studies import Checks
 from tests.bare import Plain
 from tests.beside import (
     answered,

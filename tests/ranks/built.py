@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gradscope.model.gradients import GradientInfo
 from gradscope.model.observations import Finding
+from gradscope.model.plain import GradientInfo
 from gradscope.model.ranks import (
     AcrossRanks,
     AtRank,

@@ -10,7 +10,7 @@ views and in-place changes included; ``single_call`` makes one, ``compare`` and
 ``finite_differences`` put the two numbers side by side, ``program`` does so for the whole. Where a
 call of torch's own differs, ``single_call`` finds out whether it reads one triangle of a matrix
 only; then the matrix, and leaves of its size, are moved within a form that torch may assume
-(``forms``). ``stale`` puts the node that a custom Function left in the graph beside a fresh run of
+(``call``). ``stale`` puts the node that a custom Function left in the graph beside a fresh run of
 it. What has no history is a constant, as it is to autograd: differences of ``x.detach()`` would be
 those of another function.
 """

@@ -23,13 +23,12 @@ from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.elements import is_released
 from gradscope.autograd.summary import name_of
-from gradscope.derivatives.call import Call
+from gradscope.derivatives.call import Call, TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
 from gradscope.derivatives.single_call import dense_of, real
-from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
-from gradscope.model.checks import LeafCheck
+from gradscope.model.studies import LeafCheck
 from gradscope.words import listed
 
 Gradients = Sequence[torch.Tensor | None]

@@ -15,7 +15,7 @@ from gradscope.analyses.check.replay import needed
 from gradscope.analyses.check.tape import Tape
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_leaf
-from gradscope.derivatives.slots import OutsideValue, TapeSlot, is_usable
+from gradscope.derivatives.call import OutsideValue, TapeSlot, is_usable
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Node
 from gradscope.notation.operands import part_of_target

@@ -16,15 +16,14 @@ import torch
 from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.calls import sent_back
 from gradscope.autograd.isolation import functions_on
+from gradscope.derivatives.call import FORMS, Form, TapeSlot, is_square, part_of
 from gradscope.derivatives.double_precision import Unrepeatable, value_of
 from gradscope.derivatives.finite_differences import STEP, Agreement, Judgement, along, judge
-from gradscope.derivatives.forms import FORMS, Form, is_square, part_of
 from gradscope.derivatives.single_call import ROUNDING, real
-from gradscope.derivatives.slots import TapeSlot
 from gradscope.errors import described
 from gradscope.handlers import let_pass
-from gradscope.model.checks import LeafCheck
 from gradscope.model.plain import number
+from gradscope.model.studies import LeafCheck
 
 TOLERANCES = {
     torch.float64: 1e-5,

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gradscope.derivatives.call import Call
+from gradscope.derivatives.call import Call, OutsideValue, TapeSlot
 from gradscope.derivatives.double_precision import (
     Tensors,
     Unrepeatable,
@@ -21,7 +21,6 @@ from gradscope.derivatives.double_precision import (
     value_of,
     widened,
 )
-from gradscope.derivatives.slots import OutsideValue, TapeSlot
 
 
 class Replay:

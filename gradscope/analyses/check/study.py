@@ -17,17 +17,16 @@ from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leav
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
-from gradscope.analyses.check.request import Check
-from gradscope.derivatives.call import Call
+from gradscope.derivatives.call import Call, TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.rerun import codes_of, unnoticed
-from gradscope.derivatives.slots import TapeSlot
 from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import UNLIMITED, CallExamination, Limit
 from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
-from gradscope.model.checks import CallCheck, Checks, LeafCheck
 from gradscope.model.report import Node
+from gradscope.model.request import Check
+from gradscope.model.studies import CallCheck, Checks, LeafCheck
 from gradscope.words import either, option
 
 FORGOTTEN = "there were too many calls to remember, so the older half was dropped"

@@ -14,10 +14,18 @@ from torch.utils import _pytree as pytree
 
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
+from gradscope.autograd.nodes import make_release_safe, walk
 from gradscope.autograd.tensors import TensorTable, requires_grad, storage_of
-from gradscope.autograd.walk import make_release_safe, walk
-from gradscope.derivatives.call import HOOKED, Call, is_tensor, problem_of
-from gradscope.derivatives.slots import OutsideValue, TapeSlot, is_usable, version_of
+from gradscope.derivatives.call import (
+    HOOKED,
+    Call,
+    OutsideValue,
+    TapeSlot,
+    is_tensor,
+    is_usable,
+    problem_of,
+    version_of,
+)
 from gradscope.recording.listener import Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall

@@ -1,7 +1,7 @@
 """Two Reports side by side: which nodes are the same, and where their gradients part.
 
-    matching (which nodes correspond) ─► changes (added, removed, reshaped, rewired)
-                                     └─► numbers (leaves and gradients) ─► Comparison
+    matching (which nodes correspond) ─► numbers (added, removed, reshaped, rewired; leaves and
+                                                  gradients) ─► Comparison
 
 Pure data in, pure data out.  Must not know of torch, of how a report was made, or of any format.
 
@@ -19,7 +19,6 @@ the other.
 
 from __future__ import annotations
 
-from gradscope.analyses.diff.changes import changes
 from gradscope.analyses.diff.comparison import (
     Comparison,
     EdgeDifference,
@@ -30,7 +29,7 @@ from gradscope.analyses.diff.comparison import (
     Tolerance,
 )
 from gradscope.analyses.diff.matching import Matching, match
-from gradscope.analyses.diff.numbers import gradients, leaf_differences
+from gradscope.analyses.diff.numbers import changes, gradients, leaf_differences
 from gradscope.analyses.diff.union import Union, passes, union
 from gradscope.model.report import Report
 

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd.nodes import is_leaf, leaf_of, torch_name
+from gradscope.autograd.nodes import Walked, is_leaf, leaf_of, torch_name
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.autograd.walk import Walked
 from gradscope.walks import walk
 
 

@@ -11,29 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.analyses.doctor.births import birthplace
 from gradscope.analyses.doctor.saved_values import summaries
 from gradscope.analyses.doctor.values import NonFiniteValues
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.elements import is_ordinary, readable
-from gradscope.autograd.nodes import LEAF
+from gradscope.autograd.nodes import CUT, LEAF, Walked, make_release_safe, nearest, walk
 from gradscope.autograd.nonfinite import count, read_counts
-from gradscope.autograd.norms import PART, are_exact, is_exact
+from gradscope.autograd.numbers import PART, are_exact, is_exact
 from gradscope.autograd.summary import name_of
-from gradscope.autograd.walk import CUT, Walked, make_release_safe, nearest, walk
 from gradscope.graphing.edge_gradients import EdgeGradients, Gradients, NodeEdges
 from gradscope.graphing.gradient_table import MAX_VALUES, NONE, NOT_REACHED, GradientTable
 from gradscope.graphing.watched_call import MeasuredCall
-from gradscope.model.checks import CallCheck
-from gradscope.model.observations import Activity, Birth, Change, Saved
+from gradscope.model.observations import Activity, Change, Saved
 from gradscope.model.report import GradientInfo
-from gradscope.recording.places import Places
+from gradscope.model.studies import CallCheck
 from gradscope.recording.recorder import Recorder
 
 MAX_SOURCES = 8
@@ -74,29 +71,20 @@ def is_bounded(node: LiveNode) -> bool:
     return kind in _BOUNDED or (kind in _DIVISIONS and all(one is None for one, _ in divisors))
 
 
-class _Source(NamedTuple):
-    """A node that made a gradient which is not finite of those that were: what it had saved then,
-    and the line inside of it, if it is a custom Function."""
-
-    node: LiveNode
-    saved: list[Saved]
-    birth: Birth | None
-
-
 class _Sources:
-    """Such nodes of one call.  Knows nothing of the call, which would be kept alive by a cycle."""
+    """Nodes of one call that made a gradient which is not finite of those that were, each with what
+    it had saved then.  Knows nothing of the call, which would be kept alive by a cycle."""
 
-    def __init__(self, values: NonFiniteValues, places: Places) -> None:
-        self.known: list[_Source] = []
+    def __init__(self, values: NonFiniteValues) -> None:
+        self.known: list[tuple[LiveNode, list[Saved]]] = []
         self._values = values
-        self._places = places
 
     def note(self, node: LiveNode, received: Gradients) -> None:
         """Finite gradients came to a node, others leave it, and it still has what it saved."""
         if len(self.known) < MAX_SOURCES:
             found = list(summaries(node, received))
             self._values.note_saved(node)
-            self.known.append(_Source(node, found, birthplace(node, received, self._places)))
+            self.known.append((node, found))
 
 
 class Capture(MeasuredCall):
@@ -132,7 +120,7 @@ class Capture(MeasuredCall):
         # The rules judge by norms: values are kept only for somebody who looks.
         self.table = GradientTable(keep, MAX_VALUES if keep else 0, halves=True)
         self._values = values
-        self._sources = _Sources(values, recorder.places)
+        self._sources = _Sources(values)
         self._nodes: list[LiveNode] = []
         self._leaves: list[tuple[Any, torch.Tensor]] = []
         self._doubtful: list[LiveNode] = []
@@ -316,15 +304,9 @@ class Capture(MeasuredCall):
 
     def saved(self) -> Iterator[Saved]:
         """What nodes had saved that made a gradient which is not finite."""
-        for source in self._sources.known:
-            for one in source.saved:
-                yield msgspec.structs.replace(one, node=self.walked.index[source.node])
-
-    def births(self) -> Iterator[Birth]:
-        """The lines in the backward of custom Functions that made the first NaN or infinity."""
-        for source in self._sources.known:
-            if source.birth is not None:
-                yield msgspec.structs.replace(source.birth, node=self.walked.index[source.node])
+        for node, saved in self._sources.known:
+            for one in saved:
+                yield msgspec.structs.replace(one, node=self.walked.index[node])
 
     def complete(self) -> None:
         """Tell of a brief look what a full one does; gradients that nobody read are unread."""

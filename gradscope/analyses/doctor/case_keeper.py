@@ -13,13 +13,13 @@ from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.cases import watched_case
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import ReportBuilder
-from gradscope.analyses.doctor.request import HANDFUL, Examination
-from gradscope.analyses.training.bad_gradients import Fate
+from gradscope.analyses.training.used_gradients import Fate
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.study import LiveGraph, studied
 from gradscope.handlers import let_pass
 from gradscope.model.explanation import Explanation
 from gradscope.model.report import Report
+from gradscope.model.request import HANDFUL, Examination
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.words import count

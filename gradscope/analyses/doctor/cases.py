@@ -22,14 +22,12 @@ from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.saved_values import activities, freed_slots
 from gradscope.autograd.elements import readable
-from gradscope.autograd.nodes import is_leaf, leaf_of
+from gradscope.autograd.nodes import Walked, is_leaf, leaf_of
 from gradscope.autograd.saved import is_packed
 from gradscope.autograd.tensors import TensorTable, requires_grad
-from gradscope.autograd.walk import Walked
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.escaping import message
 from gradscope.graphing.assemble import Assembler
-from gradscope.graphing.initial_gradient import implicit_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
     Unusable,
@@ -41,7 +39,7 @@ from gradscope.graphing.roots import (
     result_root,
     unknown_root,
 )
-from gradscope.model.observations import Alteration, Birth, Freed, Intake, Observations, Rounding
+from gradscope.model.observations import Alteration, Freed, Intake, Observations, Rounding
 from gradscope.model.report import BackwardPass, Graph, Leaf, Node
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
@@ -54,9 +52,10 @@ def look_before(listener: DoctorListener, made: Capture, with_activities: bool =
     made.changed = listener.changes.in_graph(made.walked)
     if with_activities:
         made.activities = list(activities(made.walked))
-    made.functions = listener.derivatives.checks(
-        made.walked, made.sequences, made.call.create_graph
-    )
+    if listener.derivatives is not None:
+        made.functions = listener.derivatives.checks(
+            made.walked, made.sequences, made.call.create_graph
+        )
 
 
 def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
@@ -86,7 +85,6 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
         changes=tuple(map(origins.told, changed)),
         activities=tuple(made.activities),
         saved=tuple(made.saved()),
-        births=tuple(map(origins.told, _births(listener, made))),
         roundings=tuple(_roundings(listener, made.sequences)),
         intakes=tuple(_intakes(listener, origins, names, made.sequences)),
         freed=() if gone is None else (_freed(listener, made, gone, origins),),
@@ -177,15 +175,6 @@ def _intakes(
         )
 
 
-def _births(listener: DoctorListener, made: Capture) -> Iterator[Birth]:
-    """The lines inside of custom Functions that made the first NaN or infinity."""
-    for sequence, birth in listener.births.known.items():
-        position = made.sequences.get(sequence)
-        if position is not None:
-            yield msgspec.structs.replace(birth, node=position)
-    yield from made.births()
-
-
 def _roundings(listener: DoctorListener, sequences: dict[int, int]) -> Iterator[Rounding]:
     """The numbers that are 0 in the dtype of what they are added to."""
     for sequence, rounding in listener.rounded.known.items():
@@ -255,6 +244,8 @@ def result_case(
 ) -> CapturedCall:
     """The case of a tensor that no backward call of the program starts from, as of now; ``note``
     says which it is."""
+    from gradscope.graphing.initial_gradient import implicit_gradient
+
     probe = Probe([root], listener.recorder, scopes, Detail())
     passes: list[BackwardPass] = []
     try:

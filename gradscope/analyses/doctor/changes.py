@@ -1,7 +1,11 @@
-"""Tensors changed in place after a node had saved them, whether torch notices or not."""
+"""Tensors changed in place: after a node had saved them, whether torch notices or not; and by
+collectives of ``torch.distributed``, which fill them from those of all ranks: a cut.
+"""
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -9,12 +13,15 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.analyses.doctor.cut_calls import reason_now
+from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.autograd import saved
+from gradscope.autograd.nodes import NO_SEQUENCE, Walked
 from gradscope.autograd.tensors import address_of, requires_grad, storage_of
-from gradscope.autograd.walk import NO_SEQUENCE, Walked
 from gradscope.model.observations import Change
+from gradscope.patched import Original, Patched
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.torch_call import TorchCall, flat_tensors
 
 MAX_EDITS = 20_000
 """Changes in place that are remembered."""
@@ -154,3 +161,38 @@ def _range_of(tensor: torch.Tensor) -> tuple[int, int]:
         (size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
     )
     return start, start + (reach + 1) * tensor.element_size()
+
+
+_FILLING = (
+    *("all_gather", "all_gather_into_tensor", "gather", "all_to_all", "all_to_all_single"),
+    *("reduce_scatter", "reduce_scatter_tensor", "scatter"),
+)
+
+
+def collectives(recorder: Recorder, cuts: Cuts) -> list[Patched]:
+    """What tells of them as of the cuts that they are, where torch has them.
+
+    Args:
+        recorder: is asked for places.
+        cuts: is told.
+    """
+
+    def noting(original: Original) -> Original:
+        @functools.wraps(original)
+        def collective(*args: Any, **kwargs: Any) -> Any:
+            if torch.compiler.is_compiling():
+                return original(*args, **kwargs)
+            result, reason = original(*args, **kwargs), reason_now()
+            with recorder.aside():
+                place = recorder.places.number_around(sys._getframe(1))
+                # A Function that calls it has a backward for it.
+                if place >= 0 and not recorder.functions:
+                    tensors = flat_tensors(*args, *kwargs.values())
+                    sent = [one for one in tensors if requires_grad(one)]
+                    filled = [one for one in tensors if not requires_grad(one)]
+                    cuts.note_sent((place, original.__name__, reason), filled, sent)
+            return result
+
+        return collective
+
+    return [Patched(torch.distributed, name, noting) for name in _FILLING]

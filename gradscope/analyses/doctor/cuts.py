@@ -21,7 +21,12 @@ from gradscope.analyses.doctor.cut_calls import (
     ADDING,
     ENTERING,
     HARMLESS,
+    MAX_FOLLOWED,
+    MOST_GRAPHS,
     SHARING,
+    CutCall,
+    KnownCut,
+    Taken,
     compared,
     gives_values,
     if_same_line,
@@ -33,13 +38,6 @@ from gradscope.analyses.doctor.cut_calls import (
     reason_of,
 )
 from gradscope.analyses.doctor.glances import LOSSES
-from gradscope.analyses.doctor.known_cuts import (
-    MAX_FOLLOWED,
-    MOST_GRAPHS,
-    CutCall,
-    KnownCut,
-    Taken,
-)
 from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.switches import Switch, Switches
 from gradscope.autograd.elements import is_small

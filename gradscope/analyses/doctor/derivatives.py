@@ -19,23 +19,26 @@ import torch
 from torch.utils import _pytree as pytree
 
 from gradscope.analyses.doctor.captured_call import Origins
+from gradscope.autograd.nodes import Walked
 from gradscope.autograd.tensors import requires_grad
-from gradscope.autograd.walk import Walked
-from gradscope.derivatives.call import HIDDEN, Call, is_tensor, problem_of
-from gradscope.derivatives.double_precision import value_of
-from gradscope.derivatives.rerun import codes_of, unnoticed
-from gradscope.derivatives.slots import (
+from gradscope.derivatives.call import (
     COPIED,
+    HIDDEN,
+    Call,
     OutsideValue,
     TapeSlot,
+    is_tensor,
     is_usable,
+    problem_of,
     version_of,
 )
+from gradscope.derivatives.double_precision import value_of
+from gradscope.derivatives.rerun import codes_of, unnoticed
 from gradscope.derivatives.stale import Own, own_gradients
 from gradscope.derivatives.verdict import CallExamination, Limit
 from gradscope.errors import described
 from gradscope.handlers import let_pass
-from gradscope.model.checks import CallCheck
+from gradscope.model.studies import CallCheck
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall
 from gradscope.words import duration, either, listed

@@ -23,22 +23,21 @@ from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.case_keeper import CaseKeeper, HeldCalls
 from gradscope.analyses.doctor.cases import ChosenRoot, final_case, look_before
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.raisers import raiser_of
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
-from gradscope.analyses.doctor.request import HANDFUL, Examination
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
-from gradscope.autograd.decimals import SMALL
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import op_name
+from gradscope.autograd.numbers import SMALL
 from gradscope.errors import Fault, GradscopeError, NoGraph, without_frames
 from gradscope.garbage import collector_paused
 from gradscope.graphing.roots import no_such_call
 from gradscope.model.observations import Stopped
 from gradscope.model.plain import Number, number
 from gradscope.model.report import Report
+from gradscope.model.request import HANDFUL, Examination
 from gradscope.ranks.member import ALONE, Member
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
@@ -294,6 +293,8 @@ class Doctor:
         step, collapsed = self._tracker.end(made)
         if made.failure is not None:
             made.complete()
+            from gradscope.analyses.doctor.raisers import raiser_of
+
             raiser = raiser_of(made.failure, made, listener)
             self._builder.failed(made.failure, made.call.frame, raiser)
         place = listener.recorder.places.number(made.call.frame)

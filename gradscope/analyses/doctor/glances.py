@@ -36,8 +36,7 @@ from gradscope.patched import Original
 from gradscope.recording.events import own_change
 from gradscope.recording.recorder import Recorder, is_traced
 from gradscope.recording.recording import sequence_number
-from gradscope.recording.spans import MAX_LATEST
-from gradscope.recording.torch_call import TorchCall, flat_tensors, name_of_call
+from gradscope.recording.torch_call import MAX_LATEST, TorchCall, flat_tensors, name_of_call
 
 # ---------------------------------------------------------------- what is known before any call
 

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradscope.analyses.doctor.births import Births, RoundedNumbers
-from gradscope.analyses.doctor.changes import Changes
-from gradscope.analyses.doctor.collectives import collectives
+from gradscope.analyses.doctor.changes import Changes, collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
-from gradscope.analyses.doctor.derivatives import Derivatives
 from gradscope.analyses.doctor.glances import (
     CLIPPING,
     LOSSES,
@@ -32,12 +29,16 @@ from gradscope.analyses.doctor.glances import (
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.odd_values import Logarithms, ScoreWeights, StraightThrough
+from gradscope.analyses.doctor.odd_values import (
+    Logarithms,
+    RoundedNumbers,
+    ScoreWeights,
+    StraightThrough,
+)
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.dropped_results import DroppedResults
-from gradscope.analyses.training.gradient_graphs import GradientGraphs
+from gradscope.analyses.training.dropped_results import DroppedResults, GradientGraphs
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
@@ -47,6 +48,9 @@ from gradscope.recording.listener import IGNORED, IN_FULL, Listener
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import puts_gradients_together
+
+if TYPE_CHECKING:
+    from gradscope.analyses.doctor.derivatives import Derivatives
 
 MAX_OLD = 20_000
 """Calls of torch and of modules that are remembered from one step to the next."""
@@ -58,6 +62,7 @@ class DoctorListener(Listener):
     ``has_news``: since the last backward
     call the program has come to a place where it never was.  ``is_shared``: other ranks do the
     same with the same parameters; ``averages``: torch puts their gradients together.
+    ``derivatives``: what compares custom Functions with finite differences, once there is one.
 
     Args:
         recorder: what is to be listened to; ``keep`` of its values need be none.
@@ -79,7 +84,6 @@ class DoctorListener(Listener):
         self.averages = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
-        self.births = Births()
         self.rounded = RoundedNumbers()
         self.switches = Switches(recorder.sources, recorder.aside)
         self.cuts = Cuts(recorder, self.switches)
@@ -105,7 +109,8 @@ class DoctorListener(Listener):
         told = self.alterations.note_clipping, self.alterations.note_module_hook
         self.loop_calls = LoopCalls(recorder, self.optimizers, *told)
         self.changes = Changes(recorder)
-        self.derivatives = Derivatives(check_all)
+        self._check_all = check_all
+        self.derivatives: Derivatives | None = None
         glance = glancing(recorder, self.values_seen, self.cuts.is_followed)
         self.briefly = glance  # type: ignore[method-assign, assignment]
         self._modules = ModuleGlances(recorder, self.values_seen, glance)
@@ -218,7 +223,8 @@ class DoctorListener(Listener):
         is_known = not kind.is_loss or (call.in_graph and call.place in kind.recorded)
         if self.light and kind.is_brief and is_known and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
-            self._note_values(call, self._is_inside(call))
+            if not self._is_inside(call):
+                self._note_values(call)
             return
         if kind.is_loss and call.in_graph:
             kind.recorded.add(call.place)
@@ -246,14 +252,9 @@ class DoctorListener(Listener):
         """Whether a call is made by a custom Function, and is not that Function's own."""
         return len(self.recorder.functions) > (call.function == "apply")
 
-    def _note_values(self, call: TorchCall, is_inside: bool) -> None:
-        if is_inside:
-            self.births.note(call)
-            return
+    def _note_values(self, call: TorchCall) -> None:
         self.values_seen.note(call)
         self.rounded.note(call)
-        if self.recorder.functions:
-            self.births.end(call, self.values_seen)
 
     def _show(self, call: TorchCall, sort: Sort) -> None:
         is_inside = self._is_inside(call)
@@ -264,7 +265,6 @@ class DoctorListener(Listener):
                 # torch makes its node before it knows that nobody needs it.
                 call.sequence_range = (call.sequence_range[1], call.sequence_range[1])
         if is_inside:
-            self._note_values(call, is_inside)
             self.leaves.note_use(call)
             self.cuts.note_inside(call.operands)
         elif sort == "data":
@@ -308,7 +308,7 @@ class DoctorListener(Listener):
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.leaves.note_use(call)
-        self._note_values(call, is_inside=False)
+        self._note_values(call)
         if call.in_graph:
             self.carried.note(call, briefly=self.light)
         if not self.light:
@@ -322,4 +322,11 @@ class DoctorListener(Listener):
         if is_function:
             self.cuts.note_function(call)
             if call.in_graph:
-                self.derivatives.note(call)
+                self._note_function(call)
+
+    def _note_function(self, call: TorchCall) -> None:
+        if self.derivatives is None:
+            from gradscope.analyses.doctor.derivatives import Derivatives
+
+            self.derivatives = Derivatives(self._check_all)
+        self.derivatives.note(call)

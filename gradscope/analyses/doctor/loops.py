@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.training.stores import assigning, filling
+from gradscope.analyses.doctor.carriers import assigning, filling
 from gradscope.autograd.tensors import grad_fn_of, is_leaf_tensor, requires_grad
 from gradscope.model.observations import Carried
 from gradscope.recording.names import Scopes, name_in_frame

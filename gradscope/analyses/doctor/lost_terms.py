@@ -17,11 +17,10 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.capture import Capture
+from gradscope.analyses.doctor.cut_calls import KnownCut, Taken
 from gradscope.analyses.doctor.cuts import Cuts
-from gradscope.analyses.doctor.known_cuts import KnownCut, Taken
-from gradscope.autograd.nodes import leaf_of
+from gradscope.autograd.nodes import Walked, leaf_of
 from gradscope.autograd.tensors import TensorRef, living
-from gradscope.autograd.walk import Walked
 from gradscope.model.observations import LossTerm, LostTerm
 from gradscope.recording.recorder import Recorder
 

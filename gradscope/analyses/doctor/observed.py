@@ -1,23 +1,186 @@
 """From what the parts of the examination remember of the whole run to the plain Observations of a
-Report."""
+Report, with the tensors that a program holds for learning.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
+import torch
+from torch import nn
+from torch.nn.parameter import is_lazy
 
-from gradscope.analyses.doctor import observed_loop
-from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
+from gradscope.analyses.doctor.captured_call import CapturedCall, Origins, Owner
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import cuts_and_terms
-from gradscope.analyses.doctor.observed_parameters import learners
+from gradscope.analyses.doctor.observed_cuts import (
+    builder,
+    cut_copies,
+    cuts_and_terms,
+    name_of,
+    skipped_steps,
+    spoiling_steps,
+    wasted_calls,
+)
+from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
+from gradscope.autograd.elements import readable
+from gradscope.autograd.summary import metadata
+from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.observations import (
     Carried,
     Failure,
     Observations,
     Step,
+    TrackedParameter,
 )
+from gradscope.model.studies import CallCheck
+from gradscope.recording.wrappers import copies, in_flat_shards
+
+
+def learners(
+    listener: DoctorListener, case: CapturedCall, places: Sequence[int]
+) -> Iterator[TrackedParameter]:
+    """The parameters of the run, with the ``places`` of their optimizers; with their sizes now,
+    where other ranks have them as well."""
+    seen = _seen_parameters(listener, case, places)
+    return _sized(seen, listener) if listener.is_shared else (one for one, _ in seen)
+
+
+def _sized(
+    learners: Iterable[tuple[TrackedParameter, torch.Tensor | None]], listener: DoctorListener
+) -> Iterator[TrackedParameter]:
+    every = list(learners)
+    # Together, so that a device is waited for once.
+    table = GradientTable(limit=0)
+    # Of a tensor that is spread over ranks each holds another part.
+    spread = in_flat_shards(listener.recorder.modules.living_roots())
+    entries = [
+        0 if copies(tensor) or id(tensor) in spread else table.add_held(tensor)
+        for _, tensor in every
+    ]
+    measured = table.finish()
+    for (learner, _), entry in zip(every, entries, strict=True):
+        size = measured[entry].norm
+        yield learner if size is None else msgspec.structs.replace(learner, size=size)
+
+
+def _seen_parameters(
+    listener: DoctorListener, case: CapturedCall, places: Sequence[int]
+) -> Iterator[tuple[TrackedParameter, torch.Tensor | None]]:
+    leaves = listener.leaves
+    optimized = leaves.optimized()
+    run = _Run(
+        listener,
+        case,
+        optimized,
+        {place: number for number, place in enumerate(places)},
+        set(_in_eval_mode(listener.recorder.modules.living_roots())),
+    )
+    # A parameter that two modules share is one thing that learns.
+    told: set[int] = set()
+    for owner in case.owners:
+        # A module that the program only holds was not meant to learn in this run.
+        if not any(leaves.get(one).used >= 0 or id(one) in optimized for one, _ in owner.tensors):
+            continue
+        for tensor, name in owner.tensors:
+            if id(tensor) not in told and not (owner.plain and not _is_kept(leaves.get(tensor))):
+                told.add(id(tensor))
+                yield run.learner(tensor, name, owner), tensor
+    for tensor in [*(tensor for tensor, _ in optimized.values()), *leaves.used()]:
+        if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
+            told.add(id(tensor))
+            yield run.learner(tensor, name_of(listener, case, tensor), None), tensor
+    for reference, read in listener.reads.vain.values():
+        named = case.origins.told(read)
+        named.name = case.names.of(reference()) or named.name
+        yield named, None
+
+
+def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
+    """The ids of the parameters that modules in eval mode hold."""
+    for module in (module for root in roots for module in nn.Module.modules(root)):
+        # A class of the program may have made a property of it.
+        if not vars(module).get("training", True):
+            yield from map(id, vars(module).get("_parameters", {}).values())
+
+
+def _is_kept(known: KnownLeaf) -> bool:
+    """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
+    does nothing with its gradient."""
+    return known.reached >= OFTEN and not known.read
+
+
+def _is_stray(known: KnownLeaf, leaf: torch.Tensor) -> bool:
+    """Whether the program made this Parameter and gave it to no module."""
+    return known.made >= 0 > known.born and not known.read and not leaf._version
+
+
+def _is_zero(tensor: torch.Tensor) -> bool:
+    # A bias may be frozen at zero on purpose.
+    return tensor.dim() > 1 and readable(tensor) and not bool(tensor.detach().any())
+
+
+class _Run(NamedTuple):
+    """What the parameters of a run are told of with: those in optimizers, by id; the numbers of the
+    places that made optimizers; the ids of those in eval mode."""
+
+    listener: DoctorListener
+    case: CapturedCall
+    optimized: Mapping[int, tuple[torch.Tensor, KnownOptimizer]]
+    numbers: Mapping[int, int]
+    evaluated: Collection[int]
+
+    def learner(self, tensor: torch.Tensor, name: str, owner: Owner | None) -> TrackedParameter:
+        """Tell what is known of one parameter."""
+        listener, case, leaves = self.listener, self.case, self.listener.leaves
+        known, of_place = leaves.get(tensor), case.origins.of_place
+        _, optimizer = self.optimized.get(id(tensor), (None, None))
+        has_stepped = listener.optimizers.any_stepped
+        made = known.place
+        if owner is not None and owner.module is not None:
+            # Not in the constructor of the layer, which is in order, but where that was called.
+            outside = leaves.made_outside(tensor, owner.module)
+            made = outside if outside >= 0 else made
+        event = listener.recorder.events.made(tensor) if made < 0 else None
+        held_by = sorted(self.numbers[at] for at in known.holders if at in self.numbers)
+        is_thawed = known.thawed is not None and tensor.requires_grad
+        return TrackedParameter(
+            name=name or name_of(listener, case, tensor) or known.name,
+            tensor=metadata(tensor),
+            requires_grad=tensor.requires_grad,
+            # A module that was made after the reported call is in no sight of that.
+            in_module=owner is not None or known.born >= 0,
+            in_optimizer=optimizer is not None if has_stepped or self.optimized else None,
+            leaf=case.leaf_number(tensor),
+            used=of_place(known.used),
+            made=case.origins.of_site(event.site) if event else of_place(made),
+            initialised=of_place(known.filled),
+            recorded=known.recorded,
+            derived=known.derived,
+            reached=known.reached > 0,
+            # Before any optimizer has stepped they all wait, which says nothing of this one.
+            waiting=optimizer is not None and not optimizer.stepped and has_stepped,
+            loose=_is_stray(known, tensor) if owner is None else owner.loose,
+            wanted=known.wanted,
+            held_by=tuple(held_by),
+            held_once=None if held_by else of_place(max(known.holders, default=-1)),
+            gone=optimizer is not None and owner is None and not case.names.of(tensor),
+            late=leaves.is_late(tensor) and not known.read,
+            thawed=is_thawed,
+            lazy=is_lazy(tensor),
+            thawed_at=None if known.thawed is None else of_place(known.thawed),
+            loaded=known.loaded,
+            evaluated=id(tensor) in self.evaluated,
+            handled=known.read or leaves.is_edited(tensor),
+            zero=optimizer is not None and not tensor.requires_grad and _is_zero(tensor),
+            root=next((at for at, one in enumerate(case.owners) if one is owner), None),
+        )
+
+
+def _checked(listener: DoctorListener, case: CapturedCall, origins: Origins) -> Iterable[CallCheck]:
+    found = listener.derivatives
+    return () if found is None else found.told(case.seen.functions, origins)
 
 
 def observations(
@@ -31,21 +194,21 @@ def observations(
     return msgspec.structs.replace(
         case.seen,
         optimizers=tuple(map(origins.of_place, places)),
-        builders=tuple(origins.of_place(observed_loop.builder(listener, at)) for at in places),
+        builders=tuple(origins.of_place(builder(listener, at)) for at in places),
         learners=tuple(
             one for one in learners(listener, case, places) if one.history or not case.unfinished
         ),
-        cuts=(*cuts, *observed_loop.copies(listener, case)),
+        cuts=(*cuts, *cut_copies(listener, case)),
         lost_terms=lost_terms,
         wasted_graphs=tuple(map(origins.told, listener.gradient_graphs.wasted.values())),
         broadcasts=tuple(origins.told(one.told) for one in listener.broadcasts.known.values()),
         carried=tuple(_carried(listener, case.origins)),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
-        skipped_steps=observed_loop.skipped_steps(listener, origins),
+        skipped_steps=skipped_steps(listener, origins),
         schedules=tuple(map(origins.told, listener.loop_calls.schedules.values())),
-        wasted_calls=tuple(map(origins.told, observed_loop.wasted_calls(listener))),
-        spoiling_steps=tuple(map(origins.told, observed_loop.spoiling_steps(listener, case))),
+        wasted_calls=tuple(map(origins.told, wasted_calls(listener))),
+        spoiling_steps=tuple(map(origins.told, spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
         remade=tuple(map(origins.told, listener.leaves.made_anew())),
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
@@ -54,7 +217,7 @@ def observations(
             for one in (*listener.mistaken_calls.known.values(), *optimizers.idle.told())
             if one.times
         ),
-        functions=tuple(listener.derivatives.told(case.seen.functions, origins)),
+        functions=tuple(_checked(listener, case, origins)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),
         failure=failure,
         averages=listener.averages,

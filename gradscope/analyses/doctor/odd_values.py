@@ -1,10 +1,10 @@
 """Calls whose operands are not what they were taken for: a probability for its logarithm, a weight
-with a gradient of its own, a value for what it stands for.
+with a gradient of its own, a value for what it stands for, an eps that is 0 in its dtype.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -12,13 +12,14 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.doctor.ancestry import leaves_behind
-from gradscope.analyses.doctor.cut_calls import family
+from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED, family
 from gradscope.analyses.doctor.glances import LOSSES
-from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED
-from gradscope.analyses.training.mistaken_calls import MistakenCalls
+from gradscope.analyses.training.dropped_results import MistakenCalls
 from gradscope.autograd.elements import is_small
+from gradscope.autograd.summary import name_of
 from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad
 from gradscope.model.loop_observations import MistakeKind
+from gradscope.model.observations import Rounding
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
 
@@ -229,3 +230,45 @@ class StraightThrough:
         cut, other = self._passed.get(passed), self._cuts.get(fixed)
         value = cut.taken() if cut is not None and cut.taken is not None else None
         return cut if value is not None and other is not None and other.source() is value else None
+
+
+# ---------------------------------------------------------------- an eps that is 0
+
+_ADDING = frozenset(["add", "add_", "radd", "iadd"])
+_CLAMPING = frozenset(["clamp", "clamp_", "clamp_min", "clamp_min_", "clip", "clip_"])
+
+MAX_KEPT = 1_000
+"""Calls with such a number that are remembered."""
+
+
+class RoundedNumbers:
+    """The numbers that the program adds, or clamps at, and that are 0 in the dtype of the result,
+    as an eps may be: ``known``, since the last backward call, by the sequence number of the node
+    that the call made."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Rounding] = {}
+
+    def note(self, call: TorchCall) -> None:
+        """Look at one call."""
+        name = call.function
+        if not (name in _ADDING or name in _CLAMPING) or not call.in_graph:
+            return
+        if len(self.known) >= MAX_KEPT or not call.results:
+            return
+        dtype = call.results[0].dtype
+        if not dtype.is_floating_point:
+            return
+        finfo = torch.finfo(dtype)
+        for value in _numbers(call):
+            # Half of the smallest number is rounded to 0.
+            if 0 < value <= finfo.smallest_normal * finfo.eps / 2:
+                sequence = call.sequence_range[1] - 1
+                self.known[sequence] = Rounding(sequence, value, name_of(dtype))
+
+
+def _numbers(call: TorchCall) -> Iterator[float]:
+    """What a call adds, or its lower bound, where that is a number."""
+    names = ("other",) if call.function in _ADDING else ("min",)
+    given = (*call.args[:2], *(call.kwargs.get(name) for name in names))
+    return (float(one) for one in given if type(one) is float)

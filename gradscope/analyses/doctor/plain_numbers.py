@@ -17,9 +17,9 @@ from typing import Any
 
 import torch
 
-from gradscope.analyses.doctor.known_cuts import CutCall
+from gradscope.analyses.doctor.cut_calls import CutCall
 from gradscope.autograd.tensors import TensorTable, requires_grad
-from gradscope.recording.expressions import names_in, summands
+from gradscope.recording.compiled import names_in, summands
 from gradscope.recording.names import value_in_frame
 from gradscope.recording.places import frames_from
 from gradscope.recording.source import Sources

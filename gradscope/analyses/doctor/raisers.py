@@ -17,13 +17,13 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.capture import Capture
+from gradscope.analyses.doctor.carriers import methods
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.training.stores import methods
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_barred, is_leaf, leaf_of, op_name, torch_name
 from gradscope.escaping import message
 from gradscope.model.observations import Raiser, RaiserKind
-from gradscope.recording.hook_codes import KnownHook
+from gradscope.recording.failed import KnownHook
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site
 

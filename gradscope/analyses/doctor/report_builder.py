@@ -16,8 +16,8 @@ from gradscope.analyses.doctor.observed_cuts import known_name
 from gradscope.autograd.isolation import fault_of
 from gradscope.errors import Fault
 from gradscope.escaping import message
+from gradscope.graphing.blame import failed_call
 from gradscope.graphing.probe import checked, hidden, meta
-from gradscope.graphing.raised import failed_call
 from gradscope.model.loop_observations import MistakeKind
 from gradscope.model.observations import (
     Failure,
@@ -172,10 +172,11 @@ class ReportBuilder:
         )
         seen = self._with_guard(seen, case.origins)
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
+        derivatives = self._listener.derivatives
         unseen = (
             *hidden(graph, self._listener.recorder),
             *_unread(case),
-            *self._listener.derivatives.in_words(case.origins),
+            *(() if derivatives is None else derivatives.in_words(case.origins)),
             *self._faults(),
         )
         notes = (*case.notes, *log.notes(error), *unseen)

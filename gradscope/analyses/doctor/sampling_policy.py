@@ -11,8 +11,8 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
-from gradscope.analyses.doctor.request import HANDFUL
 from gradscope.model.observations import Step
+from gradscope.model.request import HANDFUL
 
 FIRST = HANDFUL + 1
 """The first calls of a line, which are all looked at in full: one more than are watched in any

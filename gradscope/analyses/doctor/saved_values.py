@@ -10,9 +10,8 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.elements import is_small, readable
-from gradscope.autograd.nodes import torch_name
+from gradscope.autograd.nodes import Walked, torch_name
 from gradscope.autograd.summary import read_numbers, reducible
-from gradscope.autograd.walk import Walked
 from gradscope.graphing.edge_gradients import Gradients
 from gradscope.model.observations import Activity, Saved
 from gradscope.model.plain import Number, number

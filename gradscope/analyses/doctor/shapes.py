@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from gradscope.analyses.doctor.ancestry import averaged_sums, kinds, summed_elements
-from gradscope.analyses.doctor.known_cuts import MAX_FOLLOWED, MOST_GRAPHS
+from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED, MOST_GRAPHS
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.model.observations import Broadcast

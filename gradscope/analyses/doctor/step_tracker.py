@@ -16,7 +16,7 @@ from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
-from gradscope.analyses.training.accumulating import MAX_HELD, Accumulating
+from gradscope.analyses.training.used_gradients import MAX_HELD, Accumulating
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
 from gradscope.model.observations import Step
@@ -82,8 +82,6 @@ class StepTracker:
         edited = self._edited()
         listener.lost_terms.begin(call.accumulates)
         listener.alterations.call = log.calls
-        if isinstance(loss, str) or listener.values_seen.counts:
-            listener.optimizers.spoiling.look(made.leaves)
         listener.optimizers.note_call()
         # First, because what follows forgets which gradients the last call had mixed.
         self._finish_last(edited)
@@ -186,13 +184,12 @@ class StepTracker:
         now = _sequence()
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
-        listener.births.known.clear()
         listener.rounded.known.clear()
         listener.cuts.start_step()
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
         accumulates = made.call.accumulates
-        if accumulates:
+        if accumulates and listener.derivatives is not None:
             # What torch.autograd.grad has passed by may be in the graph of a later call.
             listener.derivatives.end_step()
         if accumulates and backwards == 1:

@@ -8,14 +8,13 @@ from typing import NamedTuple
 import torch
 
 from gradscope.analyses.explain.narrowed import SMALL_GRAPH
-from gradscope.analyses.explain.request import Explain
 from gradscope.autograd.tensors import is_learned_leaf, requires_grad
 from gradscope.errors import CaptureError
-from gradscope.graphing.made import made_tensor
 from gradscope.graphing.roots import named_tensor, without_history
-from gradscope.graphing.study import LiveGraph
+from gradscope.graphing.study import LiveGraph, made_tensor
 from gradscope.model.explanation import MadeTensor
 from gradscope.model.report import Graph
+from gradscope.model.request import Explain
 from gradscope.words import either, listed, nearest, one_line, option
 
 MOST_LEAVES = 8

@@ -21,11 +21,10 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.autograd import saved
 from gradscope.autograd.elements import MemoryLeftAlone, why_unreadable
 from gradscope.autograd.isolation import own_pass
-from gradscope.autograd.nodes import is_leaf, op_name, outputs_of, torch_name
-from gradscope.autograd.walk import Walked
+from gradscope.autograd.nodes import Walked, is_leaf, op_name, outputs_of, torch_name
 from gradscope.escaping import message
 from gradscope.handlers import let_pass
-from gradscope.model.opaque import is_opaque
+from gradscope.model.report import is_opaque
 from gradscope.words import first_line, short_op
 
 Gradient = torch.Tensor | None

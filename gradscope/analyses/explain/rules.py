@@ -20,8 +20,8 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.analyses.explain.pull import Puller, backward_code
-from gradscope.autograd.decimals import SMALL, plain
 from gradscope.autograd.nodes import is_nested, op_name, outputs_of, slots_of
+from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import flat_values, measure
 from gradscope.handlers import let_pass
 from gradscope.model.explanation import Amount, DerivativeRule, Formula, Listing, Local

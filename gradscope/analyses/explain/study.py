@@ -22,7 +22,6 @@ import torch
 from gradscope.analyses.explain.asked import End, check_node, chosen_ends
 from gradscope.analyses.explain.narrowed import SMALL_GRAPH, fitting, steps_told
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, check_numbers
-from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.explain.rules import Rules, amount, constants, formulas, local_derivatives
 from gradscope.analyses.explain.weights import Seeds, Wanted, weights
 from gradscope.autograd import saved
@@ -32,6 +31,7 @@ from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digits
 from gradscope.model.report import Graph
+from gradscope.model.request import Explain
 
 MOST_STEPS = 2_000
 """Steps explained at most, the first and the last."""

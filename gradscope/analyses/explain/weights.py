@@ -14,7 +14,7 @@ import torch
 from gradscope.analyses.explain.asked import End
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region
 from gradscope.analyses.explain.rules import amount, zero
-from gradscope.autograd.decimals import SMALL, shortest
+from gradscope.autograd.numbers import SMALL, shortest
 from gradscope.errors import CaptureError
 from gradscope.model.explanation import Amount, Composition, Term, Weights
 from gradscope.words import option

@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from gradscope.analyses.memory.ledger import Candidate, Ledger, StorageEntry, twins
-from gradscope.analyses.memory.request import MemoryStudy
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.saved import (
     SavedSlot,
@@ -31,7 +30,8 @@ from gradscope.autograd.tensors import (
 from gradscope.errors import CaptureError
 from gradscope.graphing.blame import where
 from gradscope.graphing.study import LiveGraph
-from gradscope.model.memory import Hidden, Holding, KeptStorage, Memory, Peak, Twin
+from gradscope.model.request import MemoryStudy
+from gradscope.model.studies import Hidden, Holding, KeptStorage, Memory, Peak, Twin
 from gradscope.recording.names import ModuleNames
 from gradscope.words import either
 

@@ -15,7 +15,7 @@ import torch
 
 from gradscope.autograd.elements import extent, readable
 from gradscope.autograd.tensors import dense_parts, key_of, requires_grad
-from gradscope.model.memory import Holding
+from gradscope.model.studies import Holding
 
 _LOWER = {
     torch.float64: torch.float32,

@@ -1,6 +1,7 @@
 """Results that nobody takes: a gradient or a parameter is computed with as if to change it, out of
-place, by a statement that drops the new tensor at once (``p.grad.clamp(-1, 1)``); or the history of
-a result is cut off by one (``h.detach()``).
+place, by a statement that drops the new tensor at once; and gradients that have a graph of their
+own, with the edits of leaves that throw it away. Such calls, and others that torch takes as they
+are and that do not do what they were written for, are kept by place.
 """
 
 from __future__ import annotations
@@ -13,9 +14,40 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from gradscope.analyses.training.mistaken_calls import MistakenCalls
-from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf
+from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf, storage_of
+from gradscope.model.loop_observations import MistakeKind, MistakenCall, WastedGraph
 from gradscope.recording.torch_call import TorchCall
+
+MAX_MISTAKEN = 1_000
+"""Places that are remembered, of all sorts."""
+
+
+class MistakenCalls:
+    """Counts calls that do not do what they were written for, by kind and place."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[MistakeKind, int], MistakenCall] = {}
+
+    def _of(self, kind: MistakeKind, place: int) -> MistakenCall:
+        is_kept = (kind, place) in self.known or (place >= 0 and len(self.known) < MAX_MISTAKEN)
+        fresh = MistakenCall(kind, place, 0)
+        return self.known.setdefault((kind, place), fresh) if is_kept else fresh
+
+    def fine(self, kind: MistakeKind, place: int) -> None:
+        """Note that this time the call at this place was as it should be."""
+        self._of(kind, place).fine += 1
+
+    def tell(
+        self, kind: MistakeKind, place: int, *figures: int, name: str = "", other: int = -1
+    ) -> MistakenCall:
+        """Count one more call of this kind at this place."""
+        known = self._of(kind, place)
+        known.times += 1
+        known.figures = max(known.figures, figures)
+        known.name = known.name or name
+        known.other = other if other >= 0 else known.other
+        return known
+
 
 MAX_FOLLOWED = 1_000
 """Gradients, and what was computed of them or of parameters, that are followed."""
@@ -79,3 +111,74 @@ def _is_dropped(frame: FrameType) -> bool:
     begin = frame.f_lasti + 2
     code = frame.f_code.co_code[begin : begin + LOOKAHEAD : 2]
     return next((one for one in code if one != _PADDING), _PADDING) == _DROP
+
+
+MAX_PLACES = 1_000
+"""Places that edit, and that are remembered."""
+
+MAX_DERIVED = 20_000
+"""Results of ``torch.autograd.grad`` with ``create_graph`` that are remembered."""
+
+MAX_WALKED = 50
+"""Nodes behind an operand that are searched for such a result."""
+
+
+class GradientGraphs:
+    """Gradients that were asked for with ``create_graph``, and whether anything goes back through
+    them: ``wasted`` are the edits at each place."""
+
+    def __init__(self) -> None:
+        self.wasted: dict[int, WastedGraph] = {}
+        self._asked: dict[int, int] = {}
+        self._leaves: set[int] = set()
+
+    def note_gradients(self, place: int, gradients: Iterable[Any], leaves: Iterable[Any]) -> None:
+        """``torch.autograd.grad`` has returned gradients of these leaves."""
+        for gradient in gradients:
+            made = grad_fn_of(gradient) if isinstance(gradient, torch.Tensor) else None
+            if made is not None and len(self._asked) < MAX_DERIVED:
+                self._asked[made._sequence_nr()] = place
+        if self._asked:
+            self._leaves.update(map(storage_of, leaves))
+
+    def note_edit(self, call: TorchCall) -> None:
+        """A call changes its first operand, or gives it new ``.data``."""
+        if not self._asked or not call.operands:
+            return
+        target, *values = call.operands
+        is_leaf = is_learned_leaf(target) or storage_of(target) in self._leaves
+        if not is_leaf or (call.place not in self.wasted and len(self.wasted) >= MAX_PLACES):
+            return
+        for number in self._behind([*values, *call.results]):
+            asked = self._asked[number]
+            known = self.wasted.setdefault(
+                call.place, WastedGraph(call.place, call.function, asked)
+            )
+            known.numbers |= {number}
+
+    def mark(self, sequences: Iterable[int]) -> None:
+        """A backward call goes through nodes with these numbers."""
+        if not self._asked:
+            return
+        used = self._asked.keys() & set(sequences)
+        for number in used:
+            del self._asked[number]
+        # Who differentiates a gradient needs its graph, whatever else is done with it.
+        self.wasted = {
+            place: known for place, known in self.wasted.items() if not known.numbers & used
+        }
+
+    def _behind(self, values: Iterable[torch.Tensor]) -> set[int]:
+        stack: list[Any] = [grad_fn_of(value) for value in values]
+        found: set[int] = set()
+        walked: set[Any] = set()
+        while stack and len(walked) < MAX_WALKED:
+            node = stack.pop()
+            if node is None or node in walked:
+                continue
+            walked.add(node)
+            if node._sequence_nr() in self._asked:
+                found.add(node._sequence_nr())
+            else:
+                stack.extend(target for target, _ in node.next_functions)
+        return found

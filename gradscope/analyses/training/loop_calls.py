@@ -28,7 +28,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.autograd.isolation import is_captured, mode_removed
-from gradscope.autograd.optimizers import parameters_of
+from gradscope.autograd.originals import parameters_of
 from gradscope.model.loop_observations import ScheduleUse
 from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of

@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.training.bad_gradients import BadGradients
+from gradscope.analyses.training.dropped_results import MistakenCalls
 from gradscope.analyses.training.leaves import is_gone
-from gradscope.analyses.training.mistaken_calls import MistakenCalls
-from gradscope.analyses.training.wasted import WasteTracker
+from gradscope.analyses.training.used_gradients import BadGradients, WasteTracker
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
 from gradscope.model.loop_observations import MistakenCall, OrderMistake

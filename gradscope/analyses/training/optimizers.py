@@ -18,13 +18,12 @@ from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradscope.analyses.training.idle_optimizers import IdleOptimizers
+from gradscope.analyses.training.idle_steps import IdleOptimizers, Sample, StepEffects
 from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
-from gradscope.analyses.training.spoiling_steps import SpoilingSteps, step_name
-from gradscope.analyses.training.step_effect import Sample, StepEffects
+from gradscope.analyses.training.spoiling_steps import SpoilingSteps
 from gradscope.autograd.isolation import is_captured, put_back, take_out
-from gradscope.autograd.optimizers import living_optimizers, parameters_of
+from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.recording.recorder import Recorder
 
 MAX_PLACES = 200
@@ -66,7 +65,7 @@ class Optimizers:
     """
 
     def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
-        self.effects, self.spoiling = StepEffects(), SpoilingSteps(recorder)
+        self.effects, self.spoiling = StepEffects(), SpoilingSteps()
         self.compares = True
         self.order = LoopOrder()
         self.idle = IdleOptimizers(leaves)
@@ -271,7 +270,9 @@ class Optimizers:
                 changed = [tensor for tensor, _ in step.versions if tensor.grad is not None]
             step.changed |= ids_of(changed)
             site = self._recorder.places.site_of(step.frame)
-            self._recorder.events.note_changed(changed, step_name(step.optimizer), site)
+            self._recorder.events.note_changed(
+                changed, f"{type(step.optimizer).__name__}.step", site
+            )
             for told in self.on_changed:
                 told(changed, self._place(step.frame))
 

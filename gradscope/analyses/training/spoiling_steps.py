@@ -1,28 +1,24 @@
 """Steps of optimizers that make NaN or infinity of finite parameters and finite gradients.
 
-While the doctor looks closely, the parameters are read before and after each step.  Else nothing is
-read: a parameter that is found not finite later is traced to the step that changed it last.  Knows
-nothing of graphs.
+While the doctor looks closely, the parameters are read before and after each step.  Knows nothing
+of graphs.
 """
 
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.optim import Optimizer
 
 from gradscope.autograd.elements import readable
 from gradscope.autograd.nonfinite import Counts, count
-from gradscope.autograd.optimizers import parameters_of
+from gradscope.autograd.originals import parameters_of
 from gradscope.autograd.summary import read_numbers, reducible, total_of
-from gradscope.autograd.tensors import TensorRef, storage_of
+from gradscope.autograd.tensors import TensorRef
 from gradscope.model.loop_observations import Setting, SpoilingStep, SpoiltParameter
 from gradscope.model.plain import number
-from gradscope.recording.recorder import Recorder
 
 MAX_STEPS = 4
 """Steps that spoil something, of which the parameters are remembered: one a place."""
@@ -32,20 +28,13 @@ SETTINGS = ("lr", "eps", "weight_decay", "momentum")
 
 
 class SpoilingSteps:
-    """Looks for steps that make NaN or infinity of finite parameters and gradients.
+    """Looks for steps that make NaN or infinity of finite parameters and gradients; ``known`` are
+    told by the place that steps."""
 
-    Args:
-        recorder: knows what was changed in place, and by what.
-
-    ``known`` are told by the place that steps.
-    """
-
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self) -> None:
         self.known: dict[int | None, SpoilingStep] = {}
-        self._recorder = recorder
         self._before: dict[int, set[int]] = {}
         self._tensors: dict[int, TensorRef] = {}
-        self._unread: dict[int, tuple[weakref.ref[Optimizer], SpoilingStep]] = {}
         self._calls = 0
         self._is_finite = True
 
@@ -54,7 +43,6 @@ class SpoilingSteps:
         self._calls = calls
         # What a step makes of gradients that are not finite is no fault of its own.
         self._is_finite &= is_finite
-        self._unread.clear()
 
     def note_left_out(self) -> None:
         """No step has used the gradients of the last call."""
@@ -69,39 +57,13 @@ class SpoilingSteps:
     def end(self, optimizer: Any, changed: Sequence[torch.Tensor], made: int, place: int) -> None:
         """A step has been made, and has changed these tensors."""
         before = self._before.pop(id(optimizer), None)
-        if not self._is_finite or len(self.known) >= MAX_STEPS:
-            return
-        step = SpoilingStep(type(optimizer).__name__, place, made, self._calls)
-        if before is None:
-            self._unread[id(optimizer)] = (weakref.ref(optimizer), step)
+        if before is None or not self._is_finite or len(self.known) >= MAX_STEPS:
             return
         fresh = [pair for pair in not_finite(changed) if id(pair[0]) not in before]
         gradients = [one.grad for one in parameters_of(optimizer) if one.grad is not None]
         if fresh and gradients and not any(not_finite(gradients)):
+            step = SpoilingStep(type(optimizer).__name__, place, made, self._calls)
             self._note(optimizer, step, fresh)
-
-    def look(self, leaves: Iterable[torch.Tensor]) -> None:
-        """Something of the forward pass was not finite: is it one of these leaves, and was it a
-        step that nobody had looked at closely which made it so?"""
-        if not self._unread or not self._is_finite:
-            return
-        for leaf, counts in not_finite(list(leaves)):
-            last = self._last_of(leaf)
-            if last is not None and (leaf.grad is None or count(leaf.grad) is None):
-                self._note(*last, [(leaf, counts)])
-
-    def _last_of(self, leaf: torch.Tensor) -> tuple[Any, SpoilingStep] | None:
-        """The unread step that changed a leaf, if nothing has changed it since, and whose."""
-        storage = storage_of(leaf)
-        changes = (one for one in reversed(self._recorder.events.in_place) if storage)
-        latest = next((one for one in changes if one.storage == storage), None)
-        for reference, step in self._unread.values():
-            optimizer = reference()
-            if optimizer is None or latest is None or latest.function != step_name(optimizer):
-                continue
-            if any(one is leaf for one in parameters_of(optimizer)):
-                return optimizer, step
-        return None
 
     def _note(
         self, optimizer: Any, step: SpoilingStep, spoilt: list[tuple[torch.Tensor, Counts]]
@@ -119,11 +81,6 @@ class SpoilingSteps:
     def tensor_of(self, spoilt: SpoiltParameter) -> torch.Tensor | None:
         """The parameter itself, if it still lives."""
         return self._tensors[id(spoilt)]()
-
-
-def step_name(optimizer: Any) -> str:
-    """What a change in place by a step of this optimizer is called."""
-    return f"{type(optimizer).__name__}.step"
 
 
 def not_finite(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, Counts]]:

@@ -21,7 +21,8 @@ from gradscope.filesystem import here, is_file
 from gradscope.model.observations import Finding
 from gradscope.model.report import Report
 from gradscope.render.options import Options
-from gradscope.render.words.rule_pages import alone, sentence
+from gradscope.render.words.findings import alone, sentence
+from gradscope.render.words.text import relative
 from gradscope.rules import RULES
 from gradscope.version import VERSION
 from gradscope.words import one_line
@@ -113,13 +114,6 @@ def in_repository(file: str) -> str:
     root = os.environ.get("GITHUB_WORKSPACE", "")
     path = PurePath(here(), file)
     return str(path.relative_to(root)) if root and path.is_relative_to(root) else relative(file)
-
-
-def relative(file: str) -> str:
-    """A path as a reader in the current directory writes it."""
-    path, folder = PurePath(file), here()
-    inside = folder and path.is_absolute() and path.is_relative_to(folder)
-    return str(path.relative_to(folder)) if inside else file
 
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gradscope.escaping import visible
-from gradscope.model.checks import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
 from gradscope.model.plain import Number
 from gradscope.model.report import Graph, Report
+from gradscope.model.studies import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.places import short_files
 from gradscope.render.words.table import Cell, Column, Part, Writer
+from gradscope.render.words.text import short_files
 from gradscope.simplify.partition import label_of
 from gradscope.words import count, one_line, option
 

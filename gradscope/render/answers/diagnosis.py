@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json as json_module
 import re
+from types import ModuleType
 from typing import Any, Protocol
 
 import msgspec
@@ -14,11 +15,10 @@ from gradscope.escaping import as_json, visible
 from gradscope.model.observations import Finding
 from gradscope.model.plain import storable
 from gradscope.model.report import Report
-from gradscope.render.answers.annotations import gcc, github, relative, sarif
-from gradscope.render.formats import code as listing
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph, worst
 from gradscope.render.words.table import Writer
+from gradscope.render.words.text import relative
 from gradscope.words import count, duration
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")
@@ -47,6 +47,9 @@ def code(report: Report, options: Options, ignored: int = 0) -> str:
     graph there is no line to show."""
     if not report.graph.nodes:
         return text(report, options, ignored)
+    # Not above: a listing is asked for seldom.
+    from gradscope.render.formats import code as listing
+
     return "\n".join((listing.render(report, options), *_end(report, options, ignored))) + "\n"
 
 
@@ -74,6 +77,12 @@ def json(report: Report, _options: Options, ignored: int = 0) -> str:
     return as_json(json_module.dumps(storable(data), indent=2, ensure_ascii=False)) + "\n"
 
 
+def _annotations() -> ModuleType:
+    from gradscope.render.answers import annotations
+
+    return annotations
+
+
 class Teller(Protocol):
     """What tells a diagnosed report in one format."""
 
@@ -85,9 +94,9 @@ FORMATS: dict[str, Teller] = {
     "code": code,
     "json": json,
     # What is not there is no line of theirs.
-    "github": lambda report, options, _=0: github(report, options),
-    "gcc": lambda report, options, _=0: gcc(report, options),
-    "sarif": lambda report, options, _=0: sarif(report, options),
+    "github": lambda report, options, _=0: _annotations().github(report, options),
+    "gcc": lambda report, options, _=0: _annotations().gcc(report, options),
+    "sarif": lambda report, options, _=0: _annotations().sarif(report, options),
 }
 
 

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from gradscope.analyses.diff import Comparison, GraphDifference, LeafDifference, NodePlace, Side
 from gradscope.analyses.diff.comparison import Distance
 from gradscope.escaping import visible
-from gradscope.render.answers.holdings import folded
+from gradscope.render.answers.memory import folded
 from gradscope.render.drawing.overlay import apart
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.places import short_files
 from gradscope.render.words.table import Column, Part, Writer
-from gradscope.render.words.text import shorten
+from gradscope.render.words.text import short_files, shorten
 from gradscope.words import count, either, listed, one_line, option
 
 ROWS = 10

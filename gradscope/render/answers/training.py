@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradscope.escaping import visible
-from gradscope.model.gradients import GradientInfo
 from gradscope.model.history import MOST_LOSSES, History, Span
+from gradscope.model.plain import GradientInfo
 from gradscope.model.rows import Row
-from gradscope.render.drawing.strip import strip
+from gradscope.render.drawing.scale import strip
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number
 from gradscope.render.words.table import Cell, Column, Part, Writer

@@ -13,9 +13,8 @@ from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from gradscope.escaping import as_json, visible
-from gradscope.model.gradients import GradientInfo
 from gradscope.model.history import History, Span
-from gradscope.model.plain import to_json
+from gradscope.model.plain import GradientInfo, to_json
 from gradscope.render.answers import training
 from gradscope.render.drawing.scale import STEPS, Scale
 from gradscope.render.options import Options

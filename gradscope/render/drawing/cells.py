@@ -12,19 +12,17 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.facts import meeting
-from gradscope.render.drawing.notes import Note, frame, hooked, notes_of
+from gradscope.render.drawing.facts import Note, frame, hooked, meeting, notes_of
 from gradscope.render.drawing.rows import ROOT, TreeRow
-from gradscope.render.drawing.scale import STEPS
+from gradscope.render.drawing.scale import FEWEST_CELLS, MOST_CELLS, STEPS, odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.strip import FEWEST_CELLS, MOST_CELLS, odd, span, strip
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
 from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import GAP, Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
-from gradscope.simplify import Item
 from gradscope.simplify.gradients import ViewGradients, middle
+from gradscope.simplify.view import Item
 
 COLUMNS = (
     Column("node", narrowest=16, comfort=24),

@@ -1,16 +1,26 @@
-"""Facts about an item that a drawing shows where there is something to say: opposing gradients, and
-bytes that were saved.
+"""Facts about an item that a drawing shows where there is something to say: opposing gradients,
+bytes that were saved, and, as further rows under it, the sum of what arrived on several edges, the
+norms of what repeats, and what it saved for backward.
 
-Must not know of any one format."""
+Must not know of any one format.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import starmap
+from typing import NamedTuple
 
+from gradscope.escaping import visible
+from gradscope.model.plain import TensorInfo
+from gradscope.model.report import GradientInfo
+from gradscope.render.drawing.scale import FEWEST_CELLS, Round, exceptions, extremes, short
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
-from gradscope.simplify import Item
+from gradscope.render.words.table import GAP
+from gradscope.simplify.gradients import ViewGradients
+from gradscope.simplify.view import Frame, Item
+from gradscope.words import count
 
 RANGE = "\u2013"
 
@@ -88,3 +98,129 @@ def saved_words(scene: Scene, item: Item) -> str:
     if overlay is None or not amount:
         return ""
     return f"{numbers.size(amount)} saved · {numbers.share(amount, overlay.total)}"
+
+
+LEAD = 12
+"""Cells that branches before a row may take."""
+
+
+HOOKED = "changed by a hook"
+
+
+def hooked(place: str) -> str:
+    """``changed by a hook at train.py:7``, with its place where that is known."""
+    return f"{HOOKED} at {place.rpartition('/')[2]}" if place else HOOKED
+
+
+class Note(NamedTuple):
+    """A row that is no edge.  ``total`` is set on sums; ``tensor`` is what the row is about.
+    ``hook``: where the hook is that has made the total of what arrived; "" where that is not known.
+    A note ``across`` all columns has only its remark, after a strip of its ``rounds``."""
+
+    title: str
+    tensor: TensorInfo | None
+    total: GradientInfo | None = None
+    remark: str = ""
+    hook: str | None = None
+    rounds: tuple[Round, ...] = ()
+    across: bool = False
+
+
+def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -> list[Note]:
+    """The notes of an item, what failed and sums first; of other gradients than the scene's where
+    they are given."""
+    sums = _sums(scene, item, gradients or scene.gradients)
+    return [*_raised(scene, item), *sums, *_strips(scene, item), *_saved(scene, item)]
+
+
+def frame(scene: Scene, template: Frame) -> Note:
+    """The head of what is drawn once for all rounds of a repeat."""
+    rounds = tuple(scene.rounds(template))
+    kind = template.type if template.type != template.title else ""
+    title = " ".join(filter(None, (visible(template.title), visible(kind))))
+    return Note(f"{title} ×{template.count:,}", None, rounds=rounds, across=True)
+
+
+def _raised(scene: Scene, item: Item) -> list[Note]:
+    """What came to the call in which the program failed."""
+    got = "" if item.folded else scene.graph.nodes[item.members[0]].raised
+    return [Note("", None, remark=got, across=True)] if got else []
+
+
+def _strips(scene: Scene, item: Item) -> list[Note]:
+    """The strip of a repeat and its extremes, in one line if that is wide enough for both."""
+    if item.template is not None:
+        return []  # its strip is in its row
+    rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(item))
+    if len(rounds) < 2:
+        return []
+    room = scene.options.width - LEAD - len(scene.only)
+    beside = room - min(len(rounds), FEWEST_CELLS) - len(GAP)
+    apart = _marked(scene, exceptions(rounds))
+    words = _marked(scene, extremes(rounds, beside))
+    first = Note("", None, remark=words, rounds=rounds, across=True)
+    if not apart and len(words) <= beside:
+        return [first]
+    second = Note("", None, remark=_marked(scene, extremes(rounds, room)), across=True)
+    return [first._replace(remark=apart), *([second] if second.remark else [])]
+
+
+def _marked(scene: Scene, words: str) -> str:
+    return f"{scene.only}{words}" if words else ""
+
+
+def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Note]:
+    """The upstream gradient wherever it is the sum of several; of a closed module, all that enters
+    it."""
+    if gradients is None or item.template is not None:
+        return []
+    hook = None if item.folded else gradients.backward.hook_on(item.members[0])
+    if len(scene.incoming[item.id]) + scene.view.roots.count(item.id) < 2 and hook is None:
+        return []
+    arrivals = gradients.arrivals(item)
+    given = {(root.node, root.output) for root in scene.graph.roots}
+    if item.folded:
+        words = skipped(residuals(scene, item)) or _arriving(sum(arrivals.values()), False)
+        return [Note("", None, gradients.entering(item), words)]
+    return [
+        Note(
+            f"[{output}]" if output else "",
+            scene.tensor(node, output),
+            gradients.backward.at(node, output),
+            _arriving(
+                amount,
+                (node, output) in given,
+                gradients.residual(node, output),
+                gradients.cancelled(node, output),
+            )
+            if hook is None
+            else HOOKED,
+            hook=hook,
+        )
+        for (node, output), amount in arrivals.items()
+        if amount > 1 or hook is not None
+    ]
+
+
+def _arriving(amount: int, given: bool, *shares: float | None) -> str:
+    """How many gradients were added; or which share came through a skip, which cancelled; the one
+    given for a root came along no edge."""
+    skip, cancelled = shares or (None, None)
+    words = [skipped([] if skip is None else [skip])]
+    if cancelled is not None:
+        words.append(f"{amount:,} gradients cancel {cancelling(cancelled)}")
+    plain = (
+        f"sum of {count(amount - 1, 'edge')} and the given" if given else f"sum of {amount:,} edges"
+    )
+    return " · ".join(filter(None, words)) or plain
+
+
+def _saved(scene: Scene, item: Item) -> list[Note]:
+    if not scene.options.saved or item.folded:
+        return []
+    node = scene.graph.nodes[item.members[0]]
+    lead = "_saved_" * (scene.options.names == "torch")
+    return [
+        Note(lead + visible(name), tensor, remark="saved for backward")
+        for name, tensor in node.saved
+    ]

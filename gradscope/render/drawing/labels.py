@@ -17,21 +17,19 @@ from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import INK, Line, block, box, outlets, text
-from gradscope.render.drawing.facts import meeting, opposing, residuals, saved_words
-from gradscope.render.drawing.notes import hooked
+from gradscope.render.drawing.facts import hooked, meeting, opposing, residuals, saved_words
 from gradscope.render.drawing.river import profile, told
-from gradscope.render.drawing.scale import STEPS
+from gradscope.render.drawing.scale import STEPS, Round, exceptions, extremes, heights, odd, span
+from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.strip import Round, exceptions, extremes, heights, odd, span
-from gradscope.render.drawing.strip import short as path_end
 from gradscope.render.drawing.verdict import verdict
 from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
 from gradscope.render.words.text import shorten, wrapped
-from gradscope.simplify import Frame, Item, Link
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.grouping import pattern
+from gradscope.simplify.view import Frame, Item, Link
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"

@@ -9,9 +9,8 @@ import math
 
 from gradscope.analyses.diff import Comparison, EdgeDifference, Union
 from gradscope.analyses.diff.comparison import Distance
-from gradscope.model.checks import Checks
-from gradscope.model.memory import Memory
 from gradscope.model.report import Graph, Report
+from gradscope.model.studies import Checks, Memory
 from gradscope.render.drawing.labels import BADGE_INKS
 from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers

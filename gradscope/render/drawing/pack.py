@@ -26,7 +26,8 @@ from gradscope.render.drawing.source_text import source_lines, stands_in
 from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words import numbers
 from gradscope.render.words.numbers import shape as shape_text
-from gradscope.simplify import Hierarchy, hierarchy_of
+from gradscope.simplify.grouping import hierarchy_of
+from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.sums import Sums
 
 STATES = ("not reached", "none", "zero", "finite", "non-finite")

@@ -1,20 +1,27 @@
-"""The leaves of a report as rows of numbers, sorted: what table and csv show.
-
-Must not know how they are written."""
+"""The leaves of a report as rows of numbers, sorted, which table and csv show; and as the table
+under a tree: what arrived for each, as a sum where it is one, and its ``.grad``.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.plain import Number, number
 from gradscope.model.report import GradientInfo, Leaf, State
-from gradscope.render.drawing.scene import Scene
+from gradscope.render.drawing.cells import BAD_INK, size_cell
+from gradscope.render.drawing.facts import cancelling, hooked
+from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.words import numbers
 from gradscope.render.words.numbers import elements
-from gradscope.simplify import meant
-from gradscope.words import either
+from gradscope.render.words.table import Cell, Column, Part, Writer
+from gradscope.simplify.folded import meant
+from gradscope.simplify.gradients import ViewGradients
+from gradscope.simplify.view import View
+from gradscope.words import count, either, option
 
 
 class Parameter(NamedTuple):
@@ -121,3 +128,134 @@ def _size(row: Parameter, column: str) -> float | None:
         return float(min(elements(row.shape), 2**63))
     value: Number | None = getattr(row, column)
     return None if value is None else float(value)
+
+
+MOST_TERMS = 4
+"""Longer sums are shown by their result alone."""
+
+OTHERS = 28
+"""Cells that a sum leaves to the other columns; one that would need more is shown by its result."""
+
+COLUMNS = (
+    Column("leaf", narrowest=12, comfort=24),
+    Column("shape", drop=1),
+    Column("gradient", drop=3),
+    Column("‖g‖", right=True),
+    Column("‖g‖/scale", right=True, drop=4),
+    Column(".grad", drop=2),
+)
+
+
+def _by_rounds(view: View, order: list[int]) -> Iterator[int]:
+    """The nodes of items; those of what is drawn once round by round."""
+    met: set[int] = set()
+    for item in (view.items[at] for at in order):
+        if item.template is None:
+            yield from item.members
+        elif item.template not in met:
+            met.add(item.template)
+            for nodes in view.templates[item.template].rounds:
+                yield from nodes
+
+
+class LeafTable(Writer):
+    """The leaves of a scene, in the order in which a reader meets them in the tree."""
+
+    def __init__(self, scene: Scene, gradients: ViewGradients, order: list[int]) -> None:
+        """``order``: all items as they are met; leaves inside a closed one follow each other.
+        Those that are not what the options focus on are left out."""
+        super().__init__(scene.options)
+        self.scene = scene
+        self.gradients = gradients
+        self.columns: Sequence[Column] = COLUMNS
+        graph = scene.graph
+        positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
+        nodes = _by_rounds(scene.view, order)
+        folding = self.options.folding
+        if folding.focus is not None:
+            positions = {node: positions[node] for node in positions.keys() & meant(graph, folding)}
+        self.positions = [positions[node] for node in nodes if node in positions]
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def names(self) -> list[str]:
+        """The first name of each leaf that has one."""
+        leaves = (self.scene.graph.leaves[position] for position in self.positions)
+        return [leaf.names[0] for leaf in leaves if leaf.names]
+
+    def lines(self, most: int) -> list[str]:
+        """The table in at most ``most`` lines (at least four), with a count of what was left
+        out."""
+        if not self.positions:
+            return []
+        shown = self.positions
+        if len(shown) + 1 > most:
+            shown = shown[: max(most - 2, 1)]
+        lines = list(self.table(self.columns, map(self.cells, shown)))
+        left = len(self.positions) - len(shown)
+        if left:
+            lines.append(self.line(f"… {count(left, 'more leaf')}: {option('all')}"))
+        return lines
+
+    def cells(self, position: int) -> list[Cell]:
+        """The cells of a leaf."""
+        leaf = self.scene.graph.leaves[position]
+        total = self.gradients.leaf(position)
+        name = visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
+        ink = BAD_INK if total.state == "non-finite" else ""
+        grad = self._accumulated(position, leaf)
+        norm = unscaled(total.norm, self.scene.graph.scale)
+        return [
+            (
+                Part(f"{self.glyphs.leaf} ", "green", "never"),
+                Part(name, "green", "start"),
+            ),
+            (Part(numbers.shape(leaf.tensor.shape)),),
+            (Part(self._sum(leaf, total), ink),),
+            size_cell(total, self.glyphs, ink),
+            (Part("" if norm is None else numbers.number(norm), ink),),
+            (Part(grad),),
+        ]
+
+    def _sum(self, leaf: Leaf, total: GradientInfo) -> str:
+        """``contribution + contribution = sum``, or how many contributions there were."""
+        result = self._text(total, leaf)
+        hook = self.gradients.backward.hook_on(leaf.node)
+        if hook is not None:
+            return f"{result} ({hooked(hook)})".strip()
+        parts = self.gradients.contributions(leaf.node)
+        terms = [self._text(part, leaf) for part in parts if part.norm is not None]
+        # A single contribution is the sum; saying it twice helps nobody.
+        if len(terms) < 2:
+            return result
+        full = f"{' + '.join(terms)} = {result}"
+        if all(terms) and len(terms) <= MOST_TERMS and len(full) <= self.options.width - OTHERS:
+            return full
+        share = self.gradients.cancelled(leaf.node)
+        opposed = "" if share is None else f", which cancel {cancelling(share)}"
+        return f"{result} (sum of {len(terms):,}{opposed})".strip()
+
+    def _text(self, info: GradientInfo, leaf: Leaf) -> str:
+        values = self.scene.values(info, leaf.tensor.shape)
+        return values or state_word(info, self.glyphs.silent, self.glyphs.bad)
+
+    def _accumulated(self, position: int, leaf: Leaf) -> str:
+        """``3 + 3 = 6``: what was there before, what came, what it is now."""
+        backward = self.gradients.backward
+        entry = backward.accumulations[position]
+        if entry.after is None or entry.before is None:
+            return ""
+        after = self._amount(backward.gradients[entry.after], leaf)
+        before, new = backward.gradients[entry.before], backward.gradients[entry.new]
+        if new.state in ("none", "not reached"):
+            return f"stays {after}"
+        return f"{self._amount(before, leaf)} + {self._amount(new, leaf)} = {after}"
+
+    def _amount(self, info: GradientInfo, leaf: Leaf) -> str:
+        """Values where they are few, else the norm."""
+        text = self._text(info, leaf)
+        if text or info.norm is None:
+            return text
+        return f"‖{numbers.number(info.norm)}‖"

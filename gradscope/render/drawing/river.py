@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from gradscope.escaping import visible
 from gradscope.render.drawing.cells import BAD_INK
-from gradscope.render.drawing.scale import STEPS
+from gradscope.render.drawing.scale import STEPS, strip
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.drawing.strip import strip
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Writer
 from gradscope.render.words.text import shorten
-from gradscope.simplify.profile import SMALL, ProfileRow, ends, profile_of, zeros
+from gradscope.simplify.gradients import SMALL, ProfileRow, ends, profile_of, zeros
 from gradscope.words import count
 
 FEWEST_CELLS, MOST_CELLS = 12, 40

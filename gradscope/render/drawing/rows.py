@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from gradscope.render.words.text import Glyphs
-from gradscope.simplify import View
+from gradscope.simplify.view import View
 
 FULL_LEVELS = 7
 """Deeper trees keep chains on one level."""

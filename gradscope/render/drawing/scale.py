@@ -1,15 +1,22 @@
-"""The one scale of sizes in a drawing: logarithmic, over the norms of this report.
+"""The one scale of sizes in a drawing: logarithmic, over the norms of this report; and the norms of
+things that repeat, as a strip of blocks, one a round, with the largest and smallest in words.
 
-Colour says smaller, typical, larger within one report; it is never a verdict.
+Colour says smaller, typical, larger within one report; it is never a verdict. Must not know where
+it stands, or how rounds were found.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise, takewhile
+from typing import NamedTuple
 
+from gradscope.escaping import visible
 from gradscope.model.plain import Number
 from gradscope.model.report import GradientInfo
+from gradscope.render.words import numbers
+from gradscope.render.words.text import Glyphs
 
 STEPS = (
     "#3b5cb9",
@@ -84,3 +91,147 @@ def tint(step: int, strength: float = 0.26) -> str:
     color = STEPS[step]
     parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 - strength * (255 - part)):02x}" for part in parts)
+
+
+NARROWEST = 1.0
+"""Decades between the lowest and the highest block at least: a strip of norms that hardly differ is
+nearly flat."""
+
+FEWEST_CELLS = 12
+"""A strip is not squeezed below this to make room for its words."""
+
+MOST_CELLS = 60
+"""Nor does it grow beyond this."""
+
+
+class Round(NamedTuple):
+    """One repetition: what it is called, and the gradient that enters it."""
+
+    name: str
+    info: GradientInfo
+
+
+def strip(infos: Sequence[GradientInfo], most: int, glyphs: Glyphs) -> str:
+    """A block for every round, higher for a larger norm, on a logarithmic scale of their own.
+
+    Where there are more rounds than ``most`` cells, a cell stands for several and shows the
+    largest; a gradient that is not finite is always shown.
+    """
+    return "".join(_cell(info, place, glyphs) for info, place in heights(infos, most))
+
+
+def heights(infos: Sequence[GradientInfo], most: int) -> list[tuple[GradientInfo, float | None]]:
+    """What a strip of at most ``most`` cells shows, and how high: from 0 to 1, or None for what has
+    no size to compare."""
+    scale = Scale(infos, NARROWEST)
+    count = min(len(infos), max(most, 1))
+    ends = [len(infos) * cell // count for cell in range(count + 1)]
+    shown = [_loudest(infos[start:end]) for start, end in pairwise(ends)]
+    return [(info, scale.fraction(info.norm)) for info in shown]
+
+
+def _loudest(infos: Sequence[GradientInfo]) -> GradientInfo:
+    """What is not finite, else the largest."""
+    return max(infos, key=lambda info: (info.state == "non-finite", float(info.norm or 0)))
+
+
+def _cell(info: GradientInfo, place: float | None, glyphs: Glyphs) -> str:
+    if info.state == "non-finite":
+        return glyphs.bad
+    if place is not None:
+        return glyphs.levels[round(place * (len(glyphs.levels) - 1))]
+    return "0" if info.state == "zero" else glyphs.silent
+
+
+def extremes(rounds: Sequence[Round], most: int | None = None) -> str:
+    """``largest 1.42 in h.0 · smallest 0.44 in h.11``, made visible; "" where no round has a norm.
+
+    Says max and min where that would be longer than ``most`` characters.
+    """
+    known = [one for one in rounds if one.info.state == "finite" and one.info.norm is not None]
+    if not known:
+        return ""
+    largest, smallest = max(known, key=_size), min(known, key=_size)
+    if _size(largest) == _size(smallest):
+        return f"each {numbers.number(_size(largest))}"
+    words = f"largest {_told(largest)} · smallest {_told(smallest)}"
+    if most is None or len(words) <= most:
+        return words
+    return f"max {_told(largest)} · min {_told(smallest)}"
+
+
+VANISHED = 1e-5
+"""A gradient by the largest one, below which next to nothing has arrived."""
+
+
+def vanished(rounds: Sequence[Round]) -> str:
+    """From which round on, in backward order, next to nothing of a gradient arrives, made visible;
+    "" where enough arrives at the last."""
+    limit = VANISHED * max((_size(one) for one in rounds if _is_sized(one)), default=0.0)
+    little = list(takewhile(lambda one: _is_sized(one) and _size(one) < limit, reversed(rounds)))
+    # Of zeros alone it is said how many there are.
+    if not any(map(_size, little)):
+        return ""
+    first, last = visible(little[-1].name), visible(little[0].name)
+    way = f"from {first} back to {last}" if len(little) > 1 else f"at {first}"
+    return f"the gradient vanishes: under 1e-5 of its largest ‖g‖ {way}"
+
+
+def span(infos: Sequence[GradientInfo]) -> str:
+    """``0.607–0.838``: the smallest and the largest norm, or the one that all have; "" where none
+    is known."""
+    known = [float(info.norm) for info in infos if info.state == "finite" and info.norm is not None]
+    words = [numbers.number(end) for end in (min(known), max(known))] if known else []
+    return "\u2013".join(dict.fromkeys(words))
+
+
+_STATES = {
+    "non-finite": "✖ not finite",
+    "zero": "0",
+    "none": "no grad",
+    "not reached": "not reached",
+}
+
+
+def exceptions(rounds: Sequence[Round]) -> str:
+    """``0 in 292 of 500, first in round 292``: rounds without a size to compare, made visible."""
+    words = (_apart(rounds, state, word) for state, word in _STATES.items())
+    return " · ".join(word for word in words if word)
+
+
+def _apart(rounds: Sequence[Round], state: str, word: str) -> str:
+    """How many rounds are in a state that has no size, and the first of them."""
+    found = [one for one in rounds if one.info.state == state]
+    if not found:
+        return ""
+    if len(found) == len(rounds):
+        return f"{word} in all"
+    return f"{word} in {len(found):,} of {len(rounds):,}, first in {visible(found[0].name)}"
+
+
+def odd(infos: Sequence[GradientInfo], bad: str) -> str:
+    """``✖ 3 of 12``, ``0 in 3 of 12``: how many rounds have no size to compare, in few cells."""
+    counts = {state: sum(info.state == state for info in infos) for state in _STATES}
+    word = next((state for state, many in counts.items() if many), None)
+    if word is None:
+        return ""
+    sign = bad if word == "non-finite" else f"{_STATES[word]} in"
+    many = "all" if counts[word] == len(infos) else f"{counts[word]:,} of {len(infos):,}"
+    return f"{sign} {many}"
+
+
+def short(name: str) -> str:
+    """The end of a module's path that tells it from its siblings: ``h.3``."""
+    return ".".join(name.split(".")[-2:])
+
+
+def _is_sized(one: Round) -> bool:
+    return one.info.state in ("finite", "zero")
+
+
+def _size(one: Round) -> float:
+    return float(one.info.norm or 0)
+
+
+def _told(one: Round) -> str:
+    return f"{numbers.number(_size(one))} in {visible(one.name)}"

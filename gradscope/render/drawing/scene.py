@@ -16,16 +16,16 @@ from gradscope.escaping import visible
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
-from gradscope.render.drawing.scale import Scale
+from gradscope.render.drawing.scale import Round, Scale
 from gradscope.render.drawing.spread import DrawnRank
-from gradscope.render.drawing.strip import Round
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES, badges, head, worst
-from gradscope.render.words.places import short_files, source_url
-from gradscope.simplify import Frame, Item, Link, View, simplify
+from gradscope.render.words.text import short_files, source_url
+from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
+from gradscope.simplify.view import Frame, Item, Link, View
 from gradscope.words import count, one_line, option
 
 MOST_FACTORS = 4

@@ -11,8 +11,7 @@ import msgspec
 
 from gradscope.escaping import visible
 from gradscope.model.report import BackwardPass, Graph, Report
-from gradscope.render.words.places import short_files
-from gradscope.render.words.text import shorten
+from gradscope.render.words.text import short_files, shorten
 from gradscope.words import one_line, option
 
 LONGEST = 24

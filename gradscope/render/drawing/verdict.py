@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradscope.escaping import visible
-from gradscope.model.gradients import State
+from gradscope.model.plain import State
+from gradscope.render.drawing.scale import Round, vanished
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.drawing.strip import Round, vanished
 from gradscope.render.words.numbers import number
-from gradscope.simplify import Item
+from gradscope.simplify.view import Item
 from gradscope.words import count, listed
 
 FEWEST_BLOCKS = 3

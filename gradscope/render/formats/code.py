@@ -12,16 +12,18 @@ from gradscope.render.drawing.cells import NOTHING, ink_of
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
+from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.strip import odd, span, strip
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, head, paragraph
 from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import cells
-from gradscope.simplify import Folding, Item, meant
+from gradscope.simplify import Folding
+from gradscope.simplify.folded import meant
 from gradscope.simplify.gradients import combine, middle
+from gradscope.simplify.view import Item
 from gradscope.words import count, one_line
 
 COLUMNS = (

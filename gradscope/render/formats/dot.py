@@ -34,7 +34,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Mark, Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
-from gradscope.simplify import Frame, Item, Link, View
+from gradscope.simplify.view import Frame, Item, Link, View
 from gradscope.words import either, folding
 
 MOST_BESIDE = 8

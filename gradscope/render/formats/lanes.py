@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import Report
-from gradscope.render.drawing import ranking as _ranking
 from gradscope.render.drawing.cells import Cells
-from gradscope.render.drawing.head import Head
-from gradscope.render.drawing.notes import notes_of
+from gradscope.render.drawing.facts import notes_of
+from gradscope.render.drawing.head import Head, ranking
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs
-from gradscope.simplify import Item, View
+from gradscope.simplify.view import Item, View
 
 FEWEST_LINES = 12
 """A budget below this would leave nothing to read."""
@@ -33,7 +32,7 @@ FEWEST_LANES = 4
 def render(report: Report, options: Options) -> str:
     """The rows, ending with a newline; with ``top`` a list of nodes."""
     if options.top:
-        return _ranking.render(report, options)
+        return ranking(report, options)
     return "\n".join(_Page(Scene(report, options)).lines()) + "\n"
 
 

@@ -22,8 +22,8 @@ from gradscope.render.formats import dot
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import shorten
-from gradscope.simplify import hierarchy_of
-from gradscope.simplify.profile import ProfileRow, brackets
+from gradscope.simplify.gradients import ProfileRow, brackets
+from gradscope.simplify.grouping import hierarchy_of
 
 SVG = "http://www.w3.org/2000/svg"
 XLINK = "http://www.w3.org/1999/xlink"

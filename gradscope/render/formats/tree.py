@@ -18,23 +18,21 @@ from itertools import islice
 from gradscope.escaping import visible
 from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
 from gradscope.model.report import GradientInfo, Report
-from gradscope.render.drawing import cells, leaves
-from gradscope.render.drawing import ranking as _ranking
+from gradscope.render.drawing import cells
 from gradscope.render.drawing.cells import BAD_INK, NOTHING, Cells, size_cell
-from gradscope.render.drawing.head import Head
-from gradscope.render.drawing.leaves import LeafTable
-from gradscope.render.drawing.notes import notes_of
+from gradscope.render.drawing.facts import notes_of
+from gradscope.render.drawing.head import Head, ranking
+from gradscope.render.drawing.parameters import LeafTable
 from gradscope.render.drawing.rows import TreeRow, Walk
-from gradscope.render.drawing.scale import STEPS, Scale
+from gradscope.render.drawing.scale import STEPS, Scale, strip
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.spread import extremes, odd_ranks, on
-from gradscope.render.drawing.strip import strip
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.render.words.text import Glyphs
-from gradscope.simplify import Item
 from gradscope.simplify.gradients import ViewGradients, middle
+from gradscope.simplify.view import Item
 from gradscope.words import count, option
 
 FEWEST_LINES = 12
@@ -56,7 +54,7 @@ NUMBERED = "[0], [1] …: which entry of next_functions of the node above"
 def render(report: Report, options: Options) -> str:
     """The tree, ending with a newline; with ``top`` a list of nodes."""
     if options.top:
-        return _ranking.render(report, options)
+        return ranking(report, options)
     tree = _Tree(Scene(report, options))
     return "\n".join(tree.lines()) + "\n"
 
@@ -318,7 +316,7 @@ class CallCells(cells.Cells):
         return [name, expression, shape, *self.calls.cells(totals), source]
 
 
-class CallLeaves(leaves.LeafTable):
+class CallLeaves(LeafTable):
     """The leaves of a scene, with what arrived at each call."""
 
     def __init__(

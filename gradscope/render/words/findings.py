@@ -1,10 +1,13 @@
-"""Findings in words: a head line for each, and the lines below it.
+"""Findings in words: a head line for each, and the lines below it; and the parts of the page of a
+rule: what it means, how it is recognised, a program that has it.
 
-Used by the tree, which shows the head lines, and by the doctor, which shows all.  Must not know
-how findings are found."""
+Used by the tree, which shows the head lines, and by the doctor, which shows all. Must not know how
+findings are found.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from gradscope.escaping import visible
@@ -88,3 +91,17 @@ def paragraph(lead: str, text: str, width: int) -> list[str]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+
+
+def alone(page: str) -> str:
+    """A page for who has not the others: without its title, and without links to them."""
+    _, _, rest = page.partition("\n")
+    return _LINK.sub(r"\1", rest).strip() + "\n"
+
+
+def sentence(page: str) -> str:
+    """The paragraph below a page's title, which says in a sentence what is wrong; on one line."""
+    return " ".join(alone(page).partition("\n\n")[0].split())

@@ -58,7 +58,7 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.model.checks import IGNORES_UPSTREAM, WRITES_UPSTREAM, CallCheck, GradientComparison
+from gradscope.model.studies import IGNORES_UPSTREAM, WRITES_UPSTREAM, CallCheck, GradientComparison
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.rule import Rule
 

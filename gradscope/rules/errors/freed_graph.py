@@ -34,7 +34,7 @@ import msgspec
 
 from gradscope.model.observations import Freed
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.readings import ErrorReading, read
+from gradscope.rules.questions.wording import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 

@@ -47,7 +47,7 @@ import msgspec
 
 from gradscope.model.observations import Failure
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.readings import ErrorReading, read
+from gradscope.rules.questions.wording import ErrorReading, read
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 

@@ -29,7 +29,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.readings import ErrorReading, read
+from gradscope.rules.questions.wording import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 

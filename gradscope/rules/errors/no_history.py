@@ -31,7 +31,7 @@ import msgspec
 
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.missing import NO_HISTORY
-from gradscope.rules.questions.readings import ErrorReading, read
+from gradscope.rules.questions.wording import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 

@@ -41,7 +41,7 @@ from collections.abc import Iterable
 
 from gradscope.model.loop_observations import MistakeKind, MistakenCall
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.mistaken_calls import FEWEST, MistakeWords, told
+from gradscope.rules.questions.wording import FEWEST, MistakeWords, told
 from gradscope.rules.rule import Rule
 
 

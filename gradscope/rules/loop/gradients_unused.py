@@ -45,8 +45,8 @@ from typing import NamedTuple
 from gradscope.model.loop_observations import MistakenCall, WastedCalls
 from gradscope.model.observations import Severity
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.mistaken_calls import MistakeWords, told
-from gradscope.rules.questions.steps import dropped, unstepped
+from gradscope.rules.questions.optimizers import dropped, unstepped
+from gradscope.rules.questions.wording import MistakeWords, told
 from gradscope.rules.rule import Rule
 from gradscope.words import count
 

@@ -40,7 +40,7 @@ from collections.abc import Iterable
 
 from gradscope.model.loop_observations import MistakeKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.mistaken_calls import MistakeWords, told
+from gradscope.rules.questions.wording import MistakeWords, told
 from gradscope.rules.rule import Rule
 
 

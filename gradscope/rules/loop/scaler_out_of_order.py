@@ -42,7 +42,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.readings import ErrorReading, read
+from gradscope.rules.questions.wording import ErrorReading, read
 from gradscope.rules.rule import Rule
 
 

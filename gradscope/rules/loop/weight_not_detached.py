@@ -44,7 +44,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.mistaken_calls import MistakeWords, told
+from gradscope.rules.questions.wording import MistakeWords, told
 from gradscope.rules.rule import Rule
 
 

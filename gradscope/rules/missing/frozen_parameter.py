@@ -52,7 +52,7 @@ from collections.abc import Iterable
 
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.parameters import grouped, named
+from gradscope.rules.questions.optimizers import grouped, named
 from gradscope.rules.rule import Rule
 from gradscope.words import listed
 

@@ -67,8 +67,7 @@ from gradscope.model.loop_observations import MistakenCall
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.left_out import Evidence, evidence
-from gradscope.rules.questions.optimizers import copies
-from gradscope.rules.questions.parameters import named, one_cause
+from gradscope.rules.questions.optimizers import copies, named, one_cause
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 

@@ -55,7 +55,7 @@ from gradscope.rules.questions.missing import (
     find_missing,
     without_gradient,
 )
-from gradscope.rules.questions.parameters import grouped, one_cause
+from gradscope.rules.questions.optimizers import grouped, one_cause
 from gradscope.rules.rule import Rule
 
 

@@ -49,8 +49,7 @@ from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.missing import find_missing, without_gradient
-from gradscope.rules.questions.optimizers import is_idle, order_of, replacements
-from gradscope.rules.questions.parameters import one_cause
+from gradscope.rules.questions.optimizers import is_idle, one_cause, order_of, replacements
 from gradscope.rules.rule import Rule
 
 

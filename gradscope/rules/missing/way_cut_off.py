@@ -63,7 +63,7 @@ from collections.abc import Iterable
 from gradscope.model.observations import Cut
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
-from gradscope.rules.questions.parameters import modules
+from gradscope.rules.questions.optimizers import modules
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 

@@ -13,7 +13,7 @@ from gradscope.filesystem import is_installed
 from gradscope.model.observations import Cut, CutReason, TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
-from gradscope.rules.questions.parameters import grouped
+from gradscope.rules.questions.optimizers import grouped
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.model.observations import Birth, Intake, Location, Rounding
+from gradscope.model.observations import Intake, Location, Rounding
 from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements, short
-from gradscope.rules.questions.advice import FORWARD, UNDEFINED, Advice
+from gradscope.rules.questions.advice import FORWARD, Advice
 from gradscope.rules.questions.ops import (
     FILLS,
     MOVING,
@@ -274,43 +274,19 @@ def left_out(facts: Facts) -> dict[int, int]:
 BELOW = 6
 """Operations between a division or a root and the eps that was added for it."""
 
-_OPS = {"truediv": "Div", "divide": "Div", "rtruediv": "Div", "rpow": "Pow", "float_power": "Pow"}
-
 
 class Blame(NamedTuple):
-    """What a finding says instead of the words for its node; ``is_inside``: of a line inside of
-    it."""
+    """The line that is to blame for the NaN which a node makes, and what a finding says of it."""
 
-    words: str
     location: Location | None
     line: str
     advice: Advice
-    is_inside: bool = False
 
 
-def blame(facts: Facts, node: int, in_backward: bool) -> Blame | None:
-    """The place that is to blame for the NaN that this node makes, if it is not the node's own."""
-    found = (one for one in facts.seen.births if one.node == node)
-    birth = next((one for one in found if one.in_backward == in_backward), None)
-    if birth is not None and birth.origin is not None:
-        return _inside(facts, birth)
+def blame(facts: Facts, node: int) -> Blame | None:
+    """The number that was to keep the operand of a node away from 0, where it is 0 itself."""
     rounding = _rounding(facts, node)
-    return None if rounding is None else _eps(facts, node, rounding)
-
-
-def _inside(facts: Facts, birth: Birth) -> Blame:
-    method = "backward" if birth.in_backward else "forward"
-    inner = facts.expression(birth.origin) or f"`{birth.function}`"
-    place = facts.location(facts.graph.nodes[birth.node].origin)
-    at = f", {place}" if place is not None else ""
-    name = birth.function.rstrip("_").removeprefix("_")
-    return Blame(
-        f"{inner} in the {method} of {facts.op(birth.node)}",
-        facts.location(birth.origin),
-        f"inside of {facts.words(birth.node)}{at}",
-        FORWARD.get(_OPS.get(name, name.capitalize()), UNDEFINED),
-        is_inside=True,
-    )
+    return None if rounding is None else _eps(facts, rounding)
 
 
 def _rounding(facts: Facts, node: int) -> Rounding | None:
@@ -332,10 +308,9 @@ def _rounding(facts: Facts, node: int) -> Rounding | None:
     return None
 
 
-def _eps(facts: Facts, node: int, rounding: Rounding) -> Blame:
+def _eps(facts: Facts, rounding: Rounding) -> Blame:
     dtype = rounding.dtype
     return Blame(
-        facts.words(node),
         facts.location(facts.graph.nodes[rounding.node].origin),
         f"{facts.words(rounding.node)}: {short(rounding.value)} is 0 in {dtype}",
         Advice(

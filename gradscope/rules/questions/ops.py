@@ -49,11 +49,6 @@ MOVING = VIEWS | _family(
 
 STEPS = _family("Round Sign Sgn Floor Ceil Trunc Heaviside Fix RoundDecimals FloorDivide")
 
-STRAIGHT = _family(
-    "ThresholdBackward LeakyReluBackward RreluWithNoiseBackward HardtanhBackward "
-    "HardshrinkBackward SoftshrinkBackward"
-)
-"""The backward of what is made of straight pieces: its own derivative to the operand is 0."""
 
 SAMPLES = _family("Normal Bernoulli Poisson Binomial")
 """They draw at random, and their derivative is 0 everywhere."""

@@ -57,7 +57,7 @@ from collections.abc import Iterable
 
 from gradscope.model.ranks import AcrossRanks
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.across import MOST, on_ranks, place_of
+from gradscope.rules.questions.optimizers import MOST, on_ranks, place_of
 from gradscope.rules.rule import Rule
 from gradscope.words import listed
 

@@ -44,7 +44,7 @@ from collections.abc import Iterable
 
 from gradscope.model.ranks import AcrossRanks
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.across import MOST, place_of
+from gradscope.rules.questions.optimizers import MOST, place_of
 from gradscope.rules.rule import Rule
 from gradscope.words import listed
 

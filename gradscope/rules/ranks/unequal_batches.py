@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.across import MOST_RANKS
+from gradscope.rules.questions.optimizers import MOST_RANKS
 from gradscope.rules.rule import Rule
 
 

@@ -1,21 +1,17 @@
 """GS206 outlier-gain
 
-One operation multiplies the gradient by far more, or far less, than others of its kind do.
+One operation multiplies the gradient by a number that is far too large, or far too small.
 
 ## How it is recognised
-
-A layer with a weight multiplies the gradient by 300 times the median of at least three other
-layers of the same operation, and sends 30 times what the layer above it received. Or by less
-than 1e-4 of it, where another layer follows, and a leaf below gets less than 1e-5 of the mean
-gradient that the best-served one gets.
 
 An operation whose derivative has a pole (a division, a root, a logarithm, a norm, the
 `normalize` of a row of zeros) multiplies it by more than 1e5, and a leaf gets more than 1,000,
 and more than 1,000 times what came in.
 
 A product with a constant multiplies it by more than 1e4, and a leaf gets as much; or by less
-than 1e-6, and no leaf gets more than 1e-6, or one is starved as above. A loss may be scaled on
-purpose: that is told only where no leaf gets more than 1e-12.
+than 1e-6, and no leaf gets more than 1e-6, or one gets less than 1e-5 of the mean gradient that
+the best-served one gets. A loss may be scaled on purpose: that is told only where no leaf gets
+more than 1e-12.
 
 ## A program that has it, healed
 
@@ -39,25 +35,12 @@ does not. `gradscope doctor --ignore GS206` leaves it out.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, elements, short
 from gradscope.rules.questions import norms
-from gradscope.rules.questions.norms import Flow
-from gradscope.rules.questions.ops import POLES, WEIGHING
+from gradscope.rules.questions.ops import POLES
 from gradscope.rules.rule import Rule
-from gradscope.words import count
-
-FEWEST_SIBLINGS = 3
-"""Layers of the same kind, besides the one that is compared with them."""
-
-LARGER, SMALLER = 300.0, 1e-4
-"""A layer that multiplies the gradient by so many times what its siblings do."""
-
-LEFT = 30.0
-"""So many times what the layer above it has received must be sent on: else what lies between them
-takes back what the layer does, as a normalisation."""
 
 STEEP = 1e5
 """What an operation that has a pole multiplies the gradient by close to it."""
@@ -96,66 +79,10 @@ class OutlierGain(Rule):
     name = "outlier-gain"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for layers in _by_kind(facts).values():
-            for above, layer in zip([layers[0], *layers], layers, strict=False):
-                others = [one.gain for one in layers if one is not layer]
-                if len(others) >= FEWEST_SIBLINGS and statistics.median(others):
-                    yield from _odd(facts, above, layer, others)
         for is_one, words in ((_is_pole, _POLE), (_is_factor, _FACTOR)):
             found = (node.id for node in facts.graph.nodes if is_one(facts, node.id))
             for nodes in facts.by_place(found).values():
                 yield _multiplied(facts, nodes[0], *words)
-
-
-def _by_kind(facts: Facts) -> dict[str, list[Flow]]:
-    """For each op the layers with a weight, each by the use of it that is nearest to the loss."""
-    kinds: dict[str, list[Flow]] = {}
-    known: set[frozenset[int]] = set()
-    for node in range(len(facts.graph.nodes)):
-        if facts.op(node) in WEIGHING:
-            weights = frozenset(one for one in facts.below(node) if norms.is_parameter(facts, one))
-            layer = norms.flow_of(facts, node, besides=weights)
-            if weights and weights not in known and layer.received and layer.sent:
-                known.add(weights)
-                kinds.setdefault(facts.op(node), []).append(layer)
-    return kinds
-
-
-def _odd(facts: Facts, above: Flow, layer: Flow, others: list[float]) -> Iterable[FindingDraft]:
-    node, usual = layer.node, statistics.median(others)
-    grows = layer.gain > LARGER * usual and layer.sent > LEFT * above.received
-    shrinks = layer.gain < SMALLER * usual and norms.joins_parameters(facts, node)
-    # A residual connection goes past a layer that starves nothing.
-    starved = norms.starved_leaf(facts, node) if shrinks and not grows else ""
-    if not grows and not starved:
-        return
-    gain, module = short(layer.gain), facts.module(facts.graph.nodes[node])
-    name = f"The layer {module}" if module else facts.words(node)
-    siblings = f"{count(len(others), f'other {facts.op(node)}')} with a weight"
-    lines = [layer.line, *_made(facts, node), f"{siblings}: by {short(usual)} (median)", starved]
-    yield facts.warning(
-        f"{name} multiplies the gradient by {gain}, far more than its siblings."
-        if grows
-        else f"{name} leaves {gain} of the gradient, far less than its siblings.",
-        node,
-        evidence=filter(None, lines),
-        why="Its weights are far larger than those of the other layers: everything below it gets a "
-        "gradient of another size, which no one learning rate fits."
-        if grows
-        else "Its weights are far smaller than those of the other layers, and what lies below it "
-        "hardly learns.",
-        remedy="Look at how this layer is initialised or scaled: a standard deviation of "
-        "1/sqrt(inputs) keeps the size of what goes through.",
-    )
-
-
-def _made(facts: Facts, node: int) -> Iterable[str]:
-    below = facts.reachable([one for one in facts.below(node) if norms.is_parameter(facts, one)])
-    names = {name for leaf, name in facts.leaf_names.items() if leaf in below}
-    for learner in facts.seen.learners:
-        made = facts.location(learner.made)
-        if learner.name in names and made is not None and len(learner.tensor.shape) > 1:
-            yield f"{learner.name} was made at {made}"
 
 
 def _is_pole(facts: Facts, node: int) -> bool:

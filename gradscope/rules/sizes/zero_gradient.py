@@ -11,8 +11,7 @@ nearest-neighbour sampling, a product of zeros. Or it passes on less than 1e-5 o
 gradients that cancel. Or, whatever the operation, all leaves get zeros though the loss is not 0.
 
 It is told, too, where the leaves learn in other ways: a step function ends the only way from
-its operand; what two lines send to one result cancels; a second derivative is 0 everywhere, as
-the network is made of straight pieces (ReLU, LeakyReLU, Hardtanh).
+its operand; what two lines send to one result cancels.
 
 A margin that every sample keeps is left alone, and what is zero where the loss is NaN. A loss
 of exactly 0 is told only if five calls or more brought nothing else, and it comes of a product
@@ -44,7 +43,7 @@ from gradscope.model.observations import Location
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.questions.norms import size_of
 from gradscope.rules.questions.stops import FACTORS, STEP, Stop, stops
-from gradscope.rules.questions.zeros import Straight, Zeros, empty_weights, filled, straight
+from gradscope.rules.questions.zeros import Zeros, empty_weights, filled
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -63,9 +62,6 @@ class ZeroGradient(Rule):
             else:
                 yield from _way_ended(facts, [node for node in nodes if known[node] is STEP])
                 yield from _terms_cancel(facts, nodes)
-        found = {one.node: one for one in straight(facts)}
-        for nodes in facts.by_place(found).values():
-            yield _second_derivative(facts, found[nodes[0]], nodes)
 
 
 def _stop(facts: Facts, node: int, stop: Stop, nodes: list[int]) -> FindingDraft:
@@ -152,32 +148,3 @@ def _terms_cancel(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
                 "`action.detach()`.",
             )
             return
-
-
-def _second_derivative(facts: Facts, one: Straight, nodes: list[int]) -> FindingDraft:
-    """The finding says where it is differentiated to nothing, and which leaves are multiplied with
-    it."""
-    size = short(max(_sent_to(facts, one.node, target) for target in one.targets))
-    lines = [f"got a gradient of {size} (2-norm), of which no leaf gets anything"]
-    origins = {facts.words(slope): facts.graph.nodes[slope].origin for slope in one.slopes}
-    pieces = [
-        f"{words}{facts.at(origin)}" for words, origin in origins.items() if origin is not None
-    ]
-    if pieces:
-        lines.append(f"made of straight pieces: {listed(pieces)}")
-    factors = [target for target in facts.below(one.node) if target not in one.targets]
-    reached = facts.reachable(factors) & facts.once(Zeros).leaves
-    names = [name for leaf, name in facts.leaf_names.items() if leaf in reached]
-    if names:
-        lines.append(f"nothing but zeros for what it is multiplied with: {listed(names)}")
-    return facts.warning(
-        f"The second derivative in {facts.words(one.node)} is exactly zero.",
-        one.node,
-        evidence=lines,
-        why="It is of a function that is made of straight pieces, as a network with ReLU: its "
-        "slope is constant on each, so the second derivative is 0 whatever goes in, and nothing "
-        "learns from it.",
-        remedy="Use an activation whose slope changes smoothly (tanh, SiLU, softplus, sin) where a "
-        "loss takes second derivatives.",
-        nodes=nodes,
-    )

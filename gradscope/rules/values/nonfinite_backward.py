@@ -8,10 +8,9 @@ NaN or infinity.
 The nodes whose upstream gradient is finite and whose sent gradient is not, where that reaches
 the gradient of a leaf. Where the forward pass made NaN there, or the data held it, it is
 [GS101](GS101.md) or [GS105](GS105.md). A `where` or `masked_fill` above it is recognised: the
-branch that is not taken gets a gradient of 0, and 0 times infinity is NaN. The backward of a
-custom Function is run once more on copies, unnoticed, and the finding stands at the line inside
-of it. Why is told by what the operation had saved: a 0 where its derivative has a pole, or a
-gradient and a derivative whose product is beyond the largest number of their dtype.
+branch that is not taken gets a gradient of 0, and 0 times infinity is NaN. Why is told by what
+the operation had saved: a 0 where its derivative has a pole, or a gradient and a derivative whose
+product is beyond the largest number of their dtype.
 
 In a long run most calls are looked at only briefly. A gradient that overflows in an ordinary
 product then shows only at the parameters; `--thorough` finds the operation.
@@ -81,7 +80,7 @@ class NonfiniteBackward(Rule):
 
 def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
     node = nodes[0]
-    known = blame(facts, node, in_backward=True)
+    known = blame(facts, node)
     why, remedy = known.advice if known else _advice(facts, node)
     guard = _guard(facts, node) if remedy != TOO_LARGE.remedy else None
     if guard is not None:
@@ -95,9 +94,7 @@ def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
         )
     return facts.finding(
         "error",
-        f"{known.words} makes the first NaN or infinity of backward."
-        if known and known.is_inside
-        else f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
+        f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
         node,
         location=known.location if known else None,
         evidence=(

@@ -9,10 +9,9 @@ From the roots down along results that are not finite; the first whose operands 
 is named. Infinities that the program writes itself (`masked_fill`, `where`, an additive mask)
 count only if NaN is made of them, or they come as far as the loss. Of a call that consists of
 several operations, the one that can make such a number is named; of an attention the softmax,
-with a row of the mask that is -inf from end to end. Inside of a custom Function the finding
-stands at the line of its forward, and where an eps that guards a divisor, a root or a logarithm
-is 0 in its dtype, as 1e-10 is in float16, there. The lines through which it comes to the loss
-are listed, six at most.
+with a row of the mask that is -inf from end to end. Where an eps that guards a divisor, a root
+or a logarithm is 0 in its dtype, as 1e-10 is in float16, the finding stands there. The lines
+through which it comes to the loss are listed, six at most.
 
 NaN that the loss leaves out, such as the rows of an attention whose keys are all masked, counts
 as well where backward goes through it: a gradient of 0 times NaN is NaN.
@@ -81,14 +80,13 @@ def _born(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDra
     result = nodes[0]
     node = forward.guilty(result)
     what = "NaN" if forward.nan[result] else "infinity"
-    known = blame(facts, node, in_backward=False)
+    known = blame(facts, node)
     advice = known.advice if known else _advice(facts, forward, node, result)
     is_masked = forward.masks(result) or forward.sources(result)
     masked = " but for a mask of infinities" if is_masked else ""
     return facts.finding(
         "error",
-        f"{known.words if known else facts.words(node)} makes the first {what}; what goes into it "
-        f"is finite{masked}.",
+        f"{facts.words(node)} makes the first {what}; what goes into it is finite{masked}.",
         node,
         location=known.location if known else None,
         evidence=(

@@ -6,12 +6,10 @@ A step of the optimizer makes NaN or infinity of finite parameters and finite gr
 
 While calls are looked at in full, the parameters are read before and after each step: one that
 was finite before, with gradients that are all finite, is not after it. In the steps between,
-nothing is read; a parameter that goes into the next forward pass with NaN is traced to the step
-that changed it last, if all gradients until then were finite. The finding stands where the
-optimizer was made, with its settings; those that the dtype of the parameter rounds to 0 are
-named; where the learning rate itself is NaN or infinite, it stands where the only scheduler was
-made. Adam's `eps=1e-8` is 0 in float16. What is computed of such a parameter later is no
-finding of its own.
+nothing is read. The finding stands where the optimizer was made, with its settings; those that
+the dtype of the parameter rounds to 0 are named; where the learning rate itself is NaN or
+infinite, it stands where the only scheduler was made. Adam's `eps=1e-8` is 0 in float16. What
+is computed of such a parameter later is no finding of its own.
 
 ## A program that has it, healed
 

@@ -19,7 +19,7 @@ class ResidualLayer(nn.Module):
 
 
 class RodNet(nn.Module):
-    def __init__(self, width=32, depth=3, activation=nn.ReLU):  # <~ GS205
+    def __init__(self, width=32, depth=3, activation=nn.ReLU):
         super().__init__()
         self.enter = nn.Sequential(nn.Linear(2, width), activation())
         self.layers = nn.Sequential(*(ResidualLayer(width, activation) for _ in range(depth)))
@@ -53,8 +53,8 @@ class HeatProblem:
         u = net(x, t)
         u_t = derivative(u, t)
         u_x = derivative(u, x)
-        u_xx = derivative(u_x, x)  # <~ GS205
-        return (u_t - net.log_alpha.exp() * u_xx).square().mean()  # <- GS205
+        u_xx = derivative(u_x, x)
+        return (u_t - net.log_alpha.exp() * u_xx).square().mean()  # <- GS000
 
 
 def train(steps=40, weight=0.1):

@@ -17,8 +17,8 @@ class SigmoidSpike(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_output):
         (potential,) = ctx.saved_tensors
-        decay = torch.exp(-ctx.slope * potential)  # <- GS102
-        return grad_output * ctx.slope * decay / (decay + 1).pow(2), None  # <~ GS102
+        decay = torch.exp(-ctx.slope * potential)  # <- GS000
+        return grad_output * ctx.slope * decay / (decay + 1).pow(2), None
 
 
 class LeakyLayer(nn.Module):

@@ -33,7 +33,7 @@ class ResidualQuantizer(nn.Module):
         all_indices, codebook_losses, commit_losses = [], [], []
         for stage in self.stages:
             quantized, indices, codebook_loss, commit_loss = stage(residual)
-            residual = residual - quantized  # <- GS318
+            residual = residual - quantized  # <- GS000
             total = total + quantized
             all_indices.append(indices)
             codebook_losses.append(codebook_loss)

@@ -1,14 +1,17 @@
-"""Calls that torch takes as they are, and that do not do what they were written for: how a finding
-is made of one, in words that the rule brings."""
+"""How a finding is made in words that the rule brings: of an error of torch's, by a part of its
+text; or of a call that torch takes as it is, and that does not do what it was written for.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, get_args
 
 from gradscope.model.loop_observations import MistakeKind, MistakenCall, OrderMistake
+from gradscope.model.observations import Failure
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.words import count
+from gradscope.words import count, first_line
 
 FEWEST = 2
 """Times that calls of a training loop are seen out of order, before that is called a mistake."""
@@ -73,3 +76,36 @@ def told(
             explains=facts.location(entry.other) if of_result else None,
             fails=said.fails,
         )
+
+
+class ErrorReading(NamedTuple):
+    """How an error of torch's is read: a part of its text, and what to say about it."""
+
+    text: str
+    message: str
+    why: str
+    remedy: str
+
+
+def read(facts: Facts, readings: Iterable[ErrorReading]) -> Iterable[tuple[Failure, FindingDraft]]:
+    """The failure, if one of these is what torch said, with a finding on it."""
+    failure = facts.seen.failure
+    for reading in readings:
+        if failure is not None and re.search(reading.text, failure.message):
+            yield failure, _explained(facts, failure, reading)
+            return
+
+
+def _explained(facts: Facts, failure: Failure, reading: ErrorReading) -> FindingDraft:
+    """A failure in these words, at its place."""
+    first = first_line(failure.message)
+    return facts.finding(
+        "error",
+        reading.message,
+        location=facts.location(failure.origin),
+        subject=facts.variable(failure.origin),
+        evidence=f"{failure.type}: {first[:300]}",
+        why=reading.why,
+        remedy=reading.remedy,
+        fails=True,
+    )

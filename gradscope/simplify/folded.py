@@ -1,6 +1,7 @@
-"""What to look at: the groups and nodes that a pattern names, or the ways from a root to one leaf.
+"""The view of a graph: folded as far as is asked for, around the groups and nodes that a pattern
+names, or only the ways from a root to one leaf.
 
-Must not know how they are drawn.
+Must not know how it is drawn.
 """
 
 from __future__ import annotations
@@ -10,8 +11,19 @@ from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
 from gradscope.model.report import Graph, Leaf, Node
+from gradscope.simplify import Folding
+from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
+from gradscope.simplify.opening import (
+    Opened,
+    opened_around,
+    opened_in,
+    opened_inside,
+    opened_to,
+    opened_to_fit,
+)
 from gradscope.simplify.partition import Partition
+from gradscope.simplify.view import View
 from gradscope.words import listed, nearest, one_line, option
 
 MOST_NAMES = 8
@@ -140,3 +152,66 @@ def leaf_called(graph: Graph, name: str) -> Leaf:
         raise UnknownLeaf(f"no leaf is called {name!r}", "The leaves of this graph have no names.")
     near = listed(nearest(name, names), MOST_NAMES)
     raise UnknownLeaf(f"no leaf is called {name!r}", f"leaves, nearest first: {near}")
+
+
+# ---------------------------------------------------------------- the view
+
+
+def simplify(graph: Graph, folding: Folding | None = None) -> View:
+    """The view of a graph.
+
+    Raises:
+        UnknownLeaf: if ``folding.path`` names none.
+        UnknownFocus: if ``folding.focus`` matches nothing.
+    """
+    folding = folding or Folding()
+    part = Partition(graph)
+    keep = None if folding.path is None else restrict(part, folding.path)
+    if not folding.all or folding.focus is not None:
+        hierarchy = hierarchy_of(graph, keep)
+        part.close(hierarchy, _opened(hierarchy, folding))
+    return part.view()
+
+
+def meant(graph: Graph, folding: Folding) -> set[int]:
+    """The nodes that ``path`` and ``focus`` ask for, with the leaves that these use; all nodes
+    where neither was given.
+
+    Raises:
+        UnknownLeaf: if ``folding.path`` names none.
+        UnknownFocus: if ``folding.focus`` matches nothing.
+    """
+    part = Partition(graph)
+    keep = None if folding.path is None else restrict(part, folding.path)
+    kept = set(part.kept_nodes())
+    if folding.focus is None:
+        return kept
+    hierarchy = hierarchy_of(graph, keep)
+    inside = find(hierarchy, folding.focus).members(hierarchy)
+    # A shared parameter is in no module, and a user of a module means its parameters too.
+    used = {edge.target for edge in graph.edges if edge.source in inside}
+    return kept & (inside | {node for node in used if graph.nodes[node].kind == "leaf"})
+
+
+def _opened(hierarchy: Hierarchy, folding: Folding) -> Opened:
+    if folding.focus is not None:
+        return _opened_around(hierarchy, folding, folding.focus)
+    if folding.depth is not None:
+        return opened_to(hierarchy, folding.depth)
+    return opened_to_fit(hierarchy, folding.limit)
+
+
+def _opened_around(hierarchy: Hierarchy, folding: Folding, glob: str) -> Opened:
+    focus = find(hierarchy, glob)
+    around = opened_around(hierarchy, focus.holders(hierarchy))
+    # Of what is drawn once only the drawn round is opened.
+    groups = set(focus.groups)
+    for repeat in around.groups - around.by_rounds:
+        template = hierarchy.template(repeat)
+        drawn = {} if template is None else template.groups
+        groups = {drawn.get(group, group) for group in groups}
+    if folding.all or folding.depth is not None:
+        inside = opened_inside(hierarchy, groups, folding.depth)
+    else:
+        inside = opened_in(hierarchy, groups, folding.limit)
+    return Opened(around.groups | inside.groups, around.by_rounds | inside.by_rounds)

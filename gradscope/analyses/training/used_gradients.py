@@ -1,21 +1,25 @@
-"""Gradients that a step has used, that are still there when the next ones come, and that a later
-step uses once more.
+"""What becomes of gradients from one backward call to the next: used by a step, still there when
+the next ones come, and used once more; zeroed before any step has used them; not finite, and used
+or not.
 
 Of a leaf that an optimizer holds, only its steps count: what is loaded or averaged into it uses no
-gradient.  Of any other, every change in place does if the program has read the gradient, as in a
+gradient. Of any other, every change in place does if the program has read the gradient, as in a
 descent by hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 
 from gradscope.analyses.training.leaves import Leaves, is_there
+from gradscope.autograd.nonfinite import count
 from gradscope.autograd.tensors import TensorTable, storage_of
+from gradscope.model.loop_observations import WastedCalls
 
 MAX_HELD = 200_000
 """Leaves that are followed from call to call."""
@@ -147,3 +151,117 @@ class Accumulating:
 def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
     # A change through `.data` leaves the version of the leaf as it was.
     return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
+
+
+MAX_WAITING = 64
+"""Backward calls that are followed at a time."""
+
+MAX_PLACES = 1_000
+"""Places of ``zero_grad`` that are remembered."""
+
+
+@dataclass
+class _WaitingCall:
+    """A backward call: the leaves whose gradient waits, and whether the program has looked."""
+
+    leaves: set[int]
+    looked: bool = False
+
+
+class WasteTracker:
+    """Counts backward calls whose gradients were zeroed before any step, by the place that did so.
+
+    A ``window`` of -1 is not known yet, of 0 there is none."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, WastedCalls] = {}
+        self._waiting: deque[_WaitingCall] = deque(maxlen=MAX_WAITING)
+        self._by: dict[int, int] = {}
+        self._windows: dict[int, int] = {}
+
+    def backward(self, leaves: Set[int]) -> None:
+        """A call has brought these a gradient."""
+        if leaves:
+            self._waiting.append(_WaitingCall(set(leaves)))
+
+    def look(self) -> None:
+        """The program has looked at a gradient."""
+        for call in self._waiting:
+            call.looked = True
+
+    def zero(self, ids: Set[int], place: int, optimizer: int) -> None:
+        """These gradients are dropped by an optimizer's ``zero_grad``, or (0) by a module's."""
+        for call in self._waiting:
+            call.leaves -= ids
+        gone = sum(not call.leaves and not call.looked for call in self._waiting)
+        self._keep([call for call in self._waiting if call.leaves])
+        if gone and optimizer and (place in self.known or len(self.known) < MAX_PLACES):
+            known = self.known.setdefault(place, WastedCalls(place, window=-1))
+            known.dropped += gone
+            window = self._windows.get(optimizer, 0)
+            known.window = window if gone < window and known.window in (-1, window) else 0
+            self._by[optimizer] = place
+
+    def stepped(self, optimizer: int, ids: Set[int], place: int) -> None:
+        """A step has used these."""
+        rest = [call for call in self._waiting if not call.leaves & ids]
+        known, used = self.known.get(self._by.get(optimizer, -1)), len(self._waiting) - len(rest)
+        if used:
+            self._windows[optimizer] = used if self._windows.get(optimizer, used) == used else 0
+        for call in rest:
+            # Another network's turn, as that of a generator beside a critic which steps seldom.
+            call.looked = True
+        self._keep(rest)
+        if known is not None and used:
+            known.applied += used
+            known.stepped = place
+
+    def _keep(self, calls: list[_WaitingCall]) -> None:
+        self._waiting = deque(calls, MAX_WAITING)
+
+
+Fate = Literal["used", "kept", "gone"]
+"""A step has used such gradients, or they are in a parameter by now; they are still in ``.grad``;
+they were zeroed, dropped or made finite before any step."""
+
+
+class BadGradients:
+    """Follows what becomes of the gradients that are not finite of one backward call."""
+
+    def __init__(self) -> None:
+        self._parameters: list[torch.Tensor] = []
+        self._used = False
+        self.stepped_since = False
+        """Whether an optimizer has stepped with any of the parameters."""
+
+    def wait(self, parameters: Iterable[torch.Tensor]) -> bool:
+        """A call has been made; returns whether any of these holds such a gradient by now."""
+        self._parameters = [one for one in parameters if _is_bad(one.grad)]
+        self._used = self.stepped_since = False
+        return bool(self._parameters)
+
+    def stepped(self, ids: Set[int]) -> None:
+        """An optimizer has stepped with these, or a scaler has left its step out for them."""
+        # Asked of the gradients themselves, for the program may have made them finite.
+        asked = [one for one in self._parameters if id(one) in ids]
+        self.stepped_since |= bool(asked)
+        self._used = self._used or any(_is_bad(one.grad) for one in asked)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are any, of whose fate something is to be told."""
+        return bool(self._parameters) or self._used or self.stepped_since
+
+    def fate(self) -> Fate:
+        """What has become of them so far."""
+        if self._used or any(map(_is_bad, self._parameters)):
+            return "used"
+        return "kept" if any(_is_bad(one.grad) for one in self._parameters) else "gone"
+
+    def forget(self) -> None:
+        """Wait for no gradient any more."""
+        self._parameters = []
+
+
+def _is_bad(tensor: torch.Tensor | None) -> bool:
+    return tensor is not None and count(tensor) is not None
