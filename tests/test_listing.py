@@ -313,3 +313,17 @@ def test_without_the_source_the_expressions_are_shown(case: str) -> None:
 def test_it_keeps_to_the_width(width: int) -> None:
     text = as_text(CASES["transformer"](), "code", Options(width=width, folding=Folding(all=True)))
     assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("other", ["t * w2", "t * w.abs()", "(t * wide\n        .sum())"])
+def test_what_begins_with_the_text_of_another_does_not_hold_it(
+    session: Session, other: str
+) -> None:
+    begin = BEGIN + "w2 = wide = torch.tensor([2.0, 2.0, 2.0], requires_grad=True)\n"
+    session.write(
+        f"{begin}def both(t):\n    return t * w, {other}\n"
+        "a, b = both(x)\n(10 * a + 1000 * b).sum().backward()\n"
+    )
+    rows = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
+    (row,) = [one for one in rows.splitlines() if one.lstrip(" └─`").startswith("t * w ")]
+    assert numbers(row)[-1] == pytest.approx(10 * 3**0.5, rel=1e-3)

@@ -11,6 +11,8 @@ import datetime
 import linecache
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 
 from gradscope.model.report import Graph, Node, Origin, Report
@@ -35,7 +37,7 @@ class Made:
         ``c = a * b; f(a * b)`` which is assigned."""
         text, variable = self.origin.expression, self.origin.variable
         ways = (f"{variable} = {text}", f"{variable} := {text}") if variable else (text,)
-        return any(way in other.origin.expression for way in ways)
+        return any(_stands_in(way, other.origin.expression) for way in ways)
 
 
 @dataclass
@@ -174,14 +176,51 @@ def _is_newer(file: str, created: str) -> bool:
         return True
 
 
+def _stands_in(way: str, whole: str) -> bool:
+    """Whether a text is a part of an expression by itself, as ``x * w`` is not of ``x * w.t()``."""
+    text, sought = whole.encode(), way.encode()
+    at = text.find(sought)
+    parts = _parts(whole) if at >= 0 else None
+    while at >= 0:
+        if parts is None or (at, at + len(sought)) in parts:
+            return True
+        at = text.find(sought, at + 1)
+    return False
+
+
+@lru_cache(maxsize=64)
+def _parts(expression: str) -> frozenset[tuple[int, int]] | None:
+    """Where all parts of an expression begin and end, in bytes; None where it cannot be parsed."""
+    # What goes over several lines stood in parentheses.
+    tree = _parsed(f"(\n{expression}\n)")
+    shift = 1 if tree else 0
+    tree = tree or _parsed(expression)
+    if tree is None:
+        return None
+    begins = [0, *accumulate(len(line.encode()) + 1 for line in expression.split("\n"))]
+    kinds = ast.expr, ast.stmt
+    return frozenset(
+        (
+            begins[node.lineno - 1 - shift] + node.col_offset,
+            begins[(node.end_lineno or node.lineno) - 1 - shift] + (node.end_col_offset or 0),
+        )
+        for node in ast.walk(tree)
+        if isinstance(node, kinds) and node.lineno > shift
+    )
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a notebook's magics
+        return None
+
+
 def _spans(text: Sequence[str]) -> list[tuple[int, int]]:
     """The first and the last line of each function."""
-    try:
-        tree = ast.parse("\n".join(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a notebook's magics
-        return []
+    tree = _parsed("\n".join(text))
     kinds = ast.FunctionDef, ast.AsyncFunctionDef
-    found = [node for node in ast.walk(tree) if isinstance(node, kinds)]
+    found = [node for node in ast.walk(tree) if isinstance(node, kinds)] if tree else []
     return [(node.lineno, node.end_lineno or node.lineno) for node in found]
 
 
