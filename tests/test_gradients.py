@@ -483,3 +483,15 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     text = " ".join(session.cli("backward", "program.py", "--format", format).out.split())
     assert told in text
     assert told or not any(word in text for word in ("only zeros", "NaN or infinity", "vanishes"))
+
+
+def test_a_leaf_that_is_not_reached_gets_no_zeros(session: Session) -> None:
+    session.write(f"{LEAVES}(a * torch.relu(-b)).sum().backward(inputs=[a])\n")
+    text = session.cli("backward", "program.py").out
+    assert "1 of 2 leaves gets only zeros: a" in text and "every leaf" not in text
+
+
+def test_of_the_many_leaves_of_a_line_also_those_without_a_size_are_told(session: Session) -> None:
+    session.write(f"{LEAVES}(a * torch.relu(-b) + c).sum().backward()\n")
+    text = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
+    assert "3 leaves 0 in 2 of 3 · 1.414" in text

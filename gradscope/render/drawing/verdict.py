@@ -55,10 +55,9 @@ def _spoilt(scene: Scene) -> str:
 
 
 def _zeros(scene: Scene) -> str:
-    silent, some = _leaves(scene, "zero"), _leaves(scene, "finite")
-    if not silent or not some:
-        return "every leaf gets only zeros" if silent else ""
-    return f"{_get(scene, silent)} only zeros: {listed(silent)}"
+    silent = _leaves(scene, "zero")
+    names = "" if len(silent) == len(scene.graph.leaves) else f": {listed(silent)}"
+    return f"{_get(scene, silent)} only zeros{names}" if silent else ""
 
 
 def _leaves(scene: Scene, state: State) -> list[str]:

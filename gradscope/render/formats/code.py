@@ -215,7 +215,10 @@ class _Code(Head):
         infos = [scene.gradients.leaf(one) for one in positions] if scene.gradients else []
         names = [next(iter(scene.graph.leaves[one].names), "?") for one in positions]
         if len(names) > MOST_NAMED:
-            words = [f"{count(len(names), 'leaf')} {span(infos)}".rstrip()]
+            sizes = [odd(infos, self.glyphs.bad), span(infos)] if infos else []
+            words = [
+                " ".join((count(len(names), "leaf"), " · ".join(filter(None, sizes)))).rstrip()
+            ]
         else:
             signs = self.glyphs.silent, self.glyphs.bad
             sizes = [span([info]) or state_word(info, *signs) for info in infos]
