@@ -46,10 +46,10 @@ export class Code {
   _function([file, name, rows], i) {
     const { strings, data } = this.model;
     const names = [strings[file].split(/[\\/]/).at(-1), strings[name]].filter((word) => word && word !== "<module>");
-    const known = rows.filter(Boolean).map(([, text]) => strings[text]).filter((text) => text.trim());
-    const margin = Math.min(...known.map((text) => text.search(/\S/)));
     const found = data.findings.filter(({ location }) => location?.file === strings[file]);
     const most = rows.slice(0, MOST);
+    const known = most.filter(Boolean).map(([, text]) => strings[text]).filter((text) => text.trim());
+    const margin = Math.min(...known.map((text) => text.search(/\S/)));
     if (most.length < rows.length) most.push(null);
     return [element("h2", { text: names.map(visible).join(" · "), class: i ? null : "first" }), ...most.flatMap((row) => (row ? this._row(row, strings[file], margin, found) : [element("div", { class: "faint gap", text: "…" })]))];
   }
