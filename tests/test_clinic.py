@@ -94,7 +94,7 @@ def test_healthy(session: Session, case: Healthy) -> None:
 
 
 def look_at_healthy(session: Session, case: Healthy) -> None:
-    """The doctor warns of nothing, and tells no information but what the manifest names."""
+    """The doctor warns of nothing, and tells no information but what its line names."""
     found = findings(session, case.program)
     assert [finding for finding in found if finding.severity != "information"] == []
     told = {finding.rule for finding in found if finding.severity == "information"}
