@@ -34,8 +34,6 @@ class Case:
     note: str
     source: str  # the report that inspired it, or nothing
     also: tuple[str, ...] = ()  # findings that may come with it, as a consequence
-    file: str = ""  # the file name that python knows, where it is not that of the marked file
-    line: int = 0  # the line in it
 
     @property
     def _place(self) -> Path:
@@ -77,9 +75,8 @@ def _rows(heading: str) -> Iterator[list[str]]:
 
 
 def _cases() -> Iterator[Case]:
-    for name, rule, op, note, source, also, place in _rows("Sick"):
-        file, _, line = place.rpartition(":")
-        yield Case(name, rule, op, note, source, tuple(also.split()), file, int(line or 0))
+    for name, rule, op, note, source, also in _rows("Sick"):
+        yield Case(name, rule, op, note, source, tuple(also.split()))
 
 
 CASES = tuple(_cases())
@@ -105,8 +102,6 @@ def guilty_line(path: Path) -> int:
 
 def guilty_place(case: Case) -> tuple[str, int]:
     """The file name and the line that a finding about this case must name."""
-    if case.file:
-        return case.file, case.line
     for path in case.files:
         if line := guilty_line(path):
             return str(path), line
