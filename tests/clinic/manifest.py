@@ -13,7 +13,7 @@ of several files is a folder `NAME/` with a `main.py`. Nothing here imports torc
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,7 +33,8 @@ class Case:
     op: str  # node without Backward0, class of a custom Function, or the python call at fault
     note: str
     source: str  # the report that inspired it, or nothing
-    also: tuple[str, ...] = ()  # findings that may come with it, as a consequence
+    also: Sequence[str]  # findings that may come with it, as a consequence
+    tested: Sequence[str]  # which of the two `make test` runs
 
     @property
     def _place(self) -> Path:
@@ -57,7 +58,8 @@ class Healthy:
 
     name: str
     note: str
-    information: tuple[str, ...] = ()
+    information: Sequence[str]
+    tested: bool  # whether `make test` runs it
 
     @property
     def program(self) -> Path:
@@ -74,14 +76,10 @@ def _rows(heading: str) -> Iterator[list[str]]:
             yield [cell.strip(" `") for cell in line.split("|")[1:-1]]
 
 
-def _cases() -> Iterator[Case]:
-    for name, rule, op, note, source, also in _rows("Sick"):
-        yield Case(name, rule, op, note, source, tuple(also.split()))
-
-
-CASES = tuple(_cases())
+CASES = tuple(Case(*words, also.split(), tested.split()) for *words, also, tested in _rows("Sick"))
 HEALTHY = tuple(
-    Healthy(name, note, tuple(information.split())) for name, note, information in _rows("Healthy")
+    Healthy(name, note, information.split(), bool(tested))
+    for name, note, information, tested in _rows("Healthy")
 )
 
 
