@@ -76,7 +76,10 @@ def _rows(heading: str) -> Iterator[list[str]]:
             yield [cell.strip(" `") for cell in line.split("|")[1:-1]]
 
 
-CASES = tuple(Case(*words, also.split(), tested.split()) for *words, also, tested in _rows("Sick"))
+CASES = tuple(
+    Case(name, rule, op, note, source, also.split(), tested.split())
+    for name, rule, op, note, source, also, tested in _rows("Sick")
+)
 HEALTHY = tuple(
     Healthy(name, note, information.split(), bool(tested))
     for name, note, information, tested in _rows("Healthy")
