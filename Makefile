@@ -30,7 +30,7 @@ TESTED = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 3 --dist loadfile --no-l
 test: $(INSTALLED) ## set up and run all tests
 	$(call TESTED,$(VENV))
 
-test-all: test test-clinic test-unchanged test-ops test-models ## these and the long campaigns: half an hour
+test-all: test test-clinic test-unchanged test-ops test-models ## these and the long campaigns
 
 test-clinic: $(INSTALLED) ## all programs of the clinic under the doctor (minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/test_clinic.py tests/clinic/everything.py
