@@ -1,5 +1,5 @@
 """Programs under the commands that the tests of ``make test`` leave out for them.  Not collected by
-itself: ``make test-unchanged`` runs it."""
+itself: ``make test-unharmed`` runs it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Asked = Mapping[str, tuple[str, Sequence[tuple[str, ...]]]]
 
 def in_turn(programs: Asked, rest: bool = False) -> Asked:
     """Every other command of each program: of one the first, the third and so on, of the next the
-    second and so on; ``rest``: the others, which ``make test-unchanged`` runs."""
+    second and so on; ``rest``: the others, which ``make test-unharmed`` runs."""
     return {
         name: (text, commands[(number + rest) % 2 :: 2])
         for number, (name, (text, commands)) in enumerate(programs.items())
