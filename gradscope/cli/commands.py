@@ -10,6 +10,7 @@ import click
 from gradscope.analyses.check.request import Check
 from gradscope.analyses.explain.request import Explain
 from gradscope.analyses.memory.request import MemoryStudy
+from gradscope.analyses.split.request import SplitStudy
 from gradscope.cli import completion, documents
 from gradscope.cli.given import Given
 from gradscope.cli.result import Result
@@ -120,9 +121,19 @@ def backward(given: Given) -> Result:
 
     Watches the program's own backward call, with --steps several; -o FILE.html switches between
     them, also where they walk different graphs.  With --gradient or --root, sends a gradient of
-    your choice through the graph instead, and leaves the program's .grad alone.
+    your choice through the graph instead, and leaves the program's .grad alone.  --by takes the
+    gradient apart, and tells what each piece of it brings: which term of a loss moves what.
     """
-    return _run(given)
+    if given.by is None:
+        if given.budget is not None:
+            raise TargetError("--budget limits what --by asks", "add --by term, or leave it out")
+        return _run(given)
+    if (given.steps or 1) > 1:
+        raise TargetError(
+            "--by takes the gradient of one backward call apart, and --steps watches several",
+            "choose the call with --call N",
+        )
+    return _run(given, "split", SplitStudy.of(given.by, given.budget))
 
 
 @gradscope.command(

@@ -35,7 +35,7 @@ from gradscope.graphing.watched_call import MeasuredCall, seeded
 from gradscope.handlers import let_pass
 from gradscope.model.invariants import check
 from gradscope.model.opaque import COMPILED, way_inside
-from gradscope.model.report import BackwardPass, Graph, Leaf, Meta, Report
+from gradscope.model.report import BackwardPass, Graph, Leaf, Meta, Origin, Report
 from gradscope.recording.compiler import Eager, graph_breaks
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.names import Scopes
@@ -166,6 +166,11 @@ class Probe:
     def end_in(self, failed: FailedCall) -> None:
         """Put a call that raised above the graph, whose roots are what went into it."""
         self.graph = with_raised(self.graph, failed, self._recorder, self._assembler.origin)
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The places that the graph's nodes point to, so far."""
+        return self._assembler.origins()
 
     # ------------------------------------------------------------------ inside
 

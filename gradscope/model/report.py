@@ -28,6 +28,7 @@ from gradscope.model.memory import Memory
 from gradscope.model.observations import Finding, Watched
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.ranks import Ranks
+from gradscope.model.split import Split
 from gradscope.words import short_op
 
 FORMAT: Final = "gradscope/1"
@@ -201,6 +202,7 @@ class Report(Struct, frozen=True):
     checks: Checks | None = None
     memory: Memory | None = None
     explanation: Explanation | None = None
+    split: Split | None = None
     ranks: Ranks | None = None
     others: tuple[Report, ...] = ()
     format: Literal["gradscope/1"] = FORMAT

@@ -1,0 +1,196 @@
+"""A gradient taken apart, as text: its pieces, and what each brings to each module or parameter.
+
+Must not know how it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gradscope.errors import ReportError
+from gradscope.escaping import visible
+from gradscope.model.report import Report
+from gradscope.model.split import Combined, Split, SplitPiece
+from gradscope.render.answers.split_groups import (
+    LeafGroup,
+    leaf_groups,
+    percent,
+    sentences,
+    signed,
+)
+from gradscope.render.options import Options
+from gradscope.render.words.numbers import number
+from gradscope.render.words.places import short_files
+from gradscope.render.words.table import Cell, Column, Part, Writer
+from gradscope.render.words.text import cells
+from gradscope.words import count, one_line, option
+
+ROWS = 20
+"""Rows of a table; all are shown where that is asked for."""
+
+WITH_NORMS = 3
+"""Terms up to which each has its norm beside its share."""
+
+NAME, SHARE = 32, 12
+"""Cells of a line that what is beside the pieces, and each of these, take."""
+
+LONGEST = 14
+"""Cells of a piece's name up to which it stands above its column, and not its number."""
+
+SLACK = 0.01
+"""By so much the sum of the pieces may differ from what backward brought, for rounding alone."""
+
+
+def render(report: Report, options: Options) -> str:
+    """The text, ending with a newline.
+
+    Raises:
+        ReportError: when no gradient was taken apart.
+    """
+    if report.split is None:
+        raise ReportError(
+            "the report holds no gradient that was taken apart",
+            f"make one with {option('by', 'term')}",
+        )
+    return "\n".join(_SplitWriter(report, report.split, options).lines()) + "\n"
+
+
+class _SplitWriter(Writer):
+    def __init__(self, report: Report, split: Split, options: Options) -> None:
+        super().__init__(options)
+        self.report = report
+        self.split = split
+        self.files = short_files({origin.file for origin in report.graph.origins})
+        folding = options.folding
+        self.groups = leaf_groups(report, split, folding.depth, folding.all)
+        self.whole = Combined(split.leaves)
+        self.names = [visible(one_line(piece.name)) for piece in split.pieces]
+        self.are_numbered = max(map(cells, self.names)) > LONGEST
+
+    def lines(self) -> Iterator[str]:
+        """What was taken apart, what stands out, the pieces, the parameters."""
+        yield self.fitted(self._title(), "bold")
+        told = sentences(self.split, self.groups)
+        yield from self.wrapped(visible(told)) if told else ()
+        for remark in self._remarks():
+            yield from self.wrapped(visible(remark), "dim")
+        yield ""
+        yield from self._pieces()
+        if len(self.split.pieces) > 1 and self.groups:
+            yield ""
+            yield from self._parameters()
+
+    def _title(self) -> str:
+        label = next((one_line(root.label) for root in self.report.graph.roots if root.label), "")
+        what = count(len(self.split.pieces), self.split.kind)
+        words = (self.report.meta.target, label, f"the gradient in {what}")
+        return " · ".join(visible(word) for word in words if word)
+
+    def _remarks(self) -> Iterator[str]:
+        if self.split.unfinished:
+            yield self.split.unfinished
+        yield from self._altered()
+        yield from self.report.notes
+
+    def _altered(self) -> Iterator[str]:
+        """Where backward brought something else than the pieces add up to."""
+        if not self.report.passes or self.split.kind == "output":
+            return
+        for leaf in self.split.leaves:
+            summed = Combined([leaf]).norm
+            brought = self.report.passes[0].brought(leaf.leaf).norm
+            if summed is None or brought is None:
+                continue
+            if abs(float(brought) - summed) > SLACK * max(float(brought), *Combined([leaf]).norms):
+                names = self.report.graph.leaves[leaf.leaf].names
+                yield (
+                    f"the pieces add up to ‖g‖ {number(summed)} in {next(iter(names), 'a leaf')}, "
+                    f"and backward brought {number(brought)}: a hook of the program changes the "
+                    "gradient, and does not run for the pieces"
+                )
+                return
+
+    # ------------------------------------------------------------------ the pieces
+
+    def _pieces(self) -> Iterator[str]:
+        columns = [
+            Column(self.split.kind, narrowest=12, comfort=24),
+            Column("value", right=True, drop=2),
+            Column("‖g‖", right=True),
+            Column("share", right=True),
+            Column("source", drop=1),
+        ]
+        yield from self.table(columns, map(self._piece, self._order()))
+
+    def _order(self) -> list[int]:
+        """The pieces as they are listed: a few as the program has them, of many the largest
+        first."""
+        known = range(len(self.split.pieces))
+        if len(known) <= WITH_NORMS:
+            return [*known]
+        return sorted(known, key=lambda piece: -self.whole.norms[piece])
+
+    def _piece(self, position: int) -> list[Cell]:
+        piece = self.split.pieces[position]
+        place = f"{position + 1} " if self.are_numbered else ""
+        return [
+            (Part(place, "dim", cut="never"), Part(self.names[position], "cyan")),
+            (Part("" if piece.value is None else number(piece.value)),),
+            (Part(number(self.whole.norms[position])),),
+            (Part(percent(self.whole.shares[position])),),
+            (Part(self._source(piece), "dim"),),
+        ]
+
+    def _source(self, piece: SplitPiece) -> str:
+        nodes = self.report.graph.nodes
+        places = (self.report.graph.origin_of(nodes[node]) for node in piece.nodes)
+        lines = {f"{self.files[one.file]}:{one.line}" for one in places if one is not None}
+        return lines.pop() if len(lines) == 1 else ""
+
+    # ------------------------------------------------------------------ the parameters
+
+    def _parameters(self) -> Iterator[str]:
+        order = self._order()
+        most = max((self.options.width - NAME - SHARE) // SHARE, 2)
+        shown = order if len(order) <= WITH_NORMS else order[:most]
+        left = self.options.chosen(self._sorted(), ROWS)
+        yield from self.table(self._columns(shown), [self._row(one, shown) for one in left])
+        if len(left) < len(self.groups):
+            yield self.line(f"… {len(self.groups) - len(left):,} more: {option('all')}", "dim")
+        if len(shown) < len(order):
+            more = count(len(order) - len(shown), f"more {self.split.kind}")
+            yield self.line(f"… {more} without a column: {option('width', 'N')}", "dim")
+
+    def _sorted(self) -> Sequence[LeafGroup]:
+        if len(self.groups) <= ROWS and not self.options.top:
+            return self.groups
+        return sorted(self.groups, key=lambda one: -sum(one.together.norms))
+
+    def _columns(self, shown: Sequence[int]) -> list[Column]:
+        titles = self.names
+        if self.are_numbered:
+            titles = [f"{self.split.kind} {place + 1}" for place in range(len(titles))]
+        return [
+            Column("parameter" if self.options.folding.all else "module", narrowest=12),
+            *(Column(titles[piece], right=True) for piece in shown),
+            Column("cosine" if len(titles) == 2 else "lowest cosine", right=True, drop=1),
+        ]
+
+    def _row(self, group: LeafGroup, shown: Sequence[int]) -> list[Cell]:
+        together = group.together
+        shares = together.shares
+        found: list[Cell] = [(Part(group.name, cut="start"),)]
+        for piece in shown:
+            norm = together.norms[piece]
+            told = percent(shares[piece]) if norm else ""
+            size = f"{number(norm)} " if len(shown) <= WITH_NORMS else ""
+            found.append((Part(size), Part(f"{told:>5}", "bold" if shares[piece] > 0.5 else "")))
+        return [*found, (Part(self._lowest(together)),)]
+
+    def _lowest(self, together: Combined) -> str:
+        found = together.opposed()
+        if found is None:
+            return ""
+        cosine, *pair = found
+        several = len(self.names) > 2 and self.are_numbered
+        whose = f" ({', '.join(str(one + 1) for one in pair)})" if several else ""
+        return f"{signed(cosine)}{whose}"

@@ -1,0 +1,353 @@
+"""The gradient taken apart: every number against torch by hand, the words, and what is refused."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from gradscope.model.report import Report
+from gradscope.model.split import Split
+from tests.conftest import process_preserved
+from tests.looking import Session
+from tests.nets import EXAMPLES
+
+START = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that ends with a loss, and its terms: their names in the answer, and code that
+    computes each again from what the program left."""
+
+    name: str
+    text: str
+    terms: dict[str, str]
+    by: str = "term"
+    rest: str = ""
+    options: tuple[str, ...] = field(default=())
+
+    @property
+    def source(self) -> str:
+        return START + textwrap.dedent(self.text)
+
+
+VAE = """
+class VAE(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Sequential(nn.Linear(6, 8), nn.ReLU())
+        self.mu, self.logvar = nn.Linear(8, 2), nn.Linear(8, 2)
+        self.dec = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 6))
+
+    def forward(self, x):
+        h = self.enc(x)
+        mu, logvar = self.mu(h), self.logvar(h)
+        return self.dec(mu + torch.exp(0.5 * logvar) * torch.randn_like(mu)), mu, logvar
+
+x = torch.rand(5, 6)
+model = VAE()
+recon, mu, logvar = model(x)
+mse = F.mse_loss(recon, x)
+kl = -0.5 * (1 + logvar - mu**2 - logvar.exp()).sum(1).mean()
+"""
+
+NET = """
+x, y = torch.randn(6, 4), torch.randint(3, (6,))
+model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))
+out = model(x)
+"""
+
+PROGRAMS = (
+    Program("vae", VAE + "loss = mse + 100 * kl", {"mse": "mse", "100 * kl": "100 * kl"}),
+    Program(
+        "vae by sample and term",
+        VAE
+        + """
+fit = F.mse_loss(recon, x, reduction="none").mean(1)
+gap = -0.5 * (1 + logvar - mu**2 - logvar.exp()).sum(1)
+loss = (fit + 3 * gap).mean()
+""",
+        {"fit": "fit.mean()", "3 * gap": "3 * gap.mean()"},
+    ),
+    Program(
+        "what goes through named tensors",
+        VAE + "loss = mse + 100 * kl",
+        {"recon": "mse", "kl": "100 * kl"},
+        by="recon, kl",
+    ),
+    Program(
+        "the rest goes through no named tensor",
+        VAE + "loss = mse + 100 * kl",
+        {"kl": "100 * kl"},
+        by="kl",
+        rest="mse",
+    ),
+    Program(
+        "a sum of a list",
+        NET
+        + """
+ce, spread, size = F.cross_entropy(out, y), out.var(), out.abs().mean()
+loss = sum([ce, spread, size])
+""",
+        {"ce": "ce", "spread": "spread", "size": "size"},
+    ),
+    Program(
+        "a stack of losses",
+        NET
+        + """
+losses = [F.cross_entropy(out, y), out.pow(2).mean()]
+loss = torch.stack(losses).mean()
+""",
+        {"losses[0]": "losses[0] / 2", "losses[1]": "losses[1] / 2"},
+    ),
+    Program(
+        "weights of a stack",
+        NET
+        + """
+losses = torch.stack([F.cross_entropy(out, y), out.pow(2).mean()])
+loss = (losses * torch.tensor([1.0, 0.1])).sum()
+""",
+        {
+            "F.cross_entropy(out, y)": "F.cross_entropy(out, y)",
+            "out.pow(2).mean()": "0.1 * out.pow(2).mean()",
+        },
+    ),
+    Program(
+        "a dict of a detector",
+        """
+x = torch.randn(7, 4)
+trunk, box, cls = nn.Linear(4, 6), nn.Linear(6, 4), nn.Linear(6, 3)
+h = trunk(x).relu()
+losses = {
+    "box": F.smooth_l1_loss(box(h), torch.randn(7, 4)),
+    "cls": F.cross_entropy(cls(h), torch.randint(3, (7,))),
+    "objectness": F.binary_cross_entropy_with_logits(h.mean(1), torch.ones(7)),
+}
+loss = losses["box"] + losses["cls"] + losses["objectness"]
+""",
+        {f"losses[{name!r}]": f"losses[{name!r}]" for name in ("box", "cls", "objectness")},
+    ),
+    Program(
+        "the critic of a GAN",
+        """
+D = nn.Sequential(nn.Linear(2, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+G = nn.Linear(3, 2)
+real, fake = torch.randn(6, 2), G(torch.randn(6, 3)).detach()
+good = F.softplus(-D(real)).mean()
+bad = F.softplus(D(fake)).mean()
+loss = good + bad
+""",
+        {"good": "good", "bad": "bad"},
+    ),
+    Program(
+        "the difference of two scores",
+        """
+D = nn.Linear(2, 1)
+real, fake = torch.randn(6, 2), torch.randn(6, 2) + 1
+score, other = D(fake), D(real)
+loss = (score - other).mean()
+""",
+        {"score": "score.mean()", "other": "-other.mean()"},
+    ),
+    Program(
+        "the steps of an RNN",
+        """
+cell, head = nn.RNNCell(3, 4), nn.Linear(4, 2)
+h, loss = torch.zeros(2, 4), 0
+parts = []
+for step in range(4):
+    h = cell(torch.randn(2, 3), h)
+    parts.append(F.mse_loss(head(h), torch.randn(2, 2)))
+loss = sum(parts)
+""",
+        {f"parts[{step}]": f"parts[{step}]" for step in range(4)},
+    ),
+    Program(
+        "many steps of one line are one term",
+        NET
+        + """
+parts = [(out * step).tanh().pow(2).mean() for step in range(1, 12)]
+ce = F.cross_entropy(out, y)
+loss = ce + sum(parts)
+""",
+        {"parts[0] ×11": "sum(parts)", "ce": "ce"},
+    ),
+    Program(
+        "weight decay beside a loss",
+        NET
+        + """
+ce = F.cross_entropy(out, y)
+decay = sum(p.pow(2).sum() for p in model.parameters())
+loss = ce + 1e-2 * decay
+""",
+        {
+            "ce": "ce",
+            **{
+                f"p.pow(2).sum() #{at + 1}": f"1e-2 * [*model.parameters()][{at}].pow(2).sum()"
+                for at in range(4)
+            },
+        },
+    ),
+    Program(
+        "one term behind another",
+        NET
+        + """
+ce = F.cross_entropy(out, y)
+loss = ce + ce.detach() * out.mean() - 0.5 * ce.log()
+""",
+        {
+            "ce": "ce",
+            "ce.detach() * out.mean()": "ce.detach() * out.mean()",
+            "0.5 * ce.log()": "-0.5 * ce.log()",
+        },
+    ),
+    Program(
+        "a leaf as a term",
+        """
+a, b = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+loss = a + 2 * a * b
+""",
+        {"a": "a", "2 * a * b": "2 * a * b"},
+    ),
+    Program(
+        "a term that reaches nothing",
+        NET
+        + """
+floor = out.mean().clamp(min=9.0)
+loss = floor + F.cross_entropy(out, y)
+""",
+        {"floor": "floor", "F.cross_entropy(out, y)": "F.cross_entropy(out, y)"},
+    ),
+    Program(
+        "a root of several elements",
+        """
+a, b, c = (torch.tensor(v, requires_grad=True) for v in ([1.0, 2], [3.0, 4], [6.0, 7]))
+loss = 3 * a + 2 * b * b + torch.log(c)
+""",
+        {
+            "3 * a": "(3 * a * torch.tensor([0.1, 1])).sum()",
+            "2 * b * b": "(2 * b * b * torch.tensor([0.1, 1])).sum()",
+            "torch.log(c)": "(torch.log(c) * torch.tensor([0.1, 1])).sum()",
+        },
+        options=("--gradient", "[0.1, 1]"),
+    ),
+    Program(
+        "half precision",
+        NET.replace("out = model(x)", "out = model.bfloat16()(x.bfloat16())")
+        + """
+ce, size = F.cross_entropy(out, y), out.pow(2).mean()
+loss = ce + size
+""",
+        {"ce": "ce", "size": "size"},
+    ),
+    Program(
+        "complex numbers on the way",
+        """
+w = torch.randn(4, dtype=torch.complex64, requires_grad=True)
+power, angle = (w * w.conj()).real.sum(), w.abs().log().sum()
+loss = power + angle
+""",
+        {"power": "power", "angle": "angle"},
+    ),
+    Program(
+        "an embedding with sparse gradients",
+        """
+table = nn.Embedding(6, 3, sparse=True)
+rows = table(torch.tensor([1, 1, 4]))
+near, far = rows.pow(2).sum(), rows.tanh().sum()
+loss = near + far
+""",
+        {"near": "near", "far": "far"},
+    ),
+    Program(
+        "a char GPT",
+        f"""
+import sys
+sys.path.insert(0, {str(EXAMPLES / "char_gpt")!r})
+from model import GPT, GPTConfig
+
+model = GPT(GPTConfig(vocab_size=11, block_size=6, n_layer=2, n_head=2, n_embd=8))
+x, y = torch.randint(11, (3, 6)), torch.randint(11, (3, 6))
+logits, ce = model.eval()(x, y)
+z = logits.logsumexp(-1).pow(2).mean()
+loss = ce + 0.1 * z
+""",
+        {"ce": "ce", "0.1 * z": "0.1 * z"},
+    ),
+)
+
+
+def look(program: Program, session: Session) -> Report:
+    text = (
+        f"{program.source}\nloss.backward({'torch.ones_like(loss)' if program.options else ''})\n"
+    )
+    return session.look(text, "--by", program.by, *program.options)
+
+
+def left_by(program: Program) -> dict[str, Any]:
+    """The variables of the program, run without a backward call."""
+    namespace: dict[str, Any] = {}
+    with process_preserved():
+        exec(compile(program.source, "program.py", "exec"), namespace)
+    return namespace
+
+
+def leaf(name: str, namespace: dict[str, Any]) -> torch.Tensor:
+    """The leaf that a report calls so."""
+    modules = {k: v for k, v in namespace.items() if isinstance(v, nn.Module)}
+    for prefix, module in modules.items():
+        known = dict(module.named_parameters())
+        found = known.get(name if len(modules) == 1 else name.removeprefix(f"{prefix}."))
+        if found is not None and (len(modules) == 1 or name.startswith(f"{prefix}.")):
+            return found
+    value = eval(name, namespace)
+    assert isinstance(value, torch.Tensor)
+    return value
+
+
+def split_of(report: Report) -> Split:
+    assert report.split is not None
+    return report.split
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
+def test_each_term_brings_what_torch_says(program: Program, session: Session) -> None:
+    report = look(program, session)
+    split = split_of(report)
+    namespace = left_by(program)
+    wanted = [*program.terms.values(), *([program.rest] if program.rest else [])]
+    assert [one.name for one in split.pieces if not one.rest] == [*program.terms]
+    assert len(split.pieces) == len(wanted)
+    assert len(split.leaves) == len(report.graph.leaves)
+    for one in split.leaves:
+        tensor = leaf(report.graph.leaves[one.leaf].names[0], namespace)
+        rows = [gradient_of(eval(term, namespace), tensor) for term in wanted]
+        inner = torch.stack(rows) @ torch.stack(rows).T
+        slack = 2e-2 if tensor.dtype is torch.bfloat16 else 1e-4
+        near = pytest.approx(inner.diag().sqrt().tolist(), rel=slack, abs=1e-7)
+        assert [*map(float, one.norms)] == near
+        for at, products in enumerate(one.products):
+            scale = max(float(inner.diag().max()), 1e-6)
+            assert [*map(float, products)] == pytest.approx(
+                inner[at, :at].tolist(), rel=slack, abs=slack * scale
+            )
+
+
+def gradient_of(value: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    (found,) = torch.autograd.grad(value, tensor, retain_graph=True, allow_unused=True)
+    if found is None:
+        found = torch.zeros_like(tensor)
+    found = found.detach().to_dense()
+    found = torch.view_as_real(found) if found.is_complex() else found
+    return found.double().reshape(-1)
