@@ -22,20 +22,36 @@ def together(
     Raises:
         Exception: torch can compute some of it one after the other only.
     """
-    stacked = [
-        None if any(one is None for one in column) else torch.stack(column)
+    columns = [
+        None if any(one is None for one in column) else stacked(column)
         for column in zip(*several, strict=True)
     ]
-    given = [one for one in stacked if one is not None]
+    given = [one for one in columns if one is not None]
 
     def alone(*gradients: torch.Tensor) -> Any:
         left = iter(gradients)
-        sent = node(*(None if one is None else next(left) for one in stacked))
+        sent = node(*(None if one is None else next(left) for one in columns))
         return sent if isinstance(sent, tuple) else (sent,)
 
     with torch.no_grad(), _no_fallback():
         # As ``is_grads_batched`` does it, which sends them through the engine.
         return _vmap(alone, 0, 0, allow_none_pass_through=True)(*given)  # type: ignore[no-any-return]
+
+
+def stacked(tensors: Sequence[Any]) -> torch.Tensor:
+    """The tensors along a dimension before their own; where they lie in memory as parts of one,
+    that one itself."""
+    first, second = tensors[:2]
+    step = second.storage_offset() - first.storage_offset()
+    known = first.untyped_storage().data_ptr(), first.shape, first.stride(), first.dtype
+    for place, one in enumerate(tensors):
+        own = one.untyped_storage().data_ptr(), one.shape, one.stride(), one.dtype
+        if own != known or one.storage_offset() != first.storage_offset() + place * step:
+            return torch.stack([*tensors])
+    if step < 0 or first.is_conj() or first.is_neg():
+        return torch.stack([*tensors])
+    sizes, strides = (len(tensors), *first.shape), (step, *first.stride())
+    return first.as_strided(sizes, strides)  # type: ignore[no-any-return]
 
 
 @contextlib.contextmanager

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 
 from gradscope import doing
-from gradscope.analyses.explain.pull import Place, Puller
+from gradscope.analyses.explain.pull import WORTH_STACKING, Place, Puller
 from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.together import stacked
 from gradscope.words import count
 
 WHOLE = -1
@@ -110,9 +111,19 @@ class Lockstep:
             self.passed(number, arrived, sent)
         for edge, carried in sent.items():
             _, _, target, output = self._puller.walked.edges[edge]
-            waiting = self._waiting.setdefault((target, output), {})
-            for piece, gradient in carried.items():
-                _add(waiting, piece, gradient)
+            known = self._waiting.get((target, output))
+            place = target, output
+            self._waiting[place] = carried if known is None else _sum(known, carried)
+
+
+def _sum(known: Carried, more: Carried) -> Carried:
+    """What arrives along two edges."""
+    if len(known) >= WORTH_STACKING and known.keys() == more.keys():
+        total = stacked([*known.values()]) + stacked([more[piece] for piece in known])
+        return dict(zip(known, total, strict=True))
+    for piece, gradient in more.items():
+        _add(known, piece, gradient)
+    return known
 
 
 def _add(carried: Carried, piece: int, gradient: torch.Tensor) -> None:

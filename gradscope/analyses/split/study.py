@@ -11,6 +11,7 @@ from gradscope.analyses.explain.pull import CannotCall, Place, Puller, check_num
 from gradscope.analyses.split.lockstep import WHOLE, Carried, Lockstep, OverBudget, products
 from gradscope.analyses.split.pieces import Plan, by_term
 from gradscope.analyses.split.request import SplitStudy
+from gradscope.analyses.split.rows import MixingWatch, by_output, by_sample
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.errors import CaptureError, RootError
@@ -44,6 +45,7 @@ class _Splitting:
         self.seeds = self._seeds(roots)
         self.puller = Puller(walked, roots)
         self.leaf_at = {leaf.node: at for at, leaf in enumerate(live.probe.graph.leaves)}
+        self.watch: MixingWatch | None = None
         self.norms: dict[int, dict[int, float]] = {}
         self.inner: dict[int, dict[tuple[int, int], float]] = {}
 
@@ -73,14 +75,24 @@ class _Splitting:
             leaves=tuple(self._leaf(node) for node in sorted(self.norms)),
             rows=plan.rows,
             total=plan.total,
+            mixing=self.watch.found if self.watch else None,
             unfinished=unfinished,
         )
 
     def _plan(self) -> Plan:
-        return by_term(self.live, self.asked.names)
+        asked = self.asked
+        if asked.kind == "output":
+            return by_output(self.live, asked.most)
+        by = by_sample if asked.kind == "sample" else by_term
+        return by(self.live, asked.names)
 
     def _seeds(self, roots: Sequence[Place]) -> Mapping[Place, torch.Tensor]:
-        """The gradient at each root, which may be the same tensor twice."""
+        """The gradient at each root, which may be the same tensor twice; of outputs any."""
+        if self.asked.kind == "output":
+            return {
+                place: torch.ones_like(root.detach())
+                for place, root in zip(roots, self.live.roots, strict=True)
+            }
         given = [*map(initial, self.live.roots, self.live.gradients)]
         are_fine = all(map(fits, self.live.roots, self.live.gradients))
         found: dict[Place, torch.Tensor] = {}
@@ -97,6 +109,9 @@ class _Splitting:
     def _follow(self, plan: Plan, chosen: range, end: float | None) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
         steps = Lockstep(self.puller, self.seeds, plan.cuts(chosen), end)
+        if self.asked.kind == "sample" and not chosen.start:
+            self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
+            steps.passed = self.watch.passed
         for node, carried in steps.run(plan.told(chosen)):
             if chosen.start:
                 carried.pop(WHOLE, None)  # it was there the first time

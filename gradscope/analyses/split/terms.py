@@ -33,6 +33,10 @@ class Summands:
         for edge in graph.edges:
             self._under[edge.source].append((edge.target, edge.output))
 
+    def under(self, node: int) -> list[Place]:
+        """The tensors that a node sends gradients to."""
+        return self._under[node]
+
     def found(self) -> list[Place]:
         """The tensors that the roots are sums of, those made first to the front.
 
@@ -79,7 +83,7 @@ class Summands:
         if len(under) > 1:
             return False
         if self._reduces(number):
-            return self._is_joined(under[0][0])
+            return self.is_joined(under[0][0])
         return op in _SCALING
 
     def _is_same_sum(self, number: int, above: int) -> bool:
@@ -90,7 +94,7 @@ class Summands:
     def _reduces(self, number: int) -> bool:
         return self._op(number) in _REDUCING and len(self._under[number]) == 1
 
-    def _is_joined(self, number: int) -> bool:
+    def is_joined(self, number: int) -> bool:
         """Whether a tensor is put together of numbers."""
         while self._op(number) in _SCALING and len(self._under[number]) == 1:
             ((number, _),) = self._under[number]

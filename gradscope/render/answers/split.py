@@ -12,6 +12,7 @@ from gradscope.model.report import Report
 from gradscope.model.split import Combined, Split, SplitPiece
 from gradscope.render.answers.split_groups import (
     LeafGroup,
+    by_size,
     leaf_groups,
     percent,
     sentences,
@@ -22,7 +23,7 @@ from gradscope.render.words.numbers import number
 from gradscope.render.words.places import short_files
 from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.render.words.text import cells
-from gradscope.words import count, one_line, option
+from gradscope.words import count, listed, one_line, option
 
 ROWS = 20
 """Rows of a table; all are shown where that is asked for."""
@@ -64,25 +65,32 @@ class _SplitWriter(Writer):
         self.groups = leaf_groups(report, split, folding.depth, folding.all)
         self.whole = Combined(split.leaves)
         self.names = [visible(one_line(piece.name)) for piece in split.pieces]
-        self.are_numbered = max(map(cells, self.names)) > LONGEST
+        is_long = max(map(cells, self.names)) > LONGEST
+        self.are_numbered = split.kind == "term" and is_long
 
     def lines(self) -> Iterator[str]:
         """What was taken apart, what stands out, the pieces, the parameters."""
         yield self.fitted(self._title(), "bold")
-        told = sentences(self.split, self.groups)
+        told = sentences(self.report, self.split, self.groups)
         yield from self.wrapped(visible(told)) if told else ()
         for remark in self._remarks():
             yield from self.wrapped(visible(remark), "dim")
+        if not self.split.leaves:
+            return
         yield ""
         yield from self._pieces()
-        if len(self.split.pieces) > 1 and self.groups:
+        if self.split.kind == "term" and len(self.split.pieces) > 1:
             yield ""
             yield from self._parameters()
 
     def _title(self) -> str:
         label = next((one_line(root.label) for root in self.report.graph.roots if root.label), "")
-        what = count(len(self.split.pieces), self.split.kind)
-        words = (self.report.meta.target, label, f"the gradient in {what}")
+        split = self.split
+        what = count(sum(not piece.rest for piece in split.pieces), split.kind)
+        told = f"the gradient in {what}" if split.kind != "output" else f"the Jacobian, {what}"
+        told += f" of {split.total:,}" if split.total > len(split.pieces) else ""
+        told += f": rows of {listed(split.rows)}" if split.rows else ""
+        words = (self.report.meta.target, label, told)
         return " · ".join(visible(word) for word in words if word)
 
     def _remarks(self) -> Iterator[str]:
@@ -112,33 +120,47 @@ class _SplitWriter(Writer):
     # ------------------------------------------------------------------ the pieces
 
     def _pieces(self) -> Iterator[str]:
+        order = self._order()
+        is_term = self.split.kind == "term"
+        shown = order if is_term else self.options.chosen(order, ROWS)
         columns = [
             Column(self.split.kind, narrowest=12, comfort=24),
             Column("value", right=True, drop=2),
             Column("‖g‖", right=True),
-            Column("share", right=True),
+            Column("" if self.split.kind == "output" else "share", right=True),
+            *([] if is_term else [Column("largest in", narrowest=12, drop=3)]),
             Column("source", drop=1),
         ]
-        yield from self.table(columns, map(self._piece, self._order()))
+        yield from self.table(columns, map(self._piece, shown))
+        if len(shown) < len(order):
+            yield self.line(f"… {len(order) - len(shown):,} more: {option('all')}", "dim")
 
     def _order(self) -> list[int]:
         """The pieces as they are listed: a few as the program has them, of many the largest
         first."""
         known = range(len(self.split.pieces))
-        if len(known) <= WITH_NORMS:
+        if len(known) <= WITH_NORMS or self.split.kind == "output":
             return [*known]
-        return sorted(known, key=lambda piece: -self.whole.norms[piece])
+        return sorted(known, key=lambda piece: by_size(self.whole.norms[piece]))
 
     def _piece(self, position: int) -> list[Cell]:
-        piece = self.split.pieces[position]
+        split = self.split
+        piece = split.pieces[position]
         place = f"{position + 1} " if self.are_numbered else ""
         return [
             (Part(place, "dim", cut="never"), Part(self.names[position], "cyan")),
             (Part("" if piece.value is None else number(piece.value)),),
             (Part(number(self.whole.norms[position])),),
-            (Part(percent(self.whole.shares[position])),),
+            (Part("" if split.kind == "output" else percent(self.whole.shares[position])),),
+            *([] if split.kind == "term" else [(Part(self._largest(position), cut="start"),)]),
             (Part(self._source(piece), "dim"),),
         ]
+
+    def _largest(self, position: int) -> str:
+        """Where a piece brings most."""
+        norms = [(group.together.norms[position], group.name) for group in self.groups]
+        norm, name = min(norms, key=lambda one: by_size(one[0]))
+        return name if norm and len(norms) > 1 else ""
 
     def _source(self, piece: SplitPiece) -> str:
         nodes = self.report.graph.nodes
@@ -163,7 +185,7 @@ class _SplitWriter(Writer):
     def _sorted(self) -> Sequence[LeafGroup]:
         if len(self.groups) <= ROWS and not self.options.top:
             return self.groups
-        return sorted(self.groups, key=lambda one: -sum(one.together.norms))
+        return sorted(self.groups, key=lambda one: by_size(sum(one.together.norms)))
 
     def _columns(self, shown: Sequence[int]) -> list[Column]:
         titles = self.names

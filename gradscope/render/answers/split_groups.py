@@ -6,13 +6,14 @@ Must not know how a table is laid out."""
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from gradscope.model.report import Report
 from gradscope.model.split import Combined, Split, SplitLeaf
 from gradscope.render.words.text import shorten
-from gradscope.words import joined, listed, one_line
+from gradscope.words import count, joined, listed, one_line
 
 MOST_GROUPS = 16
 """Rows that modules are put together for."""
@@ -22,6 +23,9 @@ DOMINANT = 0.9
 
 MINOR = 0.01
 """A piece with less everywhere hardly counts."""
+
+FAR_MORE = 3
+"""Times the median from which on a sample stands out."""
 
 LONGEST = 40
 """Characters of a piece's name in a sentence."""
@@ -70,12 +74,55 @@ def _module(name: str, level: int) -> str:
 # ---------------------------------------------------------------- what they say
 
 
-def sentences(split: Split, groups: Sequence[LeafGroup]) -> str:
+def sentences(report: Report, split: Split, groups: Sequence[LeafGroup]) -> str:
     """What stands out, in one line; "" where nothing does."""
+    whole = Combined(split.leaves)
     names = [shorten(one_line(piece.name), LONGEST, "…") for piece in split.pieces]
-    dominant = list(_dominant(names, groups))
+    if split.kind != "term":
+        names = [
+            name if piece.rest else f"{split.kind} {name}"
+            for name, piece in zip(names, split.pieces, strict=True)
+        ]
+    bad = [name for name, norm in zip(names, whole.norms, strict=True) if not math.isfinite(norm)]
+    if bad:
+        verb = "brings" if len(bad) == 1 else "bring"
+        return f"{listed(bad)} {verb} NaN or infinity"
+    if split.kind == "sample":
+        return "; ".join((*_mixed(report, split), *_outliers(names, whole)))
+    dominant = list(_dominant(names, groups)) if split.kind == "term" else []
+    opposed = _opposed(names, groups) if split.kind == "term" else ()
     minor = _minor(names, groups, is_told=bool(dominant))
-    return "; ".join((*dominant, *_opposed(names, groups), *minor))
+    return "; ".join((*dominant, *opposed, *minor))
+
+
+def _mixed(report: Report, split: Split) -> Iterator[str]:
+    """Where samples do not stay apart."""
+    if split.mixing is not None:
+        node = report.graph.nodes[split.mixing.node]
+        origin = report.graph.origin_of(node)
+        place = f" ({origin})" if origin else ""
+        yield (
+            f"samples mix at {node.short_op}{place}: {percent(float(split.mixing.share))} of what "
+            "it sends on for one of them, by norm, goes to the rows of others"
+        )
+
+
+def _outliers(names: Sequence[str], whole: Combined) -> Iterator[str]:
+    """A sample that brings far more than the usual one; those that bring nothing."""
+    usual = statistics.median(whole.norms)
+    largest = max(range(len(names)), key=lambda piece: whole.norms[piece])
+    if usual and whole.norms[largest] >= FAR_MORE * usual:
+        times = whole.norms[largest] / usual
+        yield f"{names[largest]} brings {times:.3g} times as much as the median sample"
+    silent = sum(not norm for norm in whole.norms)
+    if silent:
+        verb = "brings" if silent == 1 else "bring"
+        yield f"{count(silent, 'sample')} of {len(names):,} {verb} nothing"
+
+
+def by_size(norm: float) -> float:
+    """A key that puts the largest first, and before them what is not finite."""
+    return -norm if math.isfinite(norm) else -math.inf
 
 
 def _dominant(names: Sequence[str], groups: Sequence[LeafGroup]) -> Iterator[str]:
