@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import runpy
 import textwrap
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 import torch
 from torch import nn
 
+import gradscope
 from gradscope.model.report import Report
 from gradscope.model.split import MOST_COMPARED, Split
 from tests.conftest import process_preserved
@@ -490,3 +494,189 @@ def gradient_of(value: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     found = found.detach().to_dense()
     found = torch.view_as_real(found) if found.is_complex() else found
     return found.double().reshape(-1)
+
+
+# ---------------------------------------------------------------- nothing of it is noticed
+
+NOTICING = """
+events = []
+x, y = torch.randn(5, 4), torch.randint(3, (5,))
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        ctx.save_for_backward(value)
+        return value * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        (value,) = ctx.saved_tensors
+        return gradient * 2
+model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.5), nn.Linear(6, 3))
+for number, parameter in enumerate(model.parameters()):
+    parameter.register_hook(lambda g, n=number: events.append(("hook", n)))
+    parameter.register_post_accumulate_grad_hook(lambda p, n=number: events.append(("post", n)))
+model[0].register_full_backward_hook(lambda *_: events.append("module"))
+h = model[:2](x)
+h.register_hook(lambda g: events.append("tensor") or 3 * g)
+h.retain_grad()
+out = Doubled.apply(model[2:](h))
+ce, size = F.cross_entropy(out, y), out.pow(2).mean()
+loss = ce + size
+versions = [p._version for p in (*model.parameters(), *model.buffers(), x, h, out)]
+loss.backward()
+print(events)
+print(versions == [p._version for p in (*model.parameters(), *model.buffers(), x, h, out)])
+print([p.grad.double().sum().item().hex() for p in (*model.parameters(), h)])
+print(torch.rand(1).item().hex(), torch.is_grad_enabled())
+"""
+
+
+@pytest.mark.parametrize("by", ["term", "sample", "h", "ce, size", "output"])
+def test_hooks_run_once_and_nothing_changes(by: str, session: Session) -> None:
+    path = str(session.write(START + NOTICING))
+    plain = io.StringIO()
+    with process_preserved(), contextlib.redirect_stdout(plain):
+        runpy.run_path(path, run_name="__main__")
+    done = session.cli("backward", path, "--by", by, "--run-on", "-q", "-o", "told.json")
+    assert done.status == 0, done.err
+    assert done.out == plain.getvalue()
+    assert plain.getvalue().count("'tensor'") == 1
+
+
+def test_from_python_nothing_changes_either() -> None:
+    namespace: dict[str, Any] = {}
+    text = (START + NOTICING).partition("loss.backward()")[0]
+    with process_preserved():
+        exec(compile(text, "program.py", "exec"), namespace)
+        loss, parameters = namespace["loss"], [*namespace["model"].parameters()]
+        state = torch.get_rng_state()
+        report = gradscope.backward(loss, by="term")
+        assert torch.equal(state, torch.get_rng_state())
+        assert all(one.grad is None for one in parameters)
+        assert namespace["h"].grad is None
+        assert len(split_of(report).pieces) == 2
+        loss.backward()  # its buffers are there
+        assert "2 terms" in str(report)
+
+
+def test_a_hook_that_changes_the_gradient_is_told(session: Session) -> None:
+    text = START + NOTICING
+    path = str(session.write(text))
+    words = " ".join(session.cli("backward", path, "--by", "term").out.split())
+    assert "on their way, as in a hook, is not done to the pieces" in words
+    without = str(session.write(text.replace("or 3 * g", "")))
+    assert "as in a hook" not in " ".join(
+        session.cli("backward", without, "--by", "term").out.split()
+    )
+
+
+# ---------------------------------------------------------------- its words
+
+VAE_TOLD = START + VAE + "loss = mse + 100 * kl\nloss.backward()\n"
+
+
+def test_what_outweighs_is_said_first(session: Session) -> None:
+    done = session.cli("backward", str(session.write(VAE_TOLD)), "--by", "term", "--width", "200")
+    title, told, blank, head, mse, kl, *_ = done.out.splitlines()
+    assert title.endswith("loss · the gradient in 2 terms")
+    assert told.startswith("100 * kl brings")
+    assert "of what reaches logvar, mu, enc.0" in told
+    assert not blank
+    assert head.split() == ["term", "value", "‖g‖", "share", "source"]
+    assert mse.split()[0] == "mse"
+    assert kl.split("  ")[0] == "100 * kl"
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "said"),
+    [
+        (NET + "loss = F.cross_entropy(out, y) + out.detach().mean() + 0 * out.mean()", "term",
+         "0 * out.mean() reaches no parameter"),
+        (NET + "loss = F.cross_entropy(out, y) + 1e-4 * out.mean()", "term",
+         "F.cross_entropy(out, y) brings >99 % of what reaches 2, 0"),
+        (NET + "loss = out.pow(2).mean() - 0.9 * (out + 1e-3).pow(2).mean()", "term",
+         "oppose each other in"),
+        (NET + "loss = (out * torch.tensor([[40.0], [1], [1], [1], [1], [1]])).pow(2).sum()",
+         "sample", "sample 0 brings"),
+        (NET + "loss = (out * torch.tensor([[0.0], [1], [1], [1], [1], [1]])).pow(2).sum()",
+         "sample", "1 sample of 6 brings nothing"),
+        (NET + "loss = out.pow(2).mean() + (out - out.detach()).abs().sqrt().mean()", "term",
+         "(out - out.detach()).abs().sqrt().mean() brings NaN or infinity"),
+        ("model = nn.BatchNorm1d(3)\nx = torch.randn(4, 3)\nout = model(nn.Linear(3, 3)(x))\n"
+         "loss = out.pow(4).mean()", "sample", "samples mix at NativeBatchNorm (program.py:"),
+    ],
+)  # fmt: skip
+def test_what_stands_out_is_said(text: str, by: str, said: str, session: Session) -> None:
+    path = str(session.write(f"{START}{textwrap.dedent(text)}\nloss.backward()\n"))
+    done = session.cli("backward", path, "--by", by, "--width", "200")
+    assert said in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("--by", "term", "--steps", "2"), "--by takes the gradient of one backward call apart"),
+        (("--budget", "3"), "--budget limits what --by asks"),
+        (("--by", "a +"), "--by a +: that is no list of names"),
+        (("--by", "output:0"), "--by output:0: that is no list of names"),
+        (("--by", "nosuch"), "--by nosuch: no tensor of this name is on the way"),
+        (("--by", "term", "--root", "mse"), "mse is one term: no sum is at the top"),
+        (("--by", "sample", "--root", "model.mu.bias[0]"), "the loss reduces no tensor with rows"),
+        (("--by", "recon, recon, kl, kl.clone()"), "--by kl.clone(): no tensor of this name"),
+        (("--by", "term", "--root", "recon"), "the root has shape [5, 6]"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    arguments: tuple[str, ...], what: str, session: Session
+) -> None:
+    done = session.cli("backward", str(session.write(VAE_TOLD)), *arguments)
+    assert done.status == 2, done.out
+    first, second = done.err.splitlines()[:2]
+    assert first.startswith(f"gradscope: {what}")
+    assert second.startswith("gradscope: ")
+
+
+CLOSED = {
+    "a checkpoint": """
+from torch.utils.checkpoint import checkpoint
+w = torch.randn(3, requires_grad=True)
+h = checkpoint(lambda v: v.exp(), w, use_reentrant=False)
+loss = h.sum() + h.pow(2).sum()
+""",
+    "a backward that could be noticed": """
+seen = []
+class Counted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, v): return v * 2
+    @staticmethod
+    def backward(ctx, g):
+        seen.append(1)
+        return g * 2
+w = torch.randn(3, requires_grad=True)
+loss = Counted.apply(w).sum() + w.sum()
+""",
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_what_cannot_be_sent_alone_is_said(name: str, session: Session) -> None:
+    path = str(session.write(f"{START}{CLOSED[name]}loss.backward()\nprint('ran')\n"))
+    done = session.cli("backward", path, "--by", "term", "--run-on")
+    assert (done.status, done.out) == (2, "ran\n")
+    what, hint = done.err.splitlines()
+    assert what.startswith("gradscope: no piece of the gradient can be sent alone: ")
+    assert hint == "gradscope: leave --by out: the program's own backward call is shown then"
+
+
+def test_a_budget_that_is_over_is_told(session: Session) -> None:
+    done = session.cli("backward", str(session.write(VAE_TOLD)), "--by", "term", "--budget", "0")
+    assert done.status == 0
+    assert "stopped after 0 s (--budget): 0 of 10 leaves are told" in " ".join(done.out.split())
+
+
+def test_a_saved_answer_is_shown_again(session: Session) -> None:
+    path = str(session.write(VAE_TOLD))
+    first = session.cli("backward", path, "--by", "term").out
+    assert session.cli("backward", path, "--by", "term", "-o", "told.json").status == 0
+    again = session.cli("backward", "told.json", "--by", "term").out
+    assert again.splitlines()[1:] == first.splitlines()[1:]
+    assert session.cli("backward", path, "--by", "term", "-o", "told.html").status == 0

@@ -67,17 +67,17 @@ def by_output(live: LiveGraph, most: int) -> Plan:
     Raises:
         RootError: there are several roots.
     """
-    if len(live.roots) != 1:
+    if len(live.roots) != 1 or not isinstance(live.roots[0], torch.Tensor):
         raise RootError(
-            f"backward starts from {len(live.roots)} roots, and outputs are those of one",
+            "outputs are the elements of one root, and backward starts otherwise",
             f"choose it with {option('root', 'NAME')}",
         )
     (root,) = live.probe.graph.roots
     place = (root.node, root.output)
     shape = _shape(live.probe.graph, place)
     total = math.prod(shape)
-    values = live.roots[0].detach().reshape(-1)[:most]
-    values = [] if values.is_complex() else values.double().tolist()
+    first = live.roots[0].detach().reshape(-1)[:most]
+    values = [] if first.is_complex() else first.double().tolist()
     pieces = [
         SplitPiece(str([*index]), (root.node,), index, number(value))
         for index, value in zip(_indices(shape), values, strict=False)

@@ -19,7 +19,7 @@ from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.plain import Number, number
 from gradscope.model.split import MOST_COMPARED, Split, SplitLeaf, SplitPiece
-from gradscope.words import count, duration, option
+from gradscope.words import count, duration, either, option
 
 CHUNK = 16
 """Pieces that are followed at once: each has a gradient of its own wherever they are just now."""
@@ -33,7 +33,13 @@ def study(live: LiveGraph, asked: SplitStudy) -> Split:
         CaptureError: a node on the way cannot be called.
     """
     with functions_off():
-        return _Splitting(live, asked).split()
+        try:
+            return _Splitting(live, asked).split()
+        except CannotCall as error:
+            raise CaptureError(
+                f"no piece of the gradient can be sent alone: {error}",
+                f"leave {either('--by', 'by')} out: the program's own backward call is shown then",
+            ) from None
 
 
 class _Splitting:
@@ -62,11 +68,6 @@ class _Splitting:
                 done = chosen.stop
         except OverBudget:
             unfinished = self._left_out(len(plan.pieces), done)
-        except CannotCall as error:
-            raise CaptureError(
-                f"{option('by')}: no gradient of our own can be sent through this graph: {error}",
-                "leave the option out; the program's own backward call is shown then",
-            ) from None
         # Of the first ones some leaves are known, also where the time was over.
         pieces = self._pieces(plan.pieces[: max(done, CHUNK)])
         return Split(
@@ -89,10 +90,10 @@ class _Splitting:
     def _seeds(self, roots: Sequence[Place]) -> Mapping[Place, torch.Tensor]:
         """The gradient at each root, which may be the same tensor twice; of outputs any."""
         if self.asked.kind == "output":
-            return {
-                place: torch.ones_like(root.detach())
-                for place, root in zip(roots, self.live.roots, strict=True)
-            }
+            values = [root.detach() for root in self.live.roots if isinstance(root, torch.Tensor)]
+            for value in values:
+                check_numbers(value)
+            return dict(zip(roots, map(torch.ones_like, values), strict=False))
         given = [*map(initial, self.live.roots, self.live.gradients)]
         are_fine = all(map(fits, self.live.roots, self.live.gradients))
         found: dict[Place, torch.Tensor] = {}
@@ -134,7 +135,7 @@ class _Splitting:
         norms |= {label: self.inner[node][label, label] ** 0.5 for label in labels}
 
     def _left_out(self, pieces: int, done: int) -> str:
-        after = f"after {duration(self.asked.budget or 0)} ({option('budget')})"
+        after = f"after {duration(self.asked.budget or 0)} ({either('--budget', 'budget')})"
         if done:
             return f"stopped {after}: {done:,} of {count(pieces, 'piece')} are told"
         return (

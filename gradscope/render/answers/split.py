@@ -71,7 +71,7 @@ class _SplitWriter(Writer):
     def lines(self) -> Iterator[str]:
         """What was taken apart, what stands out, the pieces, the parameters."""
         yield self.fitted(self._title(), "bold")
-        told = sentences(self.report, self.split, self.groups)
+        told = sentences(self.report, self.split, self.groups) if self.split.leaves else ""
         yield from self.wrapped(visible(told)) if told else ()
         for remark in self._remarks():
             yield from self.wrapped(visible(remark), "dim")
@@ -103,17 +103,20 @@ class _SplitWriter(Writer):
         """Where backward brought something else than the pieces add up to."""
         if not self.report.passes or self.split.kind == "output":
             return
+        largest = max((max(Combined([leaf]).norms) for leaf in self.split.leaves), default=0.0)
         for leaf in self.split.leaves:
-            summed = Combined([leaf]).norm
-            brought = self.report.passes[0].brought(leaf.leaf).norm
+            together = Combined([leaf])
+            summed, brought = together.norm, self.report.passes[0].brought(leaf.leaf).norm
             if summed is None or brought is None:
                 continue
-            if abs(float(brought) - summed) > SLACK * max(float(brought), *Combined([leaf]).norms):
+            # Of what is small beside all others, as of a bias before a batch norm, all is rounding.
+            size = max(float(brought), *together.norms)
+            if size > SLACK * largest and abs(float(brought) - summed) > SLACK * size:
                 names = self.report.graph.leaves[leaf.leaf].names
                 yield (
                     f"the pieces add up to ‖g‖ {number(summed)} in {next(iter(names), 'a leaf')}, "
-                    f"and backward brought {number(brought)}: a hook of the program changes the "
-                    "gradient, and does not run for the pieces"
+                    f"and backward brought {number(brought)}: what the program does to gradients "
+                    "on their way, as in a hook, is not done to the pieces"
                 )
                 return
 
