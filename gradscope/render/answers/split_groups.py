@@ -9,6 +9,7 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from gradscope.model.report import Report
 from gradscope.model.split import Combined, Split, SplitLeaf
@@ -100,7 +101,7 @@ def _mixed(report: Report, split: Split) -> Iterator[str]:
     if split.mixing is not None:
         node = report.graph.nodes[split.mixing.node]
         origin = report.graph.origin_of(node)
-        place = f" ({origin})" if origin else ""
+        place = f" ({PurePath(origin.file).name}:{origin.line})" if origin else ""
         yield (
             f"samples mix at {node.short_op}{place}: {percent(float(split.mixing.share))} of what "
             "it sends on for one of them, by norm, goes to the rows of others"
