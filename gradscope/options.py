@@ -316,15 +316,16 @@ class Showing:
     path: str | None = row("--path LEAF  Show only the ways from the root to this leaf.", GRAPHS)
     by: str | None = rows(
         variant(
+            "--by PIECES  Take the gradient apart, and show what each piece brings to each "
+            'parameter: term, the terms of the loss; "mse, kl", what goes through these tensors; '
+            "sample or sample:NAME, rows of a batch; output or output:K, rows of the Jacobian.",
+            "backward",
+        ),
+        # The last, which is the one that a report's methods have.
+        variant(
             "--by TABLE  Show only this table:",
             "memory",
             choices=("line", "module", "op", "dtype"),
-        ),
-        variant(
-            "--by PIECES  Take the gradient apart, and show what each piece brings to each "
-            'parameter: term, the terms of the loss; "mse, kl", what goes through these tensors; '
-            "sample; output or output:K, rows of the Jacobian.",
-            "backward",
         ),
     )
     top: int | None = row(
@@ -414,7 +415,7 @@ class Writing:
     )
     max_size: int = row(
         "--max-size SIZE  Refuse saved reports larger than this, uncompressed.",
-        READS,
+        f"backward {READS}",
         default=MAX_SIZE,
         least=1,
         read=read_size,

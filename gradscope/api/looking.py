@@ -100,8 +100,8 @@ class Looks:
             saved: keep what each node saved for backward.
             histograms: count the elements of each gradient by size, for pages and tables.
             by: what the pieces are: ``"term"``, the terms of a loss; ``"mse, kl"``, what goes
-                through these tensors; ``"sample"``; ``"output"`` or ``"output:4"``, rows of the
-                Jacobian.
+                through these tensors; ``"sample"`` or ``"sample:logits"``, rows of a batch;
+                ``"output"`` or ``"output:4"``, rows of the Jacobian.
             budget: seconds after which what is known of the pieces is told.
 
         Raises:

@@ -123,6 +123,7 @@ def backward(given: Given) -> Result:
     them, also where they walk different graphs.  With --gradient or --root, sends a gradient of
     your choice through the graph instead, and leaves the program's .grad alone.  --by takes the
     gradient apart, and tells what each piece of it brings: which term of a loss moves what.
+    With it, TARGET may also be a saved answer, FILE.json.
     """
     if given.by is None:
         if given.budget is not None:
