@@ -18,6 +18,10 @@ WHOLE = -1
 """The number of the piece that nothing has been taken from yet; what arrives with it at a leaf
 went through none of the tensors where the gradient is taken apart."""
 
+TOGETHER = 4
+"""Pieces for which a node is called at once: what it computes on the way is as many times as
+large."""
+
 CHUNK = 65_536
 """Elements of each piece that are compared at once."""
 
@@ -102,13 +106,16 @@ class Lockstep:
         for piece in sorted({piece for carried in arrived.values() for piece in carried}):
             alike[tuple(at for at, carried in arrived.items() if piece in carried)].append(piece)
         sent: dict[int, Carried] = defaultdict(dict)
+        before = {} if self.passed is None else {at: {**one} for at, one in arrived.items()}
         for outputs, pieces in alike.items():
-            given = [{at: arrived[at][piece] for at in outputs} for piece in pieces]
-            for piece, found in zip(pieces, self._puller.call_each(number, given), strict=True):
-                for edge, gradient in found.items():
-                    sent[edge][piece] = gradient
+            for some in (pieces[at : at + TOGETHER] for at in range(0, len(pieces), TOGETHER)):
+                # What has been passed on goes: of many pieces the gradients are what is large.
+                given = [{at: arrived[at].pop(piece) for at in outputs} for piece in some]
+                for piece, found in zip(some, self._puller.call_each(number, given), strict=True):
+                    for edge, gradient in found.items():
+                        sent[edge][piece] = gradient
         if self.passed is not None:
-            self.passed(number, arrived, sent)
+            self.passed(number, before, sent)
         for edge, carried in sent.items():
             _, _, target, output = self._puller.walked.edges[edge]
             known = self._waiting.get((target, output))
