@@ -68,7 +68,7 @@ print(torch.rand(1).item().hex())
         ["backward", "--root", "loss"],
         ["backward", "--root", "net(x).sum()", "--call", "2"],
         ["backward", "--by", "sample"],
-        ["backward", "--by", "net(x), loss", "--call", "3"],
+        ["backward", "--by", "loss", "--call", "3"],
         ["backward", "--by", "output", "--root", "net(x)"],
         ["trace"],
         ["memory"],

@@ -37,7 +37,7 @@ NAME, SHARE = 32, 12
 LONGEST = 14
 """Cells of a piece's name up to which it stands above its column, and not its number."""
 
-SLACK = 0.01
+SLACK = 0.05
 """By so much the sum of the pieces may differ from what backward brought, for rounding alone."""
 
 
