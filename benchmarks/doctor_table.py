@@ -54,8 +54,7 @@ class Program:
         """The names of its files, as tracebacks may show them."""
         own = {path.name for path in self.script.parent.glob("*.py")}
         in_folder = self.script.name == "main.py"
-        files = own if in_folder else {self.script.name}
-        return files | ({self.case.file} if self.case and self.case.file else set())
+        return own if in_folder else {self.script.name}
 
     @property
     def right(self) -> set[Place]:

@@ -59,6 +59,7 @@ DRAWINGS = tuple(name for name in FORMATS if name not in (*TEXTS, *LISTS))
 ANSWERS = {
     "graph": {"text": "tree"},
     "explain": {"text": "explain", "html": "explain_page"},
+    "split": {"text": "split"},
     "memory": {"text": "memory"},
     "check": {"text": "checks"},
     "watch": {"text": "training", "html": "training_page"},

@@ -260,6 +260,11 @@ class Looking:
         "and however long that takes.",
         "doctor",
     )
+    budget: float | None = row(
+        "--budget SECONDS  With --by: stop after this time, and tell what is known by then.",
+        "backward",
+        least=0,
+    )
     create_graph: str | None = row(
         "--create-graph LEAF  Take ∂root/∂LEAF as the root (second derivatives), computed "
         "with create_graph=True. LEAF may be any tensor on the way.",
@@ -309,8 +314,19 @@ class Showing:
         GRAPHS,
     )
     path: str | None = row("--path LEAF  Show only the ways from the root to this leaf.", GRAPHS)
-    by: Literal["line", "module", "op", "dtype"] | None = row(
-        "--by TABLE  Show only this table:", "memory"
+    by: str | None = rows(
+        variant(
+            "--by PIECES  Take the gradient apart, and show what each piece brings to each "
+            'parameter: term, the terms of the loss; "mse, kl", what goes through these tensors; '
+            "sample or sample:NAME, rows of a batch; output or output:K, rows of the Jacobian.",
+            "backward",
+        ),
+        # The last, which is the one that a report's methods have.
+        variant(
+            "--by TABLE  Show only this table:",
+            "memory",
+            choices=("line", "module", "op", "dtype"),
+        ),
     )
     top: int | None = row(
         "--top N  List only N rows, the largest first: nodes by gradient (table, csv: "
@@ -400,7 +416,7 @@ class Writing:
     )
     max_size: int = row(
         "--max-size SIZE  Refuse saved reports larger than this, uncompressed.",
-        READS,
+        f"backward {READS}",
         default=MAX_SIZE,
         least=1,
         read=read_size,
@@ -417,7 +433,7 @@ GROUPS = (Running, Looking, Showing, Writing)
 
 FIRST = {
     "trace": "root call depth all focus format_name output opened",
-    "backward": "root gradient call depth all focus output opened",
+    "backward": "by root gradient call depth all focus output",
     "explain": "leaf node jacobian root gradient call all output",
     "doctor": "call steps duration keep_going ignore fail_on format_name output",
     "memory": "root call by top all format_name output opened",

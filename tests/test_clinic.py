@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
@@ -20,17 +19,10 @@ from tests.looking import Session
 MISSED = {case.name for case in CASES if case.rule == "GS000"}
 
 
-def is_sampled(name: str, share: int) -> bool:
-    """Whether a program is of the one in so many that are run here, which are always the same;
-    clinic/everything.py has the others."""
-    return crc32(name.encode()) % share == 0
-
-
-HEALED = [case for case in CASES if is_sampled(case.name, 4)]
-# Of each rule one that is sick, too.
-FIRST = {case.rule: case for case in reversed(CASES)}.values()
-ILL = [case for case in CASES if case in HEALED or case in FIRST or case.name in MISSED]
-CALM = [case for case in HEALTHY if is_sampled(case.name, 3)]
+# Those that are run here; clinic/everything.py has the others.
+ILL = [case for case in CASES if "sick" in case.tested]
+HEALED = [case for case in CASES if "healed" in case.tested]
+CALM = [case for case in HEALTHY if case.tested]
 
 
 def findings(session: Session, program: Path) -> tuple[Finding, ...]:
@@ -44,6 +36,11 @@ def findings(session: Session, program: Path) -> tuple[Finding, ...]:
     done = session.cli("doctor", str(target), "-q", "-o", str(saved))
     assert saved.exists(), done.err
     return storage.load(saved).findings
+
+
+def warnings(found: tuple[Finding, ...]) -> set[str]:
+    """The rules that say more than information."""
+    return {finding.rule for finding in found if finding.severity != "information"}
 
 
 def is_right(case: Case, finding: Finding) -> bool:
@@ -69,12 +66,8 @@ def look_at_sick(session: Session, case: Case) -> None:
     found = findings(session, case.program("sick"))
     right = any(is_right(case, finding) for finding in found)
     assert right != (case.name in MISSED), found
-    others = [
-        finding
-        for finding in found
-        if finding.rule not in (case.rule, *case.also) and finding.severity != "information"
-    ]
-    assert case.name in MISSED or not others, others
+    others = warnings(found) - {case.rule, *case.also}
+    assert case.name in MISSED or not others, found
 
 
 @pytest.mark.parametrize("case", HEALED, ids=lambda case: case.name)
@@ -85,7 +78,7 @@ def test_healed(session: Session, case: Case) -> None:
 def look_at_healed(session: Session, case: Case) -> None:
     """The doctor warns of nothing."""
     found = findings(session, case.program("healed"))
-    assert [finding for finding in found if finding.severity != "information"] == []
+    assert not warnings(found), found
 
 
 @pytest.mark.parametrize("case", CALM, ids=lambda case: case.name)
@@ -94,11 +87,10 @@ def test_healthy(session: Session, case: Healthy) -> None:
 
 
 def look_at_healthy(session: Session, case: Healthy) -> None:
-    """The doctor warns of nothing, and tells no information but what the manifest names."""
+    """The doctor warns of nothing, and tells no information but what its line names."""
     found = findings(session, case.program)
-    assert [finding for finding in found if finding.severity != "information"] == []
-    told = {finding.rule for finding in found if finding.severity == "information"}
-    assert told <= set(case.information)
+    assert not warnings(found), found
+    assert {finding.rule for finding in found} <= set(case.information)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -145,3 +137,8 @@ def test_how_cures_are_read(patch: str, result: str) -> None:
 
 def test_known_misses_are_few() -> None:
     assert len(MISSED) <= 0.08 * len(CASES)
+
+
+def test_of_each_rule_a_sick_and_a_healed_program_is_run() -> None:
+    rules = {case.rule for case in CASES} - {"GS000"}
+    assert rules <= {case.rule for case in ILL} & {case.rule for case in HEALED}

@@ -1381,20 +1381,6 @@ def layers(*gains: float, head: float = 1.0) -> Report:
     return program.report((top, (1.0,)))
 
 
-def diverging(report: Report, *losses: float) -> Report:
-    """The same where each of the steps before has made the loss larger, up to no number now."""
-    number = report.passes[0].number if report.passes else 0
-    seen = seen_in(report)
-    ended = Step(number, norm="Infinity", stepped=True)
-    before = (
-        Step(number - back, loss=loss, stepped=True)
-        for back, loss in zip(range(len(losses), 0, -1), losses, strict=True)
-    )
-    return msgspec.structs.replace(
-        report, observations=msgspec.structs.replace(seen, steps=(*before, ended))
-    )
-
-
 def ended_over_none(report: Report) -> Report:
     """The same of a program that read a gradient last, and got none."""
     seen = seen_in(report)

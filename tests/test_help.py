@@ -65,6 +65,7 @@ OTHERWISE = {
     ("doctor", "-o"): "likewise",
     ("watch", "-o"): "there is one format, and what is seen is shown besides",
     ("doctor", "--call"): "it looks at all calls from there on",
+    ("memory", "--by"): "it chooses one of the tables, and takes nothing apart",
     ("show", "--call"): "there is no program, only what the file holds",
 }
 """Options whose help says something else than in other commands, and why."""

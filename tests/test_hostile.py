@@ -47,7 +47,7 @@ from tests.test_page import packed
 QUICK = tuple(name for name in FORMATS if name not in ("svg", "png", "pdf"))
 """Formats that need no other program."""
 
-ANSWERS = ("explain", "memory", "check")
+ANSWERS = ("explain", "memory", "check", "backward --by term")
 """Commands that show what they saved again."""
 
 EARLIER = "an earlier result\n"
@@ -104,7 +104,7 @@ def test_hostile_text_in_every_field_is_only_text(name: str, session: Session) -
             told(session.cli("doctor", "hostile.json", "--format", format), statuses)
         told(session.cli("diff", "hostile.json", "hostile.json"), (0, 1))
         for command in ANSWERS:
-            told(session.cli(command, "hostile.json"), (0, 1, 2))
+            told(session.cli(*command.split(), "hostile.json"), (0, 1, 2))
 
 
 @pytest.mark.parametrize("name", SAVED)
@@ -122,7 +122,7 @@ def test_what_is_no_report_is_refused_in_a_line(odd: str, session: Session) -> N
     path = session.folder / "odd.json"
     path.write_bytes(ODD[odd])
     for command in ("show", "doctor", *ANSWERS):
-        done = refused(session.cli(command, str(path)))
+        done = refused(session.cli(*command.split(), str(path)))
         assert len(done.err) < 3_000
 
 
@@ -152,7 +152,7 @@ def test_a_changed_file_is_shown_or_refused(
             continue
         shown(session, path.read_bytes(), ("lanes", "csv", "dot", "html"))
         for command in ("doctor", *ANSWERS):
-            told(session.cli(command, str(path)), (0, 1, 2))
+            told(session.cli(*command.split(), str(path)), (0, 1, 2))
         told(session.cli("diff", str(path), str(path)), (0, 1))
 
 
@@ -162,7 +162,7 @@ def test_a_bomb_is_refused_before_it_is_kept(command: str, session: Session) -> 
     path.write_bytes(bomb(64 * 2**20))
     assert path.stat().st_size < 100_000
     arguments = [str(path)] * (2 if command == "diff" else 1)
-    done = refused(session.cli(command, *arguments, "--max-size", "8M"))
+    done = refused(session.cli(*command.split(), *arguments, "--max-size", "8M"))
     assert "holds more than 8,388,608 bytes of JSON" in done.err
     assert "--max-size 4GiB" in done.err
 
@@ -211,6 +211,11 @@ def test_blanks_without_end_are_only_long(session: Session) -> None:
         ("explain", "explanation.steps.0.locals.0.shape", [3, 3], "3 × 3 has 1 values"),
         ("jacobian", "explanation.weights.total", 0, "is 0, and there are 1 terms"),
         ("jacobian", "explanation.weights.terms", [], "has no terms, and does not say why"),
+        ("split", "split.pieces", [], "split.pieces: is empty"),
+        ("split", "split.leaves.0.leaf", 9, "9 is not an index of graph.leaves"),
+        ("split", "split.leaves.0.norms.0", -1.0, "holds a norm that is negative"),
+        ("split", "split.leaves.0.norms", [1.0], "has 1 numbers for 4 pieces"),
+        ("split", "split.leaves.0.products", [], "does not compare each of 4 pieces"),
         ("backward", "graph.leaves.0.norm", -1.0, "a norm is not negative"),
     ],
 )

@@ -92,6 +92,22 @@ def test_functions_stand_in_the_order_of_the_source_with_their_heads(session: Se
     assert any("10 leaves" in one for one in rows if "layer(x)" in one)
 
 
+def test_what_an_installed_package_made_stands_last(session: Session) -> None:
+    package = session.folder / "venv" / "site-packages"
+    package.mkdir(parents=True)
+    (package / "losses.py").write_text("def loss_of(x):\n    return (x * x).sum()\n")
+    session.write(
+        "import sys, torch\n"
+        "sys.path.insert(0, 'venv/site-packages')\n"
+        "import losses\n"
+        "w = torch.ones(2, requires_grad=True)\n"
+        "losses.loss_of(w.sin()).backward()\n"
+    )
+    rows = session.cli("backward", "program.py", "--format", "code").out.splitlines()
+    heads = [row for row in rows if row.startswith(("program.py", "losses.py"))][1:]
+    assert heads == ["program.py", "losses.py · loss_of"]
+
+
 def test_what_a_backward_made_is_counted_where_there_is_no_line(session: Session) -> None:
     session.write(
         "import torch\nx = torch.tensor(2.0, requires_grad=True)\n"

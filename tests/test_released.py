@@ -8,7 +8,7 @@ import math
 import pytest
 
 from tests.conftest import python_says
-from tests.fuzz.files import compared
+from tests.fuzz.files import compared, in_turn
 from tests.fuzz.trial import DOCTOR
 from tests.fuzz.writer import telling
 from tests.looking import Session, is_close, leaf_named, new_gradient, node_of
@@ -298,8 +298,8 @@ IN_PART = {
 }
 """Programs of which a part of the memory may stay: each way of asking."""
 
-CASES = {
-    f"{what}: {size}": telling(_filled(text, size))
+ASKED = {
+    f"{what}: {size}": (telling(_filled(text, size)), COMMANDS)
     for what, text in PROGRAMS.items()
     for size, (_, left) in SIZES.items()
     if not left or what in IN_PART
@@ -308,11 +308,11 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def differing() -> dict[str, list[str]]:
-    """What differs from python for each case under each command."""
-    return compared({name: (text, COMMANDS) for name, text in CASES.items()})
+    """What differs from python for each case under its commands."""
+    return compared(in_turn(ASKED))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ASKED)
 def test_the_program_runs_as_under_python(name: str, differing: dict[str, list[str]]) -> None:
     assert not differing[name], "\n".join(differing[name])
 

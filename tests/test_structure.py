@@ -51,6 +51,7 @@ ROOMS = {
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "
     "derivatives",
     "analyses/explain": "handlers words errors escaping model autograd recording graphing",
+    "analyses/split": "doing words errors model autograd graphing analyses/explain",
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "patched doing handlers words errors escaping filesystem garbage model target "
     "autograd recording graphing ranks analyses/doctor",
@@ -74,9 +75,9 @@ ROOMS = {
     "render/drawing",
     # The doors.
     "api": "options words errors escaping formats filesystem model target recording graphing "
-    "analyses/doctor analyses/check analyses/explain analyses/memory running analyses/diff "
-    "rules simplify render/options render/words render/drawing render render/notebook "
-    "version watching",
+    "analyses/doctor analyses/check analyses/explain analyses/split analyses/memory running "
+    "analyses/diff rules simplify render/options render/words render/drawing render "
+    "render/notebook version watching",
     "testing": "words errors rules running api",
     "cli": "*",
     "lightning": "api",
@@ -117,6 +118,7 @@ WITH_TORCH = (
     "analyses/doctor/",
     "analyses/check/",
     "analyses/explain/",
+    "analyses/split/",
     "analyses/memory/",
 )
 

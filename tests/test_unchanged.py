@@ -9,7 +9,7 @@ import runpy
 import pytest
 
 from tests.conftest import process_preserved
-from tests.fuzz.files import compared
+from tests.fuzz.files import compared, in_turn
 from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import telling
 from tests.looking import Session
@@ -24,10 +24,13 @@ def alone(path: str) -> str:
     return printed.getvalue()
 
 
+ASKED = {name: (telling(text), COMMANDS) for name, text in PROGRAMS.items()}
+
+
 @pytest.fixture(scope="module")
 def differing() -> dict[str, list[str]]:
-    """What differs for each program under each command, and what is left of it at its end."""
-    return compared({name: (telling(text), COMMANDS) for name, text in PROGRAMS.items()})
+    """What differs for each program under its commands, and what is left of it at its end."""
+    return compared(in_turn(ASKED))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -67,6 +70,9 @@ print(torch.rand(1).item().hex())
         ["backward", "--gradient", "2"],
         ["backward", "--root", "loss"],
         ["backward", "--root", "net(x).sum()", "--call", "2"],
+        ["backward", "--by", "sample"],
+        ["backward", "--by", "loss", "--call", "3"],
+        ["backward", "--by", "output", "--root", "net(x)"],
         ["trace"],
         ["memory"],
         ["memory", "--call", "2", "--root", "loss"],

@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from tests.conftest import python_says
-from tests.fuzz.files import compared
+from tests.fuzz.files import compared, in_turn
 from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import telling
 from tests.looking import Done, Session, leaf_named, new_gradient
@@ -587,12 +587,17 @@ parser.parse_args()
 }
 
 
+ASKED = {
+    name: (telling(text), [*COMMANDS, ("backward", "--values", "--saved", "--histograms")])
+    for name, text in PROGRAMS.items()
+}
+
+
 @pytest.fixture(scope="module")
 def differing() -> dict[str, list[str]]:
-    """What differs for each program under each command: what is printed, how it ends, what is left
+    """What differs for each program under its commands: what is printed, how it ends, what is left
     of it at its end."""
-    commands = [*COMMANDS, ("backward", "--values", "--saved", "--histograms")]
-    return compared({name: (telling(text), commands) for name, text in PROGRAMS.items()})
+    return compared(in_turn(ASKED))
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -92,11 +92,6 @@ CLIPS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CLIPS)
-def test_what_clipping_was_given(session: Session, name: str) -> None:
-    check(session, CLIPS[name])
-
-
 FUNCTION = """\
 import torch
 from torch import nn
@@ -143,11 +138,6 @@ ARGUMENTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_what_a_function_was_not_given(session: Session, name: str) -> None:
-    check(session, ARGUMENTS[name])
-
-
 REFUSED = """\
 import torch
 x = torch.ones(2, requires_grad=True)
@@ -169,11 +159,6 @@ REFUSALS = {
         (misfit("[2, 1]", "[2]"), *RESHAPED), ("early versions",),
     ),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REFUSALS)
-def test_what_torch_refused(session: Session, name: str) -> None:
-    check(session, REFUSALS[name])
 
 
 def test_a_misfit_is_told_in_the_same_words_by_every_command(session: Session) -> None:
@@ -213,11 +198,6 @@ CHANGED_VIEWS = {
         VIEWS.format(hook="", view="y, z = x.chunk(2)"), "GS405", 14, TOGETHER, ("hook",)
     ),
 }
-
-
-@pytest.mark.parametrize("name", CHANGED_VIEWS)
-def test_where_a_view_came_from(session: Session, name: str) -> None:
-    check(session, CHANGED_VIEWS[name])
 
 
 SAVED = """\
@@ -268,11 +248,6 @@ OWN_CHANGES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", OWN_CHANGES)
-def test_what_changed_a_saved_tensor(session: Session, name: str) -> None:
-    check(session, OWN_CHANGES[name])
-
-
 SCALED = """\
 import torch
 from torch import nn
@@ -299,11 +274,6 @@ CLIPPED_AWAY = {
         *("GS504", 9, (LIMIT, "so much larger than others"), ("Raise",)),
     ),
 }
-
-
-@pytest.mark.parametrize("name", CLIPPED_AWAY)
-def test_what_a_limit_decides(session: Session, name: str) -> None:
-    check(session, CLIPPED_AWAY[name])
 
 
 def test_numbers_of_a_clipping_are_those_of_its_step(session: Session) -> None:
@@ -347,11 +317,6 @@ WRITTEN = {
         *("GS504", 11, ("Something that was not seen", "‖g‖ "), ("A hook", "remove the hook")),
     ),
 }
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_who_changed_a_gradient(session: Session, name: str) -> None:
-    check(session, WRITTEN[name])
 
 
 BEYOND = """\
@@ -404,11 +369,6 @@ OVERFLOWS = {
     ),
     "a root of 0": Case(beyond("x.sqrt()", "0.0"), "GS102", 5, POLES[2:3], ("dtype",)),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", OVERFLOWS)
-def test_why_a_gradient_is_not_finite(session: Session, name: str) -> None:
-    check(session, OVERFLOWS[name])
 
 
 MASKED = """\
@@ -470,11 +430,6 @@ MASKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", MASKS)
-def test_what_a_softmax_was_given(session: Session, name: str) -> None:
-    check(session, MASKS[name])
-
-
 DERIVED = """\
 import torch
 from torch import nn
@@ -527,11 +482,6 @@ DERIVATIVES = {
         "GS302", 11, DROPPED[:1], BY_NATURE,
     ),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("name", DERIVATIVES)
-def test_what_no_derivative_depends_on(session: Session, name: str) -> None:
-    check(session, DERIVATIVES[name])
 
 
 GATHERED = """\
@@ -594,11 +544,6 @@ GATHERINGS = {
 }
 
 
-@pytest.mark.parametrize("name", GATHERINGS)
-def test_what_a_collective_cuts_off(session: Session, name: str) -> None:
-    check(session, GATHERINGS[name])
-
-
 def test_what_a_collective_of_two_ranks_cuts_off(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(GATHERINGS["one way"].program, "utf-8")
     for one in run(tmp_path, ["doctor", "train.py"]):
@@ -619,11 +564,6 @@ BORN = {
         *("GS101", 3, ("1 divided by the root of 0",), ("a difference of rounded numbers",)),
     ),
 }
-
-
-@pytest.mark.parametrize("name", BORN)
-def test_why_a_quotient_is_not_finite(session: Session, name: str) -> None:
-    check(session, BORN[name])
 
 
 SPOILING = """\
@@ -659,3 +599,26 @@ def test_what_spoilt_a_gradient(session: Session, name: str) -> None:
     wrong = {one.reason for one in checks.leaves if one.verdict == "wrong"}
     assert wrong == ({reason} if reason else set())
     assert any(one.reason == WRITES_UPSTREAM for one in checks.calls) == ("clone" not in returned)
+
+
+PROGRAMS = {
+    "what clipping was given": CLIPS,
+    "what a function was not given": ARGUMENTS,
+    "what torch refused": REFUSALS,
+    "where a view came from": CHANGED_VIEWS,
+    "what changed a saved tensor": OWN_CHANGES,
+    "what a limit decides": CLIPPED_AWAY,
+    "who changed a gradient": WRITTEN,
+    "why a gradient is not finite": OVERFLOWS,
+    "what a softmax was given": MASKS,
+    "what no derivative depends on": DERIVATIVES,
+    "what a collective cuts off": GATHERINGS,
+    "why a quotient is not finite": BORN,
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "name"), [(what, name) for what, cases in PROGRAMS.items() for name in cases]
+)
+def test_what_a_finding_says(session: Session, what: str, name: str) -> None:
+    check(session, PROGRAMS[what][name])

@@ -15,7 +15,7 @@ from gradscope.filesystem import cache_folder, here
 from gradscope.formats import MAX_SIZE
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
-from gradscope.model.request import Check, Explain, MemoryStudy
+from gradscope.model.request import Check, Explain, MemoryStudy, SplitStudy
 from gradscope.rules import RULES, IgnoredByComment, diagnose, find_rule
 from gradscope.words import count
 
@@ -79,11 +79,14 @@ class Looks:
         values: bool = False,
         saved: bool = False,
         histograms: bool = False,
+        by: str | None = None,
+        budget: float | None = None,
     ) -> Report:
         """The graph, and the gradient that flows along each edge when ``gradient`` is fed in at
         ``root``.
 
-        Nothing is accumulated into ``.grad`` and no buffer is freed.
+        Nothing is accumulated into ``.grad`` and no buffer is freed.  With ``by`` the gradient is
+        also taken apart, and the report's ``split`` holds what each piece brings to each leaf.
 
         Args:
             root: any tensor that requires grad.
@@ -93,12 +96,21 @@ class Looks:
             values: keep the values of all tensors, not only of small ones.
             saved: keep what each node saved for backward.
             histograms: count the elements of each gradient by size, for pages and tables.
+            by: what the pieces are: ``"term"``, the terms of a loss; ``"mse, kl"``, what goes
+                through these tensors; ``"sample"`` or ``"sample:logits"``, rows of a batch;
+                ``"output"`` or ``"output:4"``, rows of the Jacobian.
+            budget: seconds after which what is known of the pieces is told.
 
         Raises:
-            RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
-            CaptureError: when backward fails, or an earlier call has freed the graph.
+            RootError: when ``root`` carries no gradient history, ``gradient`` does not fit it, or
+                ``by`` does not.
+            CaptureError: when backward fails, an earlier call has freed the graph, or a node on
+                the way of a piece cannot be called.
         """
-        return self._look(root, (gradient,), values=values, saved=saved, histograms=histograms)
+        study = None if by is None else SplitStudy.of(by, budget)
+        return self._look(
+            root, (gradient,), study, values=values, saved=saved, histograms=histograms
+        )
 
     @public
     def explain(

@@ -18,7 +18,7 @@ from gradscope.cli.typed_command import (
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
 from gradscope.formats import FORMATS
-from gradscope.model.request import Check, Explain, MemoryStudy
+from gradscope.model.request import Check, Explain, MemoryStudy, SplitStudy
 from gradscope.options import SETTINGS
 from gradscope.version import VERSION
 from gradscope.words import SIGNS, joined
@@ -122,9 +122,20 @@ def backward(given: Given) -> Result:
 
     Watches the program's own backward call, with --steps several; -o FILE.html switches between
     them, also where they walk different graphs.  With --gradient or --root, sends a gradient of
-    your choice through the graph instead, and leaves the program's .grad alone.
+    your choice through the graph instead, and leaves the program's .grad alone.  --by takes the
+    gradient apart, and tells what each piece of it brings: which term of a loss moves what.
+    With it, TARGET may also be a saved answer, FILE.json.
     """
-    return _run(given)
+    if given.by is None:
+        if given.budget is not None:
+            raise TargetError("--budget limits what --by asks", "add --by term, or leave it out")
+        return _run(given)
+    if (given.steps or 1) > 1:
+        raise TargetError(
+            "--by takes the gradient of one backward call apart, and --steps watches several",
+            "choose the call with --call N",
+        )
+    return _run(given, "split", SplitStudy.of(given.by, given.budget))
 
 
 @gradscope.command(

@@ -31,7 +31,16 @@ from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
 from gradscope.graphing.watched_call import MeasuredCall, own_call, seeded
 from gradscope.handlers import let_pass
 from gradscope.model.invariants import check
-from gradscope.model.report import COMPILED, BackwardPass, Graph, Leaf, Meta, Report, way_inside
+from gradscope.model.report import (
+    COMPILED,
+    BackwardPass,
+    Graph,
+    Leaf,
+    Meta,
+    Origin,
+    Report,
+    way_inside,
+)
 from gradscope.recording.compiler import Eager, graph_breaks
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.names import Scopes
@@ -162,6 +171,11 @@ class Probe:
     def end_in(self, failed: FailedCall) -> None:
         """Put a call that raised above the graph, whose roots are what went into it."""
         self.graph = with_raised(self.graph, failed, self._recorder, self._assembler.origin)
+
+    @property
+    def origins(self) -> tuple[Origin, ...]:
+        """The places that the graph's nodes point to, so far."""
+        return self._assembler.origins()
 
     # ------------------------------------------------------------------ inside
 

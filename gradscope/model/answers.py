@@ -1,5 +1,5 @@
 """The invariants of what a report holds beside its graph and gradients: what is kept in memory,
-what a check found, an explanation.
+what a check found, an explanation, a gradient taken apart.
 
 Indices lead somewhere, and numbers are as many as they are said to be: whoever shows an answer
 relies on that.  Must not know of torch, or of how an answer was found."""
@@ -13,6 +13,7 @@ from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.requirements import fail, in_range, unstorable
+from gradscope.model.split import MOST_COMPARED, Split
 from gradscope.model.studies import CallCheck, Checks, Memory
 
 LONGEST_COUNT = 50_000
@@ -31,6 +32,8 @@ def check_answers(report: Report) -> None:
         _check_checks(report.checks, report.graph)
     if report.explanation is not None:
         _Explained(report.explanation, report.graph).check()
+    if report.split is not None:
+        _check_split(report.split, report.graph)
     if report.ranks is not None:
         _check_ranks(report.ranks)
         calls = [one.number for one in report.passes]
@@ -108,6 +111,33 @@ def _check_errors(errors: Iterable[Number | None], place: str) -> None:
     for error in errors:
         if error is not None and float(error) < 0:
             fail(place, f"a relative error of {error}, which is negative")
+
+
+def _check_split(split: Split, graph: Graph) -> None:
+    """The pieces begin at nodes of the graph, and each has a norm at each leaf of the table."""
+    if not split.pieces:
+        fail("split.pieces", "is empty; a gradient was taken apart")
+    nodes = [node for piece in split.pieces for node in piece.nodes]
+    nodes += [] if split.mixing is None else [split.mixing.node]
+    in_range(nodes, len(graph.nodes), "split", "graph.nodes")
+    in_range((one.leaf for one in split.leaves), len(graph.leaves), "split", "graph.leaves")
+    size = len(split.pieces)
+    triangle = list(range(size)) if size <= MOST_COMPARED else []
+    for position, one in enumerate(split.leaves):
+        place = f"split.leaves[{position}]"
+        if len(one.norms) != size:
+            fail(f"{place}.norms", f"has {len(one.norms)} numbers for {size} pieces")
+        if [len(row) for row in one.products] != triangle:
+            fail(f"{place}.products", f"does not compare each of {size} pieces with those before")
+        broken = unstorable((*one.norms, *(number for row in one.products for number in row)))
+        if broken:
+            fail(place, broken)
+        if any(float(norm) < 0 for norm in one.norms):
+            fail(f"{place}.norms", "holds a norm that is negative")
+    values = [piece.value for piece in split.pieces]
+    broken = unstorable([*values, split.mixing.share if split.mixing else None])
+    if broken:
+        fail("split", broken)
 
 
 class _Explained:

@@ -26,6 +26,7 @@ from gradscope.model.plain import Histogram as Histogram
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.plain import State as State
 from gradscope.model.ranks import Ranks
+from gradscope.model.split import Split
 from gradscope.model.studies import Checks, Memory
 from gradscope.words import either, short_op
 
@@ -200,6 +201,7 @@ class Report(Struct, frozen=True):
     checks: Checks | None = None
     memory: Memory | None = None
     explanation: Explanation | None = None
+    split: Split | None = None
     ranks: Ranks | None = None
     others: tuple[Report, ...] = ()
     format: Literal["gradscope/1"] = FORMAT

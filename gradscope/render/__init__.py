@@ -64,6 +64,8 @@ def render(
 
 def _overlay(report: Report) -> Overlay | None:
     """What a picture shows of a command's answer."""
+    if report.checks is None and report.memory is None:
+        return None
     from gradscope.render.drawing import overlay
 
     if report.checks is not None:
@@ -110,9 +112,14 @@ def format_for(path: str | Path) -> str:
 
 
 def answer_format(report: Report, name: str) -> str:
-    """The format for what was asked of a report: an explanation, a check or a count of memory has
-    one of its own for ``text`` and others of :data:`ANSWERS`."""
-    asked = {"explain": report.explanation, "check": report.checks, "memory": report.memory}
+    """The format for what was asked of a report: an explanation, a check, a count of memory or a
+    gradient taken apart has one of its own for ``text`` and others of :data:`ANSWERS`."""
+    asked = {
+        "explain": report.explanation,
+        "check": report.checks,
+        "memory": report.memory,
+        "split": report.split,
+    }
     command = next((word for word, answer in asked.items() if answer is not None), "graph")
     return ANSWERS[command].get(name, name)
 

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests import forkserver
@@ -18,10 +18,20 @@ from tests.fuzz import runs
 from tests.fuzz.process import ROOT, environment
 from tests.fuzz.trial import Place, tried
 
-Command = tuple[str, ...]
+Asked = Mapping[str, tuple[str, Sequence[tuple[str, ...]]]]
+"""Programs by name, and the commands they are run under."""
 
 
-def compared(programs: Mapping[str, tuple[str, Iterable[Command]]]) -> dict[str, list[str]]:
+def in_turn(programs: Asked, rest: bool = False) -> Asked:
+    """Every other command of each program: of one the first, the third and so on, of the next the
+    second and so on; ``rest``: the others, which ``make test-unharmed`` runs."""
+    return {
+        name: (text, commands[(number + rest) % 2 :: 2])
+        for number, (name, (text, commands)) in enumerate(programs.items())
+    }
+
+
+def compared(programs: Asked) -> dict[str, list[str]]:
     """What differs between python and gradscope, for each program."""
     asked = {name: [text, [list(one) for one in words]] for name, (text, words) in programs.items()}
     done = subprocess.run(

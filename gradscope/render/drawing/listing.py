@@ -17,6 +17,7 @@ from pathlib import Path
 
 from gradscope.model.report import Graph, Node, Origin, Report
 from gradscope.render.drawing.source_text import source_lines, stands_in
+from gradscope.render.words.text import is_of_library
 from gradscope.words import first_line
 
 MOST_BETWEEN = 3
@@ -72,9 +73,10 @@ class SourceFunction:
 
 
 def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]:
-    """The functions that made the wanted nodes of a graph, in the order of the source."""
+    """The functions that made the wanted nodes of a graph, in the order of the source; those of
+    installed packages last."""
     made = _lines_made(report.graph, wanted)
-    files = dict.fromkeys(file for file, _ in made)
+    files = sorted(dict.fromkeys(file for file, _ in made), key=is_of_library)
     for file in files:
         own = {line: one for (name, line), one in made.items() if name == file}
         origins = [piece.origin for one in own.values() for piece in one.pieces]

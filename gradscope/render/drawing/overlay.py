@@ -6,15 +6,18 @@ A picture shows the one that its command asked for, a page lets its reader choos
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
-from gradscope.analyses.diff import Comparison, EdgeDifference, Union
-from gradscope.analyses.diff.comparison import Distance
 from gradscope.model.report import Graph, Report
 from gradscope.model.studies import Checks, Memory
 from gradscope.render.drawing.labels import BADGE_INKS
 from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import badges
+
+if TYPE_CHECKING:
+    from gradscope.analyses.diff import Comparison, EdgeDifference, Union
+    from gradscope.analyses.diff.comparison import Distance
 
 ONLY_A, ONLY_B, CHANGED = "#c2185b", "#6d28d9", "#0f766e"
 """Colours that are none of the scale of gradients."""

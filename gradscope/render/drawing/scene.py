@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
-from pathlib import PurePath
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
@@ -21,7 +20,7 @@ from gradscope.render.drawing.spread import DrawnRank
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES, badges, head, worst
-from gradscope.render.words.text import short_files, source_url
+from gradscope.render.words.text import is_of_library, short_files, source_url
 from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
@@ -67,8 +66,7 @@ class Scene:
 
     def is_of_library(self, origin: int) -> bool:
         """Whether an installed package made it, and not the user's own files."""
-        parts = PurePath(self.graph.origins[origin].file.replace("\\", "/")).parts
-        return "site-packages" in parts or "dist-packages" in parts
+        return is_of_library(self.graph.origins[origin].file)
 
     def source(self, item: Item) -> str:
         """The line that made an item, or "" for a module, which many lines made."""

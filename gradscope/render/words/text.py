@@ -17,7 +17,7 @@ from urllib.parse import quote
 from rich.cells import cell_len, chop_cells
 
 from gradscope.escaping import visible
-from gradscope.filesystem import here
+from gradscope.filesystem import here, is_installed
 from gradscope.words import SIGNS
 
 
@@ -208,6 +208,11 @@ def short_files(files: set[str]) -> dict[str, str]:
                 del waiting[file]
         length += 1
     return shown
+
+
+def is_of_library(file: str) -> bool:
+    """Whether a file is of an installed package, on whatever machine that was."""
+    return is_installed(file.replace("\\", "/"))
 
 
 def source_url(file: str, line: int) -> str:

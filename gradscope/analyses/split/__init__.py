@@ -1,0 +1,11 @@
+"""The study behind ``gradscope backward --by``: what each piece of a gradient brings to a leaf.
+
+study ─► pieces, terms   at which tensors the gradient is taken apart, and into what
+  └────► lockstep        all pieces go through the graph together, node by node
+
+Backward is linear, so a gradient that is written as a sum may be sent summand by summand.  The
+pieces go in step: at a leaf all of them are there at once, and only their norms and inner products
+are kept.  As in explain, nodes are called one by one, so that no hook of the program runs and no
+``.grad`` is touched; where several pieces arrive, torch computes them together, as
+``is_grads_batched`` does.  What is refused there is refused here.
+"""

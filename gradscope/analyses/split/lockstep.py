@@ -1,0 +1,153 @@
+"""Pieces of a gradient on their way through a graph, all in step, node by node."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+
+from gradscope import doing
+from gradscope.analyses.explain.pull import WORTH_STACKING, Place, Puller
+from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.together import stacked
+from gradscope.words import count
+
+WHOLE = -1
+"""The number of the piece that nothing has been taken from yet; what arrives with it at a leaf
+went through none of the tensors where the gradient is taken apart."""
+
+TOGETHER = 4
+"""Pieces for which a node is called at once: what it computes on the way is as many times as
+large."""
+
+CHUNK = 65_536
+"""Elements of each piece that are compared at once."""
+
+Carried = dict[int, torch.Tensor]
+"""What arrives at one place, by the number of the piece."""
+
+Cut = Callable[[torch.Tensor], Carried]
+"""Takes a gradient apart."""
+
+
+class OverBudget(Exception):
+    """The time that was given is over."""
+
+
+class Lockstep:
+    """Sends pieces through a graph.
+
+    Args:
+        puller: calls the nodes.
+        seeds: the gradients that backward starts with.
+        cuts: where they are taken apart, and how.
+        end: when to stop, on the clock of :func:`time.monotonic`.
+
+    ``passed`` is told of each call: its node, what went in and what came out, by edge.
+    """
+
+    def __init__(
+        self,
+        puller: Puller,
+        seeds: Mapping[Place, torch.Tensor],
+        cuts: Mapping[Place, Cut],
+        end: float | None = None,
+    ) -> None:
+        self._puller = puller
+        self._cuts = cuts
+        self._end = end
+        self._waiting: dict[Place, Carried] = {place: {WHOLE: one} for place, one in seeds.items()}
+        self._outputs: dict[int, list[int]] = defaultdict(list)
+        for node, output in dict.fromkeys(
+            [*seeds, *((target, output) for _, _, target, output in puller.walked.edges)]
+        ):
+            self._outputs[node].append(output)
+        self.passed: Callable[[int, Mapping[int, Carried], Mapping[int, Carried]], None] | None
+        self.passed = None
+
+    def run(self, words: str) -> Iterator[tuple[int, Carried]]:
+        """Each leaf's node with what arrives there; ``words`` say what is done meanwhile.
+
+        Raises:
+            CannotCall: at the first node that cannot be called.
+            OverBudget: the time is over.
+        """
+        nodes = self._puller.walked.nodes
+        for number, node in enumerate(nodes):
+            arrived = self._arrived(number)
+            if not arrived:
+                continue
+            if is_leaf(node):
+                yield number, arrived.get(0, {})
+                continue
+            doing.still(f"{words}, node {number + 1:,} of {count(len(nodes), 'node')}")
+            if self._end is not None and time.monotonic() > self._end:
+                raise OverBudget
+            self._pass_on(number, arrived)
+
+    def _arrived(self, number: int) -> dict[int, Carried]:
+        """What arrives at each output of a node, taken apart where it is to be."""
+        found = {}
+        for output in self._outputs[number]:
+            carried = self._waiting.pop((number, output), {})
+            cut = self._cuts.get((number, output))
+            if cut is not None and WHOLE in carried:
+                for piece, gradient in cut(carried.pop(WHOLE)).items():
+                    _add(carried, piece, gradient)
+            if carried:
+                found[output] = carried
+        return found
+
+    def _pass_on(self, number: int, arrived: Mapping[int, Carried]) -> None:
+        """Call a node for every piece, those that come to the same outputs together."""
+        alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for piece in sorted({piece for carried in arrived.values() for piece in carried}):
+            alike[tuple(at for at, carried in arrived.items() if piece in carried)].append(piece)
+        sent: dict[int, Carried] = defaultdict(dict)
+        before = {} if self.passed is None else {at: {**one} for at, one in arrived.items()}
+        for outputs, pieces in alike.items():
+            for some in (pieces[at : at + TOGETHER] for at in range(0, len(pieces), TOGETHER)):
+                # What has been passed on goes: of many pieces the gradients are what is large.
+                given = [{at: arrived[at].pop(piece) for at in outputs} for piece in some]
+                for piece, found in zip(some, self._puller.call_each(number, given), strict=True):
+                    for edge, gradient in found.items():
+                        sent[edge][piece] = gradient
+        if self.passed is not None:
+            self.passed(number, before, sent)
+        for edge, carried in sent.items():
+            _, _, target, output = self._puller.walked.edges[edge]
+            known = self._waiting.get((target, output))
+            place = target, output
+            self._waiting[place] = carried if known is None else _sum(known, carried)
+
+
+def _sum(known: Carried, more: Carried) -> Carried:
+    """What arrives along two edges."""
+    if len(known) >= WORTH_STACKING and known.keys() == more.keys():
+        total = stacked([*known.values()]) + stacked([more[piece] for piece in known])
+        return dict(zip(known, total, strict=True))
+    for piece, gradient in more.items():
+        _add(known, piece, gradient)
+    return known
+
+
+def _add(carried: Carried, piece: int, gradient: torch.Tensor) -> None:
+    known = carried.get(piece)
+    carried[piece] = gradient if known is None else known + gradient
+
+
+def products(gradients: list[torch.Tensor]) -> list[list[float]]:
+    """The inner product of each two of them, real parts only, in float64 a part at a time."""
+    rows = [_real(one).reshape(-1) for one in gradients]
+    kind = torch.float32 if rows[0].device.type == "mps" else torch.float64
+    total = torch.zeros(len(rows), len(rows), dtype=kind, device=rows[0].device)
+    for start in range(0, rows[0].numel(), CHUNK):
+        part = torch.stack([row[start : start + CHUNK].to(kind) for row in rows])
+        total += part @ part.T
+    return total.tolist()
+
+
+def _real(gradient: torch.Tensor) -> torch.Tensor:
+    return torch.view_as_real(gradient.resolve_conj()) if gradient.is_complex() else gradient

@@ -1,0 +1,194 @@
+"""Where a gradient is taken apart, and into what: terms of the root, or tensors that are named."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import torch
+
+from gradscope.analyses.explain.pull import Place
+from gradscope.analyses.split.lockstep import Carried, Cut
+from gradscope.analyses.split.terms import Summands
+from gradscope.autograd.tensors import grad_fn_of
+from gradscope.errors import RootError
+from gradscope.graphing.roots import MAX_LISTED
+from gradscope.graphing.study import LiveGraph, made_tensor
+from gradscope.model.plain import Number
+from gradscope.model.report import Graph
+from gradscope.model.split import MOST_COMPARED, SplitPiece
+from gradscope.words import count, either, listed, nearest, one_line, option
+
+MOST_TOLD_APART = 8
+"""Terms up to which those of one line are told apart."""
+
+Take = Callable[[torch.Tensor, int], torch.Tensor]
+"""The part of a gradient that is one piece's."""
+
+
+@dataclass
+class Plan:
+    """The pieces; at which places each is taken off the gradient, and how.
+
+    ``rows`` names the tensors whose rows are samples, ``total`` counts all that could be pieces.
+    """
+
+    pieces: list[SplitPiece]
+    places: Mapping[Place, Sequence[int]]
+    take: Take = lambda gradient, _: gradient
+    rows: tuple[str, ...] = ()
+    total: int = 0
+
+    def told(self, chosen: range) -> str:
+        """What is done while these are followed."""
+        if len(chosen) == len(self.pieces):
+            return f"following {count(len(chosen), 'piece')} of the gradient"
+        return f"following pieces {chosen.start + 1:,} to {chosen.stop:,} of {len(self.pieces):,}"
+
+    def cuts(self, chosen: range) -> dict[Place, Cut]:
+        """How the gradient is taken apart where only some of the pieces are followed."""
+
+        def cut(pieces: Sequence[int]) -> Cut:
+            def taken(gradient: torch.Tensor) -> Carried:
+                return {piece: self.take(gradient, piece) for piece in pieces if piece in chosen}
+
+            return taken
+
+        return {place: cut(pieces) for place, pieces in self.places.items()}
+
+
+class TensorNames:
+    """What the program calls the tensors of a graph."""
+
+    def __init__(self, live: LiveGraph) -> None:
+        self._graph = live.probe.graph
+        self._origins = live.probe.origins
+        self._leaves = {leaf.node: leaf.names for leaf in self._graph.leaves}
+        self._held: dict[Place, str] = {}
+        for tensor in live.scopes.held_tensors():
+            made = grad_fn_of(tensor)
+            position = None if made is None else live.probe.walked.index.get(made)
+            if position is not None:
+                name = live.scopes.names(tensor)[0]
+                self._held.setdefault((position, tensor.output_nr), name)
+
+    def of(self, place: Place) -> str:
+        """The variable that holds a tensor, or held it, or the expression that made it."""
+        node = self._graph.nodes[place[0]]
+        origin = None if node.origin is None else self._origins[node.origin]
+        expression = "" if origin is None else one_line(origin.expression)
+        names = (self._held.get(place), *self._leaves.get(node.id, ()), node.variable, expression)
+        # `loss = a + b` may stand at `a` as well, which is no use for telling them apart.
+        roots = {root.label for root in self._graph.roots}
+        known = (name for name in names if name and name not in roots)
+        return next(known, f"{node.short_op} #{node.id}")
+
+
+def by_term(live: LiveGraph, names: Sequence[str]) -> Plan:
+    """The terms that the roots add up, or tensors that are named.
+
+    Raises:
+        RootError: the root is one term; the graph has no such tensor.
+    """
+    return _of_names(live, names) if names else _of_root(live)
+
+
+def _of_root(live: LiveGraph) -> Plan:
+    graph = live.probe.graph
+    tops = Summands(graph).found()
+    known = TensorNames(live)
+    if len(tops) < 2:
+        root = next((root.label for root in graph.roots if root.label), "the root")
+        raise RootError(
+            f"{root} is one term: no sum is at the top of its graph",
+            f"name tensors on the way, {option('by', 'a, b')}, or ask {option('by', 'sample')}",
+        )
+    groups = [[top] for top in tops]
+    if len(tops) > MOST_TOLD_APART:
+        # What a loop adds up at one line is one term, and so is all that is then still too much.
+        lines: dict[object, list[Place]] = defaultdict(list)
+        for top in tops:
+            node = graph.nodes[top[0]]
+            lines[node.op if node.origin is None else node.origin].append(top)
+        groups = [*lines.values()]
+    left = [*itertools.chain(*groups[MOST_COMPARED - 1 :])] if len(groups) > MOST_COMPARED else []
+    groups = groups[: MOST_COMPARED - 1] if left else groups
+    pieces = [_term(graph, group, known) for group in groups]
+    if left:
+        pieces.append(SplitPiece(count(len(left), "further term"), _nodes(left)))
+        groups.append(left)
+    places = {place: [number] for number, group in enumerate(groups) for place in group}
+    return Plan(_told_apart(pieces), places)
+
+
+def _term(graph: Graph, group: Sequence[Place], known: TensorNames) -> SplitPiece:
+    name = known.of(group[0])
+    if len(group) == 1:
+        return SplitPiece(name, _nodes(group), value=_value(graph, *group[0]))
+    return SplitPiece(f"{name} ×{len(group):,}", _nodes(group))
+
+
+def _nodes(places: Sequence[Place]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(node for node, _ in places))
+
+
+def _of_names(live: LiveGraph, names: Sequence[str]) -> Plan:
+    graph = live.probe.graph
+    if len(names) >= MOST_COMPARED:  # besides, there may be a rest
+        raise RootError(
+            f"{len(names)} tensors are named; {MOST_COMPARED - 1} at most are told apart",
+            "name fewer: all that goes through no named one is told as the rest",
+        )
+    pieces, places = [], {}
+    for number, name in enumerate(names):
+        place = named_place(live, name)
+        places[place] = [number]
+        pieces.append(SplitPiece(name, (place[0],), value=_value(graph, *place)))
+    if len(places) < len(names):
+        raise RootError("two of the names are of one tensor", "leave one of them out")
+    return Plan(pieces, places)
+
+
+def named_place(live: LiveGraph, name: str) -> Place:
+    """The node that made a tensor, and which of its outputs that is.
+
+    Raises:
+        RootError: the graph has no such tensor.
+    """
+    graph = live.probe.graph
+    for leaf in graph.leaves:
+        if name in leaf.names:
+            return leaf.node, 0
+    place = made_tensor(name, live.probe, live.scopes)
+    if place is None:
+        known = {node.variable for node in graph.nodes if node.variable}
+        near = listed(nearest(name, sorted(known)), MAX_LISTED)
+        number = either("the number behind # in gradscope trace", "an id of its nodes")
+        raise RootError(
+            f"{option('by', name)}: no tensor of this name is on the way of the gradient",
+            f"tensors, nearest first: {near}" if near else f'name one by "#3", {number}',
+        )
+    return place
+
+
+def _told_apart(pieces: list[SplitPiece]) -> list[SplitPiece]:
+    """The pieces, those of one name with numbers behind it."""
+    names = [piece.name for piece in pieces]
+    met: Counter[str] = Counter()
+    found = []
+    for piece in pieces:
+        met[piece.name] += 1
+        is_alone = names.count(piece.name) == 1
+        name = piece.name if is_alone else f"{piece.name} #{met[piece.name]}"
+        found.append(msgspec.structs.replace(piece, name=name))
+    return found
+
+
+def _value(graph: Graph, node: int, output: int) -> Number | None:
+    outputs = graph.nodes[node].outputs
+    info = outputs[output] if output < len(outputs) else None
+    values = None if info is None else info.values
+    return values[0] if values is not None and len(values) == 1 else None

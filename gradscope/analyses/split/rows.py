@@ -1,0 +1,205 @@
+"""Where a gradient is taken apart by sample, or by output: rows of tensors, elements of a root."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+
+from gradscope.analyses.explain.pull import Place
+from gradscope.analyses.split.lockstep import Carried
+from gradscope.analyses.split.pieces import Plan, TensorNames, named_place
+from gradscope.analyses.split.terms import Summands
+from gradscope.errors import RootError
+from gradscope.graphing.study import LiveGraph
+from gradscope.model.plain import number
+from gradscope.model.report import Graph
+from gradscope.model.split import Mixing, SplitPiece
+from gradscope.words import option
+
+_ROWWISE = frozenset(
+    ("LogSoftmax", "Softmax", "View", "UnsafeView", "Clone", "ToCopy", "Neg", "Mul", "Div")
+)
+"""Operations that leave each row for itself, or tell rows by two dimensions rather than one."""
+
+FAR = 12
+"""Nodes behind a loss among which its rows are looked for."""
+
+LOOKED_AT = 2
+"""Samples that are followed to see whether they stay apart."""
+
+NOTICED = 1e-4
+"""A share of a gradient that is more than rounding."""
+
+
+def by_sample(live: LiveGraph, names: Sequence[str]) -> Plan:
+    """The rows of the tensors that the loss reduces, or of one that is named.
+
+    Raises:
+        RootError: none has rows.
+    """
+    graph = live.probe.graph
+    found = [named_place(live, name) for name in names] or [*_reduced(graph)]
+    sizes = Counter(_shape(graph, place)[:1] for place in found)
+    ((size, _),) = sizes.most_common(1) or [((), 0)]
+    if not size:
+        what = f"{names[0]} has no rows" if names else "the loss reduces no tensor with rows"
+        raise RootError(what, f"name one whose rows are samples: {option('by', 'sample:NAME')}")
+    places = [place for place in found if _shape(graph, place)[:1] == size]
+    known = TensorNames(live)
+    pieces = [SplitPiece(str(row), index=(row,)) for row in range(size[0])]
+    rows = tuple(dict.fromkeys(map(known.of, places)))
+    every = range(size[0])
+    return Plan(pieces, dict.fromkeys(places, every), _row, rows, size[0])
+
+
+def _row(gradient: torch.Tensor, row: int) -> torch.Tensor:
+    alone = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
+    alone[row] = gradient[row]
+    return alone
+
+
+def by_output(live: LiveGraph, most: int) -> Plan:
+    """The first elements of the root.
+
+    Raises:
+        RootError: there are several roots.
+    """
+    if len(live.roots) != 1 or not isinstance(live.roots[0], torch.Tensor):
+        raise RootError(
+            "outputs are the elements of one root, and backward starts otherwise",
+            f"choose it with {option('root', 'NAME')}",
+        )
+    (root,) = live.probe.graph.roots
+    place = (root.node, root.output)
+    shape = _shape(live.probe.graph, place)
+    total = math.prod(shape)
+    first = live.roots[0].detach().reshape(-1)[:most]
+    values = [] if first.is_complex() else first.double().tolist()
+    pieces = [
+        SplitPiece(str([*index]), (root.node,), index, number(value))
+        for index, value in zip(_indices(shape), values, strict=False)
+    ]
+    if not pieces:
+        raise RootError("the root has no real elements", "there is no row to ask for")
+    return Plan(pieces, {place: range(len(pieces))}, _only, total=total)
+
+
+def _only(like: torch.Tensor, element: int) -> torch.Tensor:
+    one = torch.zeros_like(like, memory_format=torch.contiguous_format)
+    one.view(-1)[element] = 1
+    return one
+
+
+def _indices(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for element in range(math.prod(shape)):
+        index: list[int] = []
+        for size in reversed(shape):
+            element, place = divmod(element, size)
+            index.append(place)
+        yield tuple(reversed(index))
+
+
+# ---------------------------------------------------------------- which tensors have rows
+
+
+def _reduced(graph: Graph) -> Iterator[Place]:
+    """The tensors of which a loss makes numbers, but for those made of one parameter alone."""
+    known = Summands(graph)
+    waiting = deque((root.node, root.output) for root in graph.roots)
+    seen = set(waiting)
+    while waiting:
+        place = waiting.popleft()
+        if math.prod(_shape(graph, place)) > 1 and not known.is_joined(place[0]):
+            if not is_of_a_parameter(graph, known, place):
+                yield _parted(graph, known, place)
+            continue
+        under = [one for one in known.under(place[0]) if one not in seen]
+        seen.update(under)
+        waiting.extend(under)
+
+
+def is_of_a_parameter(graph: Graph, known: Summands, place: Place) -> bool:
+    """Whether a tensor is a parameter, or has the shape of one and is made of hardly more."""
+    below, waiting, leaves = {place[0]}, [place[0]], []
+    for node in waiting:
+        if graph.nodes[node].kind == "leaf":
+            leaves.append(_shape(graph, (node, 0)))
+        under = {one for one, _ in known.under(node)} - below
+        below |= under
+        waiting.extend(sorted(under))
+        if len(leaves) > 2 or len(below) > FAR:
+            return False
+    shape = _shape(graph, place)
+    return shape in leaves or shape[::-1] in leaves
+
+
+def _parted(graph: Graph, known: Summands, place: Place) -> Place:
+    """The tensor with a name whose rows these are, or what that was flattened from: ``logits`` of
+    ``F.cross_entropy(logits.flatten(0, 1), y)``."""
+    at, size = place, _shape(graph, place)[0]
+    for _ in range(FAR):
+        under = known.under(at[0])
+        node = graph.nodes[at[0]]
+        if len(under) != 1 or node.kind != "op" or node.short_op not in _ROWWISE:
+            break
+        (at,) = under
+        shape = _shape(graph, at)
+        if len(shape) > 1 and shape[0] * shape[1] == size and shape[0] > 1:
+            return at
+        if not shape or shape[0] != size:
+            break
+        if graph.nodes[at[0]].variable:
+            place = at
+    return place
+
+
+def _shape(graph: Graph, place: Place) -> tuple[int, ...]:
+    outputs = graph.nodes[place[0]].outputs
+    info = outputs[place[1]] if place[1] < len(outputs) else None
+    return () if info is None else info.shape
+
+
+# ---------------------------------------------------------------- whether they stay apart
+
+
+class MixingWatch:
+    """Sees where the gradient of one sample first comes to the rows of others."""
+
+    def __init__(self, graph: Graph, rows: int) -> None:
+        self._graph = graph
+        self._known = Summands(graph)
+        self._rows = rows
+        self.found: Mixing | None = None
+
+    def passed(
+        self, node: int, arrived: Mapping[int, Carried], sent: Mapping[int, Carried]
+    ) -> None:
+        """A node was called."""
+        if self.found is not None:
+            return
+        before = [self._foreign(carried) for carried in arrived.values()]
+        if not before or max(before) > NOTICED or min(before) < 0:
+            return
+        for edge, carried in sent.items():
+            target = self._graph.edges[edge].target
+            place = target, self._graph.edges[edge].output
+            share = self._foreign(carried)
+            if share > NOTICED and not is_of_a_parameter(self._graph, self._known, place):
+                self.found = Mixing(node, number(share))
+                return
+
+    def _foreign(self, carried: Carried) -> float:
+        """The largest share that any sample has in rows of others; below 0 where there are no such
+        rows."""
+        shares = [-1.0]
+        for row in sorted(carried)[:LOOKED_AT]:
+            gradient = carried[row]
+            if row >= 0 and gradient.dim() and gradient.shape[0] == self._rows:
+                sizes = torch.linalg.vector_norm(gradient.reshape(self._rows, -1), dim=1).tolist()
+                whole = math.hypot(*sizes)
+                sizes[row] = 0.0
+                shares.append(math.hypot(*sizes) / whole if whole else 0.0)
+        return max(shares)

@@ -1,0 +1,163 @@
+"""The gradient taken apart on a live graph, before its buffers go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, check_numbers
+from gradscope.analyses.split.lockstep import WHOLE, Carried, Lockstep, OverBudget, products
+from gradscope.analyses.split.pieces import Plan, by_term
+from gradscope.analyses.split.rows import MixingWatch, by_output, by_sample
+from gradscope.autograd.calls import edge_of
+from gradscope.autograd.isolation import functions_off
+from gradscope.errors import CaptureError, RootError
+from gradscope.graphing.study import LiveGraph
+from gradscope.graphing.watched_call import fits, initial
+from gradscope.model.plain import Number, number
+from gradscope.model.request import SplitStudy
+from gradscope.model.split import MOST_COMPARED, Split, SplitLeaf, SplitPiece
+from gradscope.words import count, duration, either, option
+
+CHUNK = 16
+"""Pieces that are followed at once: each has a gradient of its own wherever they are just now."""
+
+
+def study(live: LiveGraph, asked: SplitStudy) -> Split:
+    """Take the gradient apart as asked.
+
+    Raises:
+        RootError: the question does not fit the graph.
+        CaptureError: a node on the way cannot be called.
+    """
+    with functions_off():
+        try:
+            return _Splitting(live, asked).split()
+        except CannotCall as error:
+            raise CaptureError(
+                f"no piece of the gradient can be sent alone: {error}",
+                f"leave {either('--by', 'by')} out: the program's own backward call is shown then",
+            ) from None
+
+
+class _Splitting:
+    def __init__(self, live: LiveGraph, asked: SplitStudy) -> None:
+        self.asked = asked
+        self.live = live
+        walked = live.probe.walked
+        roots = [(walked.index[node], output) for node, output in map(edge_of, live.roots)]
+        self.seeds = self._seeds(roots)
+        self.puller = Puller(walked, roots)
+        self.leaf_at = {leaf.node: at for at, leaf in enumerate(live.probe.graph.leaves)}
+        self.watch: MixingWatch | None = None
+        self.norms: dict[int, dict[int, float]] = {}
+        self.inner: dict[int, dict[tuple[int, int], float]] = {}
+
+    def split(self) -> Split:
+        """The whole of it."""
+        plan, asked = self._plan(), self.asked
+        end = None if asked.budget is None else time.monotonic() + asked.budget
+        done = 0
+        unfinished = ""
+        try:
+            while done < len(plan.pieces):
+                chosen = range(done, min(done + CHUNK, len(plan.pieces)))
+                self._follow(plan, chosen, end)
+                done = chosen.stop
+        except OverBudget:
+            unfinished = self._left_out(len(plan.pieces), done)
+        # Of the first ones some leaves are known, also where the time was over.
+        pieces = self._pieces(plan.pieces[: max(done, CHUNK)])
+        return Split(
+            kind=asked.kind,
+            pieces=tuple(pieces),
+            leaves=tuple(self._leaf(node) for node in sorted(self.norms)),
+            rows=plan.rows,
+            total=plan.total,
+            mixing=self.watch.found if self.watch else None,
+            unfinished=unfinished,
+        )
+
+    def _plan(self) -> Plan:
+        asked = self.asked
+        if asked.kind == "output":
+            return by_output(self.live, asked.most)
+        by = by_sample if asked.kind == "sample" else by_term
+        return by(self.live, asked.names)
+
+    def _seeds(self, roots: Sequence[Place]) -> Mapping[Place, torch.Tensor]:
+        """The gradient at each root, which may be the same tensor twice; of outputs any."""
+        if self.asked.kind == "output":
+            values = [root.detach() for root in self.live.roots if isinstance(root, torch.Tensor)]
+            for value in values:
+                check_numbers(value)
+            return dict(zip(roots, map(torch.ones_like, values), strict=False))
+        given = [*map(initial, self.live.roots, self.live.gradients)]
+        are_fine = all(map(fits, self.live.roots, self.live.gradients))
+        found: dict[Place, torch.Tensor] = {}
+        for place, one in zip(roots, given, strict=True):
+            if one is None or not are_fine:
+                raise RootError(
+                    "no gradient fits the root, so there is none to take apart",
+                    f"give one: {option('gradient', 'ones')}",
+                )
+            check_numbers(one)
+            found[place] = found[place] + one.detach() if place in found else one.detach()
+        return found
+
+    def _follow(self, plan: Plan, chosen: range, end: float | None) -> None:
+        """Send some of the pieces through the graph, and note what they bring."""
+        steps = Lockstep(self.puller, self.seeds, plan.cuts(chosen), end)
+        if self.asked.kind == "sample" and not chosen.start:
+            self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
+            steps.passed = self.watch.passed
+        for node, carried in steps.run(plan.told(chosen)):
+            if chosen.start:
+                carried.pop(WHOLE, None)  # it was there the first time
+            self._note(node, carried, compared=len(plan.pieces) <= MOST_COMPARED)
+
+    def _note(self, node: int, carried: Carried, *, compared: bool) -> None:
+        if node not in self.leaf_at or not carried:
+            return
+        norms = self.norms.setdefault(node, {})
+        labels = sorted(carried)
+        if not compared:
+            norms |= {label: products([carried[label]])[0][0] ** 0.5 for label in labels}
+            return
+        inner = products([carried[label] for label in labels])
+        self.inner[node] = {
+            (one, other): inner[row][column]
+            for row, one in enumerate(labels)
+            for column, other in enumerate(labels)
+        }
+        norms |= {label: self.inner[node][label, label] ** 0.5 for label in labels}
+
+    def _left_out(self, pieces: int, done: int) -> str:
+        after = f"after {duration(self.asked.budget or 0)} ({either('--budget', 'budget')})"
+        if done:
+            return f"stopped {after}: {done:,} of {count(pieces, 'piece')} are told"
+        return (
+            f"stopped {after}: {len(self.norms):,} of {count(len(self.leaf_at), 'leaf')} are told, "
+            "those nearest to the root"
+        )
+
+    def _pieces(self, followed: Sequence[SplitPiece]) -> list[SplitPiece]:
+        """Those that were followed, and what is left besides them if there is any."""
+        self.labels = [*range(len(followed))]
+        pieces = [*followed]
+        if any(norms.get(WHOLE) for norms in self.norms.values()):
+            self.labels.append(WHOLE)
+            pieces.append(SplitPiece("the rest", rest=True))
+        return pieces
+
+    def _leaf(self, node: int) -> SplitLeaf:
+        norms, inner = self.norms[node], self.inner.get(node, {})
+        rows: list[tuple[Number, ...]] = []
+        if len(self.labels) <= MOST_COMPARED:
+            for at, one in enumerate(self.labels):
+                before = self.labels[:at]
+                rows.append(tuple(number(inner.get((one, other), 0.0)) for other in before))
+        told = (number(norms.get(label, 0.0)) for label in self.labels)
+        return SplitLeaf(self.leaf_at[node], tuple(told), tuple(rows))

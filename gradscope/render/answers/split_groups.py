@@ -1,0 +1,184 @@
+"""Which parameters get a row of their own where a gradient was taken apart, and which sentences
+their numbers are.
+
+Must not know how a table is laid out."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from gradscope.model.report import Report
+from gradscope.model.split import Combined, Split, SplitLeaf
+from gradscope.render.words.text import shorten
+from gradscope.words import count, joined, listed, one_line
+
+MOST_GROUPS = 16
+"""Rows that modules are put together for."""
+
+DOMINANT = 0.9
+"""A piece with this share of what arrives leaves little to the others."""
+
+MINOR = 0.01
+"""A piece with less everywhere hardly counts."""
+
+FAR_MORE = 3
+"""Times the median from which on a sample stands out."""
+
+LONGEST = 40
+"""Characters of a piece's name in a sentence."""
+
+OPPOSED = -0.2
+"""A cosine from which on two pieces are said to oppose each other."""
+
+
+@dataclass(frozen=True)
+class LeafGroup:
+    """Leaves that share a row: their names' beginning, and what they get together."""
+
+    name: str
+    leaves: tuple[SplitLeaf, ...]
+
+    @property
+    def together(self) -> Combined:
+        """What the pieces bring to all of them."""
+        return Combined(self.leaves)
+
+
+def leaf_groups(report: Report, split: Split, depth: int | None, is_all: bool) -> list[LeafGroup]:
+    """The leaves by module, as deep as there is room for; each for itself where all are asked
+    for."""
+    named = [(_name(report, leaf), leaf) for leaf in split.leaves]
+    deepest = max((name.count(".") for name, _ in named), default=0)
+    for level in range(depth or deepest, 0, -1):
+        found: dict[str, list[SplitLeaf]] = {}
+        for name, leaf in named:
+            found.setdefault(name if is_all else _module(name, level), []).append(leaf)
+        if depth or is_all or len(found) <= MOST_GROUPS or level == 1:
+            return [LeafGroup(name, tuple(leaves)) for name, leaves in found.items()]
+    return [LeafGroup(name, (leaf,)) for name, leaf in named]
+
+
+def _name(report: Report, leaf: SplitLeaf) -> str:
+    known = report.graph.leaves[leaf.leaf]
+    return known.names[0] if known.names else f"#{known.node}"
+
+
+def _module(name: str, level: int) -> str:
+    parts = name.split(".")
+    return ".".join(parts[: min(level, len(parts) - 1)]) or name
+
+
+# ---------------------------------------------------------------- what they say
+
+
+def sentences(report: Report, split: Split, groups: Sequence[LeafGroup]) -> str:
+    """What stands out, in one line; "" where nothing does."""
+    whole = Combined(split.leaves)
+    names = [shorten(one_line(piece.name), LONGEST, "…") for piece in split.pieces]
+    if split.kind != "term":
+        names = [
+            name if piece.rest else f"{split.kind} {name}"
+            for name, piece in zip(names, split.pieces, strict=True)
+        ]
+    bad = [name for name, norm in zip(names, whole.norms, strict=True) if not math.isfinite(norm)]
+    if bad:
+        verb = "brings" if len(bad) == 1 else "bring"
+        return f"{listed(bad)} {verb} NaN or infinity"
+    if split.kind == "sample":
+        return "; ".join((*_mixed(report, split), *_outliers(names, whole)))
+    dominant = list(_dominant(names, groups)) if split.kind == "term" else []
+    opposed = _opposed(names, groups) if split.kind == "term" else ()
+    minor = _minor(names, groups, is_told=bool(dominant))
+    return "; ".join((*dominant, *opposed, *minor))
+
+
+def _mixed(report: Report, split: Split) -> Iterator[str]:
+    """Where samples do not stay apart."""
+    if split.mixing is not None:
+        node = report.graph.nodes[split.mixing.node]
+        origin = report.graph.origin_of(node)
+        place = f" ({PurePath(origin.file).name}:{origin.line})" if origin else ""
+        yield (
+            f"samples mix at {node.short_op}{place}: {percent(float(split.mixing.share))} of what "
+            "it sends on for one of them, by norm, goes to the rows of others"
+        )
+
+
+def _outliers(names: Sequence[str], whole: Combined) -> Iterator[str]:
+    """A sample that brings far more than the usual one; those that bring nothing."""
+    usual = statistics.median(whole.norms)
+    largest = max(range(len(names)), key=lambda piece: whole.norms[piece])
+    if usual and whole.norms[largest] >= FAR_MORE * usual:
+        times = whole.norms[largest] / usual
+        yield f"{names[largest]} brings {times:.3g} times as much as the median sample"
+    silent = sum(not norm for norm in whole.norms)
+    if silent:
+        verb = "brings" if silent == 1 else "bring"
+        yield f"{count(silent, 'sample')} of {len(names):,} {verb} nothing"
+
+
+def by_size(norm: float) -> float:
+    """A key that puts the largest first, and before them what is not finite."""
+    return -norm if math.isfinite(norm) else -math.inf
+
+
+def _dominant(names: Sequence[str], groups: Sequence[LeafGroup]) -> Iterator[str]:
+    """The piece that brings nearly all to what others reach as well."""
+    found: dict[int, list[tuple[str, float]]] = {}
+    for group in groups:
+        shares = group.together.shares
+        largest = max(range(len(names)), key=lambda piece: shares[piece])
+        if DOMINANT <= shares[largest] < 1:
+            found.setdefault(largest, []).append((group.name, shares[largest]))
+    for piece, reached in found.items():
+        least = min(share for _, share in reached)
+        most = max(share for _, share in reached)
+        parts = percent(least) if percent(least) == percent(most) else f"{percent(least)} or more"
+        yield f"{names[piece]} brings {parts} of what reaches {listed(name for name, _ in reached)}"
+
+
+def _opposed(names: Sequence[str], groups: Sequence[LeafGroup]) -> Iterator[str]:
+    """The two pieces that point against each other most, and where."""
+    pairs = ((group.together.opposed(), group.name) for group in groups)
+    known = [(*pair, name) for pair, name in pairs if pair is not None]
+    cosine, one, other, name = min(known, default=(0.0, 0, 0, ""))
+    if cosine <= OPPOSED:
+        yield (
+            f"{names[one]} and {names[other]} oppose each other in {name} (cosine {signed(cosine)})"
+        )
+
+
+def _minor(names: Sequence[str], groups: Sequence[LeafGroup], is_told: bool) -> Iterator[str]:
+    """Pieces that reach nothing, or hardly count wherever they do, if that is not told yet."""
+    shares = [group.together.shares for group in groups]
+    nowhere, hardly = [], []
+    for piece, name in enumerate(names):
+        largest = max((row[piece] for row in shares), default=0.0)
+        if largest == 0 and all(map(math.isfinite, (row[piece] for row in shares))):
+            nowhere.append(name)
+        elif largest < MINOR:
+            hardly.append(name)
+    if nowhere:
+        yield f"{joined(nowhere)} {'reaches' if len(nowhere) == 1 else 'reach'} no parameter"
+    if hardly and not is_told:
+        verb = "brings" if len(hardly) == 1 else "bring"
+        yield f"{listed(hardly)} {verb} less than {percent(MINOR)} everywhere"
+
+
+def percent(share: float) -> str:
+    """A share as a person reads it: what is not all is never 100 %, and what is there never 0 %."""
+    if not math.isfinite(share):
+        return "–"
+    whole = round(100 * share)
+    if whole == 100 and share < 1:
+        return ">99 %"
+    return "<1 %" if whole == 0 and share > 0 else f"{whole} %"
+
+
+def signed(cosine: float) -> str:
+    """A cosine with two decimals."""
+    return f"{cosine:.2f}".replace("-", "−")

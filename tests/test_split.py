@@ -1,0 +1,682 @@
+"""The gradient taken apart: every number against torch by hand, the words, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import runpy
+import textwrap
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import gradscope
+from gradscope.model.report import Report
+from gradscope.model.split import MOST_COMPARED, Split
+from tests.conftest import process_preserved
+from tests.looking import Session
+from tests.nets import EXAMPLES
+
+START = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that ends with a loss, and its terms: their names in the answer, and code that
+    computes each again from what the program left."""
+
+    name: str
+    text: str
+    terms: dict[str, str]
+    by: str = "term"
+    rest: str = ""
+    options: tuple[str, ...] = field(default=())
+
+    @property
+    def source(self) -> str:
+        return START + textwrap.dedent(self.text)
+
+
+VAE = """
+class VAE(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.enc = nn.Sequential(nn.Linear(6, 8), nn.ReLU())
+        self.mu, self.logvar = nn.Linear(8, 2), nn.Linear(8, 2)
+        self.dec = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 6))
+
+    def forward(self, x):
+        h = self.enc(x)
+        mu, logvar = self.mu(h), self.logvar(h)
+        return self.dec(mu + torch.exp(0.5 * logvar) * torch.randn_like(mu)), mu, logvar
+
+x = torch.rand(5, 6)
+model = VAE()
+recon, mu, logvar = model(x)
+mse = F.mse_loss(recon, x)
+kl = -0.5 * (1 + logvar - mu**2 - logvar.exp()).sum(1).mean()
+"""
+
+NET = """
+x, y = torch.randn(6, 4), torch.randint(3, (6,))
+model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))
+out = model(x)
+"""
+
+PROGRAMS = (
+    Program("vae", VAE + "loss = mse + 100 * kl", {"mse": "mse", "100 * kl": "100 * kl"}),
+    Program(
+        "vae by sample and term",
+        VAE
+        + """
+fit = F.mse_loss(recon, x, reduction="none").mean(1)
+gap = -0.5 * (1 + logvar - mu**2 - logvar.exp()).sum(1)
+loss = (fit + 3 * gap).mean()
+""",
+        {"fit": "fit.mean()", "3 * gap": "3 * gap.mean()"},
+    ),
+    Program(
+        "what goes through named tensors",
+        VAE + "loss = mse + 100 * kl",
+        {"recon": "mse", "kl": "100 * kl"},
+        by="recon, kl",
+    ),
+    Program(
+        "the rest goes through no named tensor",
+        VAE + "loss = mse + 100 * kl",
+        {"kl": "100 * kl"},
+        by="kl",
+        rest="mse",
+    ),
+    Program(
+        "a sum of a list",
+        NET
+        + """
+ce, spread, size = F.cross_entropy(out, y), out.var(), out.abs().mean()
+loss = sum([ce, spread, size])
+""",
+        {"ce": "ce", "spread": "spread", "size": "size"},
+    ),
+    Program(
+        "a stack of losses",
+        NET
+        + """
+losses = [F.cross_entropy(out, y), out.pow(2).mean()]
+loss = torch.stack(losses).mean()
+""",
+        {"losses[0]": "losses[0] / 2", "losses[1]": "losses[1] / 2"},
+    ),
+    Program(
+        "weights of a stack",
+        NET
+        + """
+losses = torch.stack([F.cross_entropy(out, y), out.pow(2).mean()])
+loss = (losses * torch.tensor([1.0, 0.1])).sum()
+""",
+        {
+            "F.cross_entropy(out, y)": "F.cross_entropy(out, y)",
+            "out.pow(2).mean()": "0.1 * out.pow(2).mean()",
+        },
+    ),
+    Program(
+        "a dict of a detector",
+        """
+x = torch.randn(7, 4)
+trunk, box, cls = nn.Linear(4, 6), nn.Linear(6, 4), nn.Linear(6, 3)
+h = trunk(x).relu()
+losses = {
+    "box": F.smooth_l1_loss(box(h), torch.randn(7, 4)),
+    "cls": F.cross_entropy(cls(h), torch.randint(3, (7,))),
+    "objectness": F.binary_cross_entropy_with_logits(h.mean(1), torch.ones(7)),
+}
+loss = losses["box"] + losses["cls"] + losses["objectness"]
+""",
+        {f"losses[{name!r}]": f"losses[{name!r}]" for name in ("box", "cls", "objectness")},
+    ),
+    Program(
+        "the critic of a GAN",
+        """
+D = nn.Sequential(nn.Linear(2, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+G = nn.Linear(3, 2)
+real, fake = torch.randn(6, 2), G(torch.randn(6, 3)).detach()
+good = F.softplus(-D(real)).mean()
+bad = F.softplus(D(fake)).mean()
+loss = good + bad
+""",
+        {"good": "good", "bad": "bad"},
+    ),
+    Program(
+        "the difference of two scores",
+        """
+D = nn.Linear(2, 1)
+real, fake = torch.randn(6, 2), torch.randn(6, 2) + 1
+score, other = D(fake), D(real)
+loss = (score - other).mean()
+""",
+        {"score": "score.mean()", "other": "-other.mean()"},
+    ),
+    Program(
+        "the steps of an RNN",
+        """
+cell, head = nn.RNNCell(3, 4), nn.Linear(4, 2)
+h, loss = torch.zeros(2, 4), 0
+parts = []
+for step in range(4):
+    h = cell(torch.randn(2, 3), h)
+    parts.append(F.mse_loss(head(h), torch.randn(2, 2)))
+loss = sum(parts)
+""",
+        {f"parts[{step}]": f"parts[{step}]" for step in range(4)},
+    ),
+    Program(
+        "many steps of one line are one term",
+        NET
+        + """
+parts = [(out * step).tanh().pow(2).mean() for step in range(1, 12)]
+ce = F.cross_entropy(out, y)
+loss = ce + sum(parts)
+""",
+        {"parts[0] ×11": "sum(parts)", "ce": "ce"},
+    ),
+    Program(
+        "weight decay beside a loss",
+        NET
+        + """
+ce = F.cross_entropy(out, y)
+decay = sum(p.pow(2).sum() for p in model.parameters())
+loss = ce + 1e-2 * decay
+""",
+        {
+            "ce": "ce",
+            **{
+                f"p.pow(2).sum() #{at + 1}": f"1e-2 * [*model.parameters()][{at}].pow(2).sum()"
+                for at in range(4)
+            },
+        },
+    ),
+    Program(
+        "one term behind another",
+        NET
+        + """
+ce = F.cross_entropy(out, y)
+loss = ce + ce.detach() * out.mean() - 0.5 * ce.log()
+""",
+        {
+            "ce": "ce",
+            "ce.detach() * out.mean()": "ce.detach() * out.mean()",
+            "0.5 * ce.log()": "-0.5 * ce.log()",
+        },
+    ),
+    Program(
+        "a leaf as a term",
+        """
+a, b = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+loss = a + 2 * a * b
+""",
+        {"a": "a", "2 * a * b": "2 * a * b"},
+    ),
+    Program(
+        "a term that reaches nothing",
+        NET
+        + """
+floor = out.mean().clamp(min=9.0)
+loss = floor + F.cross_entropy(out, y)
+""",
+        {"floor": "floor", "F.cross_entropy(out, y)": "F.cross_entropy(out, y)"},
+    ),
+    Program(
+        "a root of several elements",
+        """
+a, b, c = (torch.tensor(v, requires_grad=True) for v in ([1.0, 2], [3.0, 4], [6.0, 7]))
+loss = 3 * a + 2 * b * b + torch.log(c)
+""",
+        {
+            "3 * a": "(3 * a * torch.tensor([0.1, 1])).sum()",
+            "2 * b * b": "(2 * b * b * torch.tensor([0.1, 1])).sum()",
+            "torch.log(c)": "(torch.log(c) * torch.tensor([0.1, 1])).sum()",
+        },
+        options=("--gradient", "[0.1, 1]"),
+    ),
+    Program(
+        "half precision",
+        NET.replace("out = model(x)", "out = model.bfloat16()(x.bfloat16())")
+        + """
+ce, size = F.cross_entropy(out, y), out.pow(2).mean()
+loss = ce + size
+""",
+        {"ce": "ce", "size": "size"},
+    ),
+    Program(
+        "complex numbers on the way",
+        """
+w = torch.randn(4, dtype=torch.complex64, requires_grad=True)
+power, angle = (w * w.conj()).real.sum(), w.abs().log().sum()
+loss = power + angle
+""",
+        {"power": "power", "angle": "angle"},
+    ),
+    Program(
+        "an embedding with sparse gradients",
+        """
+table = nn.Embedding(6, 3, sparse=True)
+rows = table(torch.tensor([1, 1, 4]))
+near, far = rows.pow(2).sum(), rows.tanh().sum()
+loss = near + far
+""",
+        {"near": "near", "far": "far"},
+    ),
+    Program(
+        "a char GPT",
+        f"""
+import sys
+sys.path.insert(0, {str(EXAMPLES / "char_gpt")!r})
+from model import GPT, GPTConfig
+
+model = GPT(GPTConfig(vocab_size=11, block_size=6, n_layer=2, n_head=2, n_embd=8))
+x, y = torch.randint(11, (3, 6)), torch.randint(11, (3, 6))
+logits, ce = model.eval()(x, y)
+z = logits.logsumexp(-1).pow(2).mean()
+loss = ce + 0.1 * z
+""",
+        {"ce": "ce", "0.1 * z": "0.1 * z"},
+    ),
+)
+
+
+def look(program: Program, session: Session) -> Report:
+    text = (
+        f"{program.source}\nloss.backward({'torch.ones_like(loss)' if program.options else ''})\n"
+    )
+    return session.look(text, "--by", program.by, *program.options)
+
+
+def left_by(program: Program) -> dict[str, Any]:
+    """The variables of the program, run without a backward call."""
+    namespace: dict[str, Any] = {}
+    with process_preserved():
+        exec(compile(program.source, "program.py", "exec"), namespace)
+    return namespace
+
+
+def leaf(name: str, namespace: dict[str, Any]) -> torch.Tensor:
+    """The leaf that a report calls so."""
+    modules = {k: v for k, v in namespace.items() if isinstance(v, nn.Module)}
+    for prefix, module in modules.items():
+        known = dict(module.named_parameters())
+        found = known.get(name if len(modules) == 1 else name.removeprefix(f"{prefix}."))
+        if found is not None and (len(modules) == 1 or name.startswith(f"{prefix}.")):
+            return found
+    value = eval(name, namespace)
+    assert isinstance(value, torch.Tensor)
+    return value
+
+
+def split_of(report: Report) -> Split:
+    assert report.split is not None
+    return report.split
+
+
+SAMPLES = (
+    Program(
+        "rows of logits",
+        NET + "loss = F.cross_entropy(out, y)",
+        {"out": "F.cross_entropy(out, y, reduction='none')[i] / 6"},
+    ),
+    Program(
+        "a sum over a batch",
+        NET + "loss = (out - 1).abs().sum()",
+        {"(out - 1).abs()": "(out - 1).abs()[i].sum()"},
+    ),
+    Program(
+        "both terms have the batch",
+        VAE + "loss = mse + 100 * kl",
+        {
+            "recon": "F.mse_loss(recon[i], x[i]) / 5 - 10 * "
+            "(1 + logvar - mu**2 - logvar.exp())[i].sum()"
+        },
+    ),
+    Program(
+        "a penalty of no sample is the rest",
+        NET
+        + """
+decay = model[0].weight.pow(2).sum()
+loss = F.mse_loss(out, torch.ones(6, 3)) + 0.1 * decay
+""",
+        {"out": "F.mse_loss(out[i], torch.ones(3)) / 6"},
+        rest="0.1 * decay",
+    ),
+    Program(
+        "both sides of a loss learn",
+        """
+x = torch.randn(4, 3)
+student, other = nn.Linear(3, 2), nn.Linear(3, 2)
+a, b = student(x), other(x)
+loss = F.mse_loss(a, b)
+""",
+        {"b": "F.mse_loss(a[i], b[i]) / 4"},
+    ),
+    Program(
+        "a batch norm mixes them",
+        """
+x, y = torch.randn(5, 4), torch.randn(5, 3)
+model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
+out = model(x)
+loss = F.mse_loss(out, y)
+""",
+        {"out": "F.mse_loss(out[i], y[i]) / 5"},
+    ),
+    Program(
+        "a tensor that is named",
+        NET + "h = out.relu()\nloss = h.logsumexp(0).sum()",
+        {"out": "(out[i] * torch.autograd.grad(loss, out, retain_graph=True)[0][i]).sum()"},
+        by="sample:out",
+    ),
+    Program(
+        "the sequences of a char GPT",
+        next(one.text for one in PROGRAMS if one.name == "a char GPT").replace(
+            "loss = ce + 0.1 * z", "loss = ce"
+        ),
+        {"logits": "F.cross_entropy(logits[i], y[i]) / 3"},
+    ),
+    Program(
+        "rows of half precision",
+        NET.replace("out = model(x)", "out = model.bfloat16()(x.bfloat16())")
+        + "loss = F.cross_entropy(out, y)",
+        {"out": "F.cross_entropy(out, y, reduction='none')[i] / 6"},
+    ),
+    Program(
+        "an RNN over a batch",
+        """
+rnn, head = nn.GRU(3, 4, batch_first=True), nn.Linear(4, 1)
+x, y = torch.randn(4, 5, 3), torch.randn(4, 1)
+states, last = rnn(x)
+out = head(states[:, -1])
+loss = F.smooth_l1_loss(out, y)
+""",
+        {"out": "F.smooth_l1_loss(out[i], y[i]) / 4"},
+    ),
+    Program(
+        "a convolution",
+        """
+x, y = torch.randn(3, 2, 5, 5), torch.randint(4, (3,))
+conv, head = nn.Conv2d(2, 4, 3), nn.Linear(36, 4)
+out = head(conv(x).relu().flatten(1))
+loss = F.cross_entropy(out, y)
+""",
+        {"out": "F.cross_entropy(out, y, reduction='none')[i] / 3"},
+    ),
+)
+
+
+@pytest.mark.parametrize("program", SAMPLES, ids=lambda one: one.name)
+def test_each_sample_brings_what_torch_says(program: Program, session: Session) -> None:
+    report = look(replace(program, by=program.by if ":" in program.by else "sample"), session)
+    split = split_of(report)
+    namespace = left_by(program)
+    ((rows, term),) = program.terms.items()
+    assert rows in split.rows
+    samples = [one for one in split.pieces if not one.rest]
+    assert [one.index for one in samples] == [(row,) for row in range(split.total)]
+    wanted = [eval(term, {**namespace, "i": row}) for row in range(split.total)]
+    wanted += [eval(program.rest, namespace)] if program.rest else []
+    _compare(report, wanted, namespace)
+    mixing = split.mixing
+    assert (mixing is not None) == ("norm" in program.name)
+    if mixing is not None:
+        assert report.graph.nodes[mixing.node].short_op == "NativeBatchNorm"
+
+
+OUTPUTS = {
+    "a linear layer": ("lin = nn.Linear(3, 4)\nz = lin(torch.randn(2, 3))", "output", 8),
+    "the first three": ("lin = nn.Linear(3, 4)\nz = lin(torch.randn(2, 3))", "output:3", 3),
+    "one number": ("w = torch.randn(3, requires_grad=True)\nz = w.pow(3).sum()", "output", 1),
+    "more than unasked": ("w = torch.randn(30, requires_grad=True)\nz = w.exp()", "output", 16),
+    "more than at once": ("w = torch.randn(40, requires_grad=True)\nz = w.exp()", "output:40", 40),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_each_output_has_its_row_of_the_jacobian(name: str, session: Session) -> None:
+    text, by, rows = OUTPUTS[name]
+    program = Program(name, text, {})
+    report = session.look(program.source, "--by", by, "--root", "z")
+    namespace = left_by(program)
+    split = split_of(report)
+    z = namespace["z"]
+    assert (len(split.pieces), split.total) == (rows, z.numel())
+    assert [one.value for one in split.pieces] == pytest.approx(z.reshape(-1)[:rows].tolist())
+    assert [z[one.index].item() for one in split.pieces] == z.reshape(-1)[:rows].tolist()
+    _compare(report, [z[one.index] for one in split.pieces], namespace)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
+def test_each_term_brings_what_torch_says(program: Program, session: Session) -> None:
+    report = look(program, session)
+    split = split_of(report)
+    namespace = left_by(program)
+    wanted = [*program.terms.values(), *([program.rest] if program.rest else [])]
+    assert [one.name for one in split.pieces if not one.rest] == [*program.terms]
+    _compare(report, [eval(term, namespace) for term in wanted], namespace)
+
+
+def _compare(report: Report, wanted: list[torch.Tensor], namespace: dict[str, Any]) -> None:
+    """Every norm and inner product with those of torch's gradients of these numbers."""
+    split = split_of(report)
+    assert len(split.pieces) == len(wanted)
+    assert len(split.leaves) == len(report.graph.leaves)
+    for one in split.leaves:
+        tensor = leaf(report.graph.leaves[one.leaf].names[0], namespace)
+        rows = torch.stack([gradient_of(value, tensor) for value in wanted])
+        inner = rows @ rows.T
+        slack = 2e-2 if tensor.dtype is torch.bfloat16 else 1e-4
+        scale = max(float(inner.diag().max()), 1e-6)
+        near = pytest.approx(inner.diag().sqrt().tolist(), rel=slack, abs=slack * scale**0.5)
+        assert [*map(float, one.norms)] == near
+        assert bool(one.products) == (len(wanted) <= MOST_COMPARED)
+        for at, products in enumerate(one.products):
+            near = pytest.approx(inner[at, :at].tolist(), rel=slack, abs=slack * scale)
+            assert [*map(float, products)] == near
+
+
+def gradient_of(value: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    (found,) = torch.autograd.grad(value, tensor, retain_graph=True, allow_unused=True)
+    if found is None:
+        found = torch.zeros_like(tensor)
+    found = found.detach().to_dense()
+    found = torch.view_as_real(found) if found.is_complex() else found
+    return found.double().reshape(-1)
+
+
+# ---------------------------------------------------------------- nothing of it is noticed
+
+NOTICING = """
+events = []
+x, y = torch.randn(5, 4), torch.randint(3, (5,))
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        ctx.save_for_backward(value)
+        return value * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        (value,) = ctx.saved_tensors
+        return gradient * 2
+model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Dropout(0.5), nn.Linear(6, 3))
+for number, parameter in enumerate(model.parameters()):
+    parameter.register_hook(lambda g, n=number: events.append(("hook", n)))
+    parameter.register_post_accumulate_grad_hook(lambda p, n=number: events.append(("post", n)))
+model[0].register_full_backward_hook(lambda *_: events.append("module"))
+h = model[:2](x)
+h.register_hook(lambda g: events.append("tensor") or 3 * g)
+h.retain_grad()
+out = Doubled.apply(model[2:](h))
+ce, size = F.cross_entropy(out, y), out.pow(2).mean()
+loss = ce + size
+versions = [p._version for p in (*model.parameters(), *model.buffers(), x, h, out)]
+loss.backward()
+print(events)
+print(versions == [p._version for p in (*model.parameters(), *model.buffers(), x, h, out)])
+print([p.grad.double().sum().item().hex() for p in (*model.parameters(), h)])
+print(torch.rand(1).item().hex(), torch.is_grad_enabled())
+"""
+
+
+@pytest.mark.parametrize("by", ["term", "sample", "h", "ce, size", "output"])
+def test_hooks_run_once_and_nothing_changes(by: str, session: Session) -> None:
+    path = str(session.write(START + NOTICING))
+    plain = io.StringIO()
+    with process_preserved(), contextlib.redirect_stdout(plain):
+        runpy.run_path(path, run_name="__main__")
+    done = session.cli("backward", path, "--by", by, "--run-on", "-q", "-o", "told.json")
+    assert done.status == 0, done.err
+    assert done.out == plain.getvalue()
+    assert plain.getvalue().count("'tensor'") == 1
+
+
+def test_from_python_nothing_changes_either() -> None:
+    namespace: dict[str, Any] = {}
+    text = (START + NOTICING).partition("loss.backward()")[0]
+    with process_preserved():
+        exec(compile(text, "program.py", "exec"), namespace)
+        loss, parameters = namespace["loss"], [*namespace["model"].parameters()]
+        state = torch.get_rng_state()
+        report = gradscope.backward(loss, by="term")
+        assert torch.equal(state, torch.get_rng_state())
+        assert all(one.grad is None for one in parameters)
+        assert namespace["h"].grad is None
+        assert len(split_of(report).pieces) == 2
+        loss.backward()  # its buffers are there
+        assert "2 terms" in str(report)
+
+
+def test_a_hook_that_changes_the_gradient_is_told(session: Session) -> None:
+    text = START + NOTICING
+    path = str(session.write(text))
+    words = " ".join(session.cli("backward", path, "--by", "term").out.split())
+    assert "on their way, as in a hook, is not done to the pieces" in words
+    without = str(session.write(text.replace("or 3 * g", "")))
+    assert "as in a hook" not in " ".join(
+        session.cli("backward", without, "--by", "term").out.split()
+    )
+
+
+# ---------------------------------------------------------------- its words
+
+VAE_TOLD = START + VAE + "loss = mse + 100 * kl\nloss.backward()\n"
+
+
+def test_what_outweighs_is_said_first(session: Session) -> None:
+    done = session.cli("backward", str(session.write(VAE_TOLD)), "--by", "term", "--width", "200")
+    title, told, blank, head, mse, kl, *_ = done.out.splitlines()
+    assert title.endswith("loss · the gradient in 2 terms")
+    assert told.startswith("100 * kl brings")
+    assert "of what reaches logvar, mu, enc.0" in told
+    assert not blank
+    assert head.split() == ["term", "value", "‖g‖", "share", "source"]
+    assert mse.split()[0] == "mse"
+    assert kl.split("  ")[0] == "100 * kl"
+
+
+@pytest.mark.parametrize(
+    ("text", "by", "said"),
+    [
+        (NET + "loss = F.cross_entropy(out, y) + out.detach().mean() + 0 * out.mean()", "term",
+         "0 * out.mean() reaches no parameter"),
+        (NET + "loss = F.cross_entropy(out, y) + 1e-4 * out.mean()", "term",
+         "F.cross_entropy(out, y) brings >99 % of what reaches 2, 0"),
+        (NET + "loss = out.pow(2).mean() - 0.9 * (out + 1e-3).pow(2).mean()", "term",
+         "oppose each other in"),
+        (NET + "loss = (out * torch.tensor([[40.0], [1], [1], [1], [1], [1]])).pow(2).sum()",
+         "sample", "sample 0 brings"),
+        (NET + "loss = (out * torch.tensor([[0.0], [1], [1], [1], [1], [1]])).pow(2).sum()",
+         "sample", "1 sample of 6 brings nothing"),
+        (NET + "loss = out.pow(2).mean() + (out - out.detach()).abs().sqrt().mean()", "term",
+         "(out - out.detach()).abs().sqrt().mean() brings NaN or infinity"),
+        ("model = nn.BatchNorm1d(3)\nx = torch.randn(4, 3)\nout = model(nn.Linear(3, 3)(x))\n"
+         "loss = out.pow(4).mean()", "sample", "samples mix at NativeBatchNorm (program.py:"),
+    ],
+)  # fmt: skip
+def test_what_stands_out_is_said(text: str, by: str, said: str, session: Session) -> None:
+    path = str(session.write(f"{START}{textwrap.dedent(text)}\nloss.backward()\n"))
+    done = session.cli("backward", path, "--by", by, "--width", "200")
+    assert said in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("--by", "term", "--steps", "2"), "--by takes the gradient of one backward call apart"),
+        (("--budget", "3"), "--budget limits what --by asks"),
+        (("--by", "a +"), "--by a +: that is no list of names"),
+        (("--by", "output:0"), "--by output:0: that is no list of names"),
+        (("--by", "nosuch"), "--by nosuch: no tensor of this name is on the way"),
+        (("--by", "term", "--root", "mse"), "mse is one term: no sum is at the top"),
+        (("--by", "sample", "--root", "model.mu.bias[0]"), "the loss reduces no tensor with rows"),
+        (("--by", "recon, recon, kl, kl.clone()"), "--by kl.clone(): no tensor of this name"),
+        (("--by", "term", "--root", "recon"), "the root has shape [5, 6]"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(
+    arguments: tuple[str, ...], what: str, session: Session
+) -> None:
+    done = session.cli("backward", str(session.write(VAE_TOLD)), *arguments)
+    assert done.status == 2, done.out
+    first, second = done.err.splitlines()[:2]
+    assert first.startswith(f"gradscope: {what}")
+    assert second.startswith("gradscope: ")
+
+
+CLOSED = {
+    "a checkpoint": """
+from torch.utils.checkpoint import checkpoint
+w = torch.randn(3, requires_grad=True)
+h = checkpoint(lambda v: v.exp(), w, use_reentrant=False)
+loss = h.sum() + h.pow(2).sum()
+""",
+    "a backward that could be noticed": """
+seen = []
+class Counted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, v): return v * 2
+    @staticmethod
+    def backward(ctx, g):
+        seen.append(1)
+        return g * 2
+w = torch.randn(3, requires_grad=True)
+loss = Counted.apply(w).sum() + w.sum()
+""",
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_what_cannot_be_sent_alone_is_said(name: str, session: Session) -> None:
+    path = str(session.write(f"{START}{CLOSED[name]}loss.backward()\nprint('ran')\n"))
+    done = session.cli("backward", path, "--by", "term", "--run-on")
+    assert (done.status, done.out) == (2, "ran\n")
+    what, hint = done.err.splitlines()
+    assert what.startswith("gradscope: no piece of the gradient can be sent alone: ")
+    assert hint == "gradscope: leave --by out: the program's own backward call is shown then"
+
+
+def test_a_budget_that_is_over_is_told(session: Session) -> None:
+    done = session.cli("backward", str(session.write(VAE_TOLD)), "--by", "term", "--budget", "0")
+    assert done.status == 0
+    assert "stopped after 0 s (--budget): 0 of 10 leaves are told" in " ".join(done.out.split())
+
+
+def test_a_saved_answer_is_shown_again(session: Session) -> None:
+    path = str(session.write(VAE_TOLD))
+    first = session.cli("backward", path, "--by", "term").out
+    assert session.cli("backward", path, "--by", "term", "-o", "told.json").status == 0
+    again = session.cli("backward", "told.json", "--by", "term").out
+    assert again.splitlines()[1:] == first.splitlines()[1:]
+    assert session.cli("backward", path, "--by", "term", "-o", "told.html").status == 0
