@@ -178,6 +178,30 @@ def test_steps_of_a_pass_of_our_own_are_refused(session: Session, option: str) -
     assert done.status == 2 and f"and {option} makes another one" in done.err
 
 
+ALIKE = """
+import torch
+w, v = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(2))
+(w * 2).sum().backward()
+{line}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("(w * float('nan')).sum().backward()", "Mul of w * float('nan') (program.py:4) makes"),
+        ("(v * 0).sum().backward()", "● v"),
+    ],
+)
+def test_each_call_is_told_with_its_own_lines_and_leaves(
+    session: Session, line: str, told: str
+) -> None:
+    """Also where all operations and shapes are those of another one."""
+    session.look(ALIKE.format(line=line), "--steps", "2")
+    shown = session.cli("show", "report.json", "--call", "2").out
+    assert told in shown and not re.search(r"Mul +w \* 2", shown)
+
+
 def test_the_head_says_which_of_several_passes_is_drawn(session: Session) -> None:
     file = str(session.folder / "report.json")
     session.look(TRAINING, "--steps", "3")

@@ -137,8 +137,12 @@ def _is_same(one: Graph, other: Graph) -> bool:
 
 
 def _kinds(graph: Graph) -> Iterator[tuple[object, ...]]:
-    # Lines and values are no part of it: they may differ from step to step.
-    return ((node.op, node.kind, *_shapes(node)) for node in graph.nodes)
+    # Values are no part of it: they differ from step to step.  What is called otherwise is another
+    # graph: of two networks of one class, or two losses, each gradient is said at its own place.
+    names = {leaf.node: leaf.names[:1] for leaf in graph.leaves}
+    for node in graph.nodes:
+        origin = None if node.origin is None else graph.origins[node.origin]
+        yield node.op, node.kind, origin, names.get(node.id), *_shapes(node)
 
 
 def _shapes(node: Node) -> Iterator[object]:
