@@ -343,3 +343,21 @@ def test_what_begins_with_the_text_of_another_does_not_hold_it(
     rows = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
     (row,) = [one for one in rows.splitlines() if one.lstrip(" └─`").startswith("t * w ")]
     assert numbers(row)[-1] == pytest.approx(10 * 3**0.5, rel=1e-3)
+
+
+def test_the_answer_of_an_expression_is_on_its_parts_too(session: Session) -> None:
+    """Where several values of a line have rows of their own."""
+    session.write(
+        "import torch\n"
+        "class Wrong(torch.autograd.Function):\n"
+        "    @staticmethod\n"
+        "    def forward(ctx, x): return 2 * x\n"
+        "    @staticmethod\n"
+        "    def backward(ctx, g): return g\n"
+        "x = torch.tensor([0.5, -1.0], dtype=torch.float64, requires_grad=True)\n"
+        "y = x.exp(); z = Wrong.apply(x) + x.sin()\n"
+        "(y + z).sum().backward()\n"
+    )
+    shown = session.cli("check", "program.py", "--format", "code", "--width", "140").out
+    answers = {row.lstrip(" └─`")[:5]: row.split()[-2] for row in shown.splitlines() if "└─" in row}
+    assert answers == {"x.exp": "right", "Wrong": "wrong"}

@@ -116,17 +116,17 @@ class _Code(Head):
                 continue
             wholes = line.wholes
             yield self._row(line, wholes, margin)
-            shown = wholes if len(wholes) > 1 else []
             if self.is_open:
-                shown = line.pieces[len(wholes) == 1 :]
-            yield from map(self._part, shown)
+                yield from (self._part(piece, [piece]) for piece in line.pieces[len(wholes) == 1 :])
+            elif len(wholes) > 1:
+                yield from (self._part(one, line.within(one)) for one in wholes)
             yield from self._findings(function.file, line, margin)
 
     def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
         text = line.text.expandtabs()[margin:].rstrip()
         flow = self._flow(wholes[0]) if len(wholes) == 1 else list(BLANK)
         if len(line.pieces) > 1:
-            flow[0] = self._answer([node for piece in line.pieces for node in piece.nodes])
+            flow[0] = self._answer(line.pieces)
         is_silent = not line.pieces
         number: Cell = (Part(f"{line.number}", "dim"),)
         row = [number, (Part(text, "dim" if is_silent else ""),), *flow]
@@ -134,9 +134,11 @@ class _Code(Head):
             row[-1] = self._leaves(line.leaves, row[-1])
         return row
 
-    def _part(self, piece: Made) -> list[Cell]:
+    def _part(self, piece: Made, with_parts: Sequence[Made]) -> list[Cell]:
+        """A row of its own, whose answer is on all of an expression that is told in no other."""
         text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
-        return [NOTHING, (Part(text, "dim"),), *self._flow(piece)]
+        _, *flow = self._flow(piece)
+        return [NOTHING, (Part(text, "dim"),), self._answer(with_parts), *flow]
 
     # ------------------------------------------------------------------ what was asked for
 
@@ -147,9 +149,10 @@ class _Code(Head):
             return "derivative"
         return "" if self.options.overlay is None else self.options.overlay.name
 
-    def _answer(self, nodes: Sequence[int]) -> Cell:
+    def _answer(self, pieces: Sequence[Made]) -> Cell:
         """Of what a line made the bytes that are saved, the verdict that matters most, or the local
         derivatives where it is one operation."""
+        nodes = [node for piece in pieces for node in piece.nodes]
         local, overlay = self._local(nodes), self.options.overlay
         if local or overlay is None:
             return (Part(local),)
@@ -178,7 +181,7 @@ class _Code(Head):
     def _flow(self, piece: Made) -> list[Cell]:
         """The answer, the size of what arrives, how often, a strip in the order of the program, and
         a note."""
-        gradients, answer = self.single.gradients, self._answer(piece.nodes)
+        gradients, answer = self.single.gradients, self._answer([piece])
         if gradients is None:
             return [answer, *BLANK[1:]]
         items = [self.item_of[node] for node in reversed(piece.results)]
