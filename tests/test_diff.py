@@ -327,7 +327,7 @@ def test_the_page_escapes(session: Session) -> None:
     data = packed(page)
     assert any("</pre><script>" in text for text in data["strings"])
     assert "only in B" in data["answer"]
-    assert [words for _, _, _, words, _ in data["calls"]] == ["A: a.json", "B: b.json"]
+    assert [words for _, _, _, words, *_ in data["calls"]] == ["A: a.json", "B: b.json"]
     (first, *_) = data["overlays"]
     assert first["name"] == "B ÷ A" and first["isRatio"] and data["overlay"] == 0
     assert sorted(word for word, _ in first["classes"]) == ["only in A", "only in B"]
