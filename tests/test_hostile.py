@@ -264,6 +264,7 @@ def test_a_page_holds_no_file_of_its_reader(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "key.txt").write_text("secret = 1\n", "utf-8")
     (tmp_path / "settings.py").write_text("a = 1\nsecret = 1\n", "utf-8")
+    (tmp_path / "config.py").write_text("secret = 1\nb = 1\n", "utf-8")
     (tmp_path / "model.py").write_text("x = 1\ny = x * 2\nz = 3\n", "utf-8")
     program = Program("model.py")
     x = program.leaf("x", data=(1.0,))
@@ -271,13 +272,21 @@ def test_a_page_holds_no_file_of_its_reader(
         ("key.txt", 1, "secret = 1"),
         ("settings.py", 1, "b = 1"),
         ("settings.py", 2, ""),
+        ("config.py", 1, ""),
         ("/proc/self/environ", 1, "PATH"),
         ("model.py", 2, "x * 2"),
     ):
         program.file, program.line = file, line
         x = program.op("MulBackward0", [(x, 1)], (1.0,), expression)
-    sources = packed(str(render(program.report((x, (1.0,))), "html")))["sources"]
-    assert sources == {"model.py": {"1": "x = 1", "2": "y = x * 2", "3": "z = 3", "4": ""}}
+    report = program.report((x, (1.0,)))
+    meta = msgspec.structs.replace(report.meta, created="2100-01-01T00:00:00+00:00")
+    data = packed(str(render(msgspec.structs.replace(report, meta=meta), "html")))
+    assert data["sources"] == {"model.py": {"1": "x = 1", "2": "y = x * 2", "3": "z = 3", "4": ""}}
+    assert "y = x * 2" in data["strings"]
+    # The expression that the report claims, but not the line that it asks for without one.
+    assert data["strings"].count("secret = 1") == 1
+    listed = {data["strings"][file]: rows for file, _, rows in data["listing"]}
+    assert [data["strings"][text] for _, text, *_ in listed["config.py"]] == [""]
 
 
 # ---------------------------------------------------------------- pages

@@ -168,8 +168,8 @@ def _text(file: str, origins: Sequence[Origin], created: str) -> list[str]:
     # What was compiled from no file may be known by its name.
     if not lines and file in linecache.cache and not Path(file).exists():
         lines = [line.rstrip("\n") for line in linecache.getlines(file)]
-    is_so = (stands_in(one, lines) if one.expression else one.line <= len(lines) for one in origins)
-    return lines if all(is_so) else []
+    # Of which no expression is known may be any file, of whoever reads a report of somebody else.
+    return lines if all(stands_in(one, lines) for one in origins) else []
 
 
 def _is_newer(file: str, created: str) -> bool:
