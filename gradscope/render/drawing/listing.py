@@ -184,14 +184,22 @@ def _is_newer(file: str, created: str) -> bool:
 
 def _stands_in(way: str, whole: str) -> bool:
     """Whether a text is a part of an expression by itself, as ``x * w`` is not of ``x * w.t()``."""
-    text, sought = whole.encode(), way.encode()
-    at = text.find(sought)
-    parts = _parts(whole) if at >= 0 else None
+    at = whole.find(way)
     while at >= 0:
-        if parts is None or (at, at + len(sought)) in parts:
-            return True
-        at = text.find(sought, at + 1)
+        end = at + len(way)
+        if not (_is_in_word(whole, at) or _is_in_word(whole, end)):
+            parts = _parts(whole)
+            begin = len(whole[:at].encode())
+            if parts is None or (begin, begin + len(way.encode())) in parts:
+                return True
+        at = whole.find(way, at + 1)
     return False
+
+
+def _is_in_word(text: str, place: int) -> bool:
+    """Whether a word or number goes on there, which is known without a look at the syntax."""
+    around = text[max(place - 1, 0) : place + 1].replace("_", "x")
+    return len(around) == 2 and around.isalnum()
 
 
 @lru_cache(maxsize=64)

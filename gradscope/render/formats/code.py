@@ -119,7 +119,10 @@ class _Code(Head):
             if self.is_open:
                 yield from (self._part(piece, [piece]) for piece in line.pieces[len(wholes) == 1 :])
             elif len(wholes) > 1:
-                yield from (self._part(one, line.within(one)) for one in wholes)
+                # Many lines have no answer, and some thousands of values.
+                yield from (
+                    self._part(one, line.within(one) if self.answers else [one]) for one in wholes
+                )
             yield from self._findings(function.file, line, margin)
 
     def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
