@@ -19,6 +19,7 @@ import pytest
 
 from gradscope.model import storage
 from gradscope.model.observations import Finding, Location, NodeReference, Severity
+from gradscope.model.ranks import OneRank, RankPasses, Ranks
 from gradscope.model.report import Histogram, Node, Report
 from gradscope.model.studies import CallCheck, Checks, KeptStorage, Memory, Verdict
 from gradscope.render import render, save
@@ -169,6 +170,14 @@ def long() -> Report:
     return program.report((y, (1.0, 2.0)), labels=["z" * 5000])
 
 
+def sized() -> Report:
+    """So many leaves that it is said which gradient is the largest, on two ranks."""
+    report = transformer()
+    each = tuple(OneRank(rank, calls=1, nodes=len(report.graph.nodes)) for rank in range(2))
+    other = RankPasses(1, (larger(report.passes[0], 3.0),))
+    return msgspec.structs.replace(report, ranks=Ranks(0, 2, each, passes=(other,)))
+
+
 def large() -> Report:
     """More lines than a browser takes as arguments of one call."""
     return chain(150_000, distinct=True)
@@ -247,6 +256,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "graphs": several_graphs,
     "answers": with_answers,
     "ranks": on_ranks,
+    "sized": sized,
     "histograms": with_histograms,
     "long": long,
     "large": large,

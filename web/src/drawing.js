@@ -68,7 +68,9 @@ export class Drawing {
     this.legend.show(this.shownScale);
     this.river.show();
     this.code.show();
-    this.verdict.textContent = harmless(this.model.data.calls[this.call]?.[5] ?? "");
+    // It is on the rank that is shown first.
+    const isItsRank = this.model.rank === (this.model.ranks?.first ?? null);
+    this.verdict.textContent = harmless((isItsRank && this.model.data.calls[this.call]?.[5]) || "");
     this.showTroubles();
   }
 

@@ -987,6 +987,18 @@ test("the verdict is said above all, of the call that is shown", oncePerPage, as
   await page.closed();
 });
 
+test("the verdict is not said of another rank", oncePerPage, async () => {
+  const page = await opened("sized");
+  const told = () => page.locator(".verdict").textContent();
+  const first = await told();
+  assert.match(first, /^the graph's 150 leaves get ‖g‖ /);
+  await page.getByLabel("Rank").selectOption("1");
+  assert.equal(await told(), "");
+  await page.getByLabel("Rank").selectOption("0");
+  assert.equal(await told(), first);
+  await page.closed();
+});
+
 // ---------------------------------------------------------------- the river
 
 test("the river tells of what is not finite and of zeros; a graph that is seen as a whole has none", async () => {
