@@ -128,7 +128,15 @@ def several_graphs() -> Report:
 
 def with_answers() -> Report:
     """All that boxes may show: bytes, verdicts, findings, gradients beside weights."""
-    report = with_findings()
+    return _with_answers(with_findings())
+
+
+def kept() -> Report:
+    """The same of a line that made several nodes."""
+    return _with_answers(small())
+
+
+def _with_answers(report: Report) -> Report:
     graph = report.graph
     ops = [node.id for node in graph.nodes if node.kind == "op"]
     kept = tuple(
@@ -255,6 +263,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "pair": partial(steps, 0, 0),
     "graphs": several_graphs,
     "answers": with_answers,
+    "kept": kept,
     "ranks": on_ranks,
     "sized": sized,
     "histograms": with_histograms,

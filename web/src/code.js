@@ -64,8 +64,9 @@ export class Code {
     if (!each.length) return [element("div", { class: "line faint" }, ...parts), ...said];
     const used = element("span", { class: "used" });
     const root = element("button", { class: "line", on: { click: () => this._take(each) } }, ...parts, used);
-    this.lines.push({ each, leaves, flow, used });
-    this.at.set(`${file}:${number}`, root);
+    const place = `${file}:${number}`;
+    this.lines.push({ each, place, leaves, flow, used });
+    this.at.set(place, root);
     return [root, ...said];
   }
 
@@ -87,13 +88,30 @@ export class Code {
   show() {
     if (!this.isShown) return;
     const { model, viewer: { shown, shownScale } } = this;
-    for (const { each, leaves, flow, used } of this.lines) {
-      const info = shown.of(each.length > 1 ? { each } : each[0]);
+    for (const { each: results, place, leaves, flow, used } of this.lines) {
+      const each = shown.isOfAll ? this._made.get(place) : results;
+      const info = shown.ofAll(each);
       flow.textContent = short(info);
       flow.title = told(info);
       flow.style.backgroundImage = strip(each.map((one) => shown.of(one)), shownScale);
       used.textContent = model.pass && leaves.length ? ` ● ${this._leaves(leaves)}` : "";
     }
+  }
+
+  /** All nodes that each line made, also those that are only parts of its values. */
+  get _made() {
+    if (this.made) return this.made;
+    const { model } = this;
+    const inBackward = new Set(model.data.nodes.backward);
+    this.made = new Map();
+    for (let node = model.size - 1; node >= 0; node--) {
+      const origin = !model.isLeaf(node) && !inBackward.has(node) && model.origin(node);
+      if (!origin) continue;
+      const place = `${origin.file}:${origin.line}`;
+      if (!this.made.has(place)) this.made.set(place, []);
+      this.made.get(place).push({ node });
+    }
+    return this.made;
   }
 
   _leaves(leaves) {

@@ -28,6 +28,11 @@ export class Gradients {
     return this.model.arriving(box);
   }
 
+  /** What arrives at the values of a line. */
+  ofAll(each) {
+    return this.of(each.length > 1 ? { each } : each[0]);
+  }
+
   /** The same of all bars of a box's strip; null where one is of nothing. */
   bars(box) {
     return this.model.bars(box);
@@ -87,6 +92,19 @@ export class Overlay {
     return this.known.get(group);
   }
 
+  /** Whether it is about all that a line made, and not about its values alone. */
+  get isOfAll() {
+    return !this.data.isRatio;
+  }
+
+  ofAll(each) {
+    return this.data.bytes ? this._bytes(each.map(({ node }) => node)) : this.of(each.length > 1 ? { each } : each[0]);
+  }
+
+  _bytes(nodes) {
+    return amount(nodes.reduce((sum, node) => sum + (this.data.bytes[node] ?? 0), 0));
+  }
+
   bars({ bars, group }) {
     return Array.from(bars ?? this.model.rounds(group), (one) => (one ? this.of(one) : null));
   }
@@ -128,7 +146,7 @@ export class Overlay {
     const mark = marks.reduce((most, one) => Math.max(most, one), -1);
     if (mark >= 0 && (!data.isRatio || marks.every((one) => one === mark))) return this._class(mark);
     if (data.isRatio) return this._ratio((pass) => model.enteringIn(pass, group));
-    if (data.bytes) return amount(nodes.reduce((sum, node) => sum + (data.bytes[node] ?? 0), 0));
+    if (data.bytes) return this._bytes(nodes);
     return nodes.map((node) => this._node(node)).reduce((most, info) => (info.norm > (most.norm ?? 0) ? info : most), NOTHING);
   }
 
@@ -148,7 +166,7 @@ export class Overlay {
 }
 
 /** How much something matters: classes more than any number, and the later ones of them more. */
-const weight = ({ norm }) => (norm < 0 ? Number.MAX_VALUE : 1) * Math.abs(norm ?? 0);
+const weight = ({ norm }) => (norm < 0 ? 1e300 : 1) * Math.abs(norm ?? 0);
 
 const amount = (size) => (size ? { state: "finite", norm: size, words: bytes(size) } : NOTHING);
 

@@ -981,6 +981,17 @@ test("where a window is narrow the code comes when it is asked for", oncePerPage
   await page.closed();
 });
 
+test("bytes and verdicts at a line are those of all that it made", oncePerPage, async () => {
+  const page = await opened("kept", WIDE);
+  const flow = page.locator(".code button.line .flow");
+  await page.getByLabel("What colours mean").selectOption({ label: "derivatives" });
+  assert.deepEqual(await flow.allTextContents(), ["right–wrong"]);
+  await page.getByLabel("What colours mean").selectOption({ label: "saved bytes" });
+  const total = report("kept").memory.kept.reduce((sum, { bytes }) => sum + bytes, 0);
+  assert.deepEqual(await flow.allTextContents(), [`${total / 1024} KiB`]);
+  await page.closed();
+});
+
 test("the verdict is said above all, of the call that is shown", oncePerPage, async () => {
   const page = await opened("spoilt");
   assert.match(await page.locator(".verdict").textContent(), /makes the first NaN or infinity in backward order; 4 of 17 leaves get NaN or infinity/);
