@@ -39,6 +39,7 @@ class Program:
     terms: dict[str, str]
     by: str = "term"
     rest: str = ""
+    mixes: str = ""
     options: tuple[str, ...] = field(default=())
 
     @property
@@ -373,6 +374,53 @@ out = model(x)
 loss = F.mse_loss(out, y)
 """,
         {"out": "F.mse_loss(out[i], y[i]) / 5"},
+        mixes="NativeBatchNorm",
+    ),
+    Program(
+        "attention over the batch, which is taken for the sequence",
+        """
+x, y = torch.randn(4, 5, 8), torch.randn(4, 3)
+pre, attend, head = nn.Linear(8, 8), nn.MultiheadAttention(8, 2), nn.Linear(8, 3)
+h = pre(x)
+out = head(attend(h, h, h, need_weights=False)[0].mean(1))
+loss = F.mse_loss(out, y)
+""",
+        {"out": "F.mse_loss(out[i], y[i]) / 4"},
+        mixes="ScaledDotProduct",
+    ),
+    Program(
+        "as many steps as samples, the steps first",
+        """
+rnn, head = nn.GRU(3, 5), nn.Linear(5, 1)
+x, y = torch.randn(4, 4, 3), torch.randn(4, 1)
+states, last = rnn(x)
+out = head(states[-1] + states.mean(0))
+loss = F.mse_loss(out, y)
+""",
+        {"out": "F.mse_loss(out[i], y[i]) / 4"},
+    ),
+    Program(
+        "as many tokens as samples, with positions and attention",
+        """
+tokens, places, head = nn.Embedding(9, 8), nn.Embedding(16, 8), nn.Linear(8, 9)
+attend = nn.MultiheadAttention(8, 2, batch_first=True)
+ids, y = torch.randint(9, (4, 4)), torch.randint(9, (4, 4))
+h = tokens(ids) + places(torch.arange(4))
+logits = head(attend(h, h, h, need_weights=False)[0])
+loss = F.cross_entropy(logits.flatten(0, 1), y.flatten())
+""",
+        {"logits": "F.cross_entropy(logits[i], y[i]) / 4"},
+    ),
+    Program(
+        "a matrix made of two, as large as the batch",
+        """
+x, y = torch.randn(6, 6), torch.randn(6, 3)
+a, b = (torch.randn(*size, requires_grad=True) for size in ((2, 6), (6, 2)))
+head = nn.Linear(6, 3)
+out = head(F.linear(x, torch.randn(6, 6) + b @ a))
+loss = F.mse_loss(out, y)
+""",
+        {"out": "F.mse_loss(out[i], y[i]) / 6"},
     ),
     Program(
         "a tensor that is named",
@@ -430,9 +478,9 @@ def test_each_sample_brings_what_torch_says(program: Program, session: Session) 
     wanted += [eval(program.rest, namespace)] if program.rest else []
     _compare(report, wanted, namespace)
     mixing = split.mixing
-    assert (mixing is not None) == ("norm" in program.name)
+    assert (mixing is not None) == bool(program.mixes)
     if mixing is not None:
-        assert report.graph.nodes[mixing.node].short_op == "NativeBatchNorm"
+        assert report.graph.nodes[mixing.node].short_op.startswith(program.mixes)
 
 
 OUTPUTS = {
@@ -620,7 +668,10 @@ def test_what_stands_out_is_said(text: str, by: str, said: str, session: Session
         (("--by", "output:0"), "--by output:0: that is no list of names"),
         (("--by", "nosuch"), "--by nosuch: no tensor of this name is on the way"),
         (("--by", "term", "--root", "mse"), "mse is one term: no sum is at the top"),
-        (("--by", "sample", "--root", "model.mu.bias[0]"), "the loss reduces no tensor with rows"),
+        (
+            ("--by", "sample", "--root", "model.mu.bias[0]"),
+            "no rows of samples are seen where the loss is made",
+        ),
         (("--by", "recon, recon, kl, kl.clone()"), "--by kl.clone(): no tensor of this name"),
         (("--by", "term", "--root", "recon"), "the root has shape [5, 6]"),
     ],

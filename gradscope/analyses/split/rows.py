@@ -33,6 +33,9 @@ LOOKED_AT = 2
 NOTICED = 1e-4
 """A share of a gradient that is more than rounding."""
 
+_CONTRACTING = frozenset(("Mm", "Addmm", "Bmm", "Baddbmm", "Linear"))
+"""Operations in which a matrix made of parameters gets a sum over all samples."""
+
 
 def by_sample(live: LiveGraph, names: Sequence[str]) -> Plan:
     """The rows of the tensors that the loss reduces, or of one that is named.
@@ -45,7 +48,8 @@ def by_sample(live: LiveGraph, names: Sequence[str]) -> Plan:
     sizes = Counter(_shape(graph, place)[:1] for place in found)
     ((size, _),) = sizes.most_common(1) or [((), 0)]
     if not size:
-        what = f"{names[0]} has no rows" if names else "the loss reduces no tensor with rows"
+        none = "no rows of samples are seen where the loss is made"
+        what = f"{names[0]} has no rows" if names else none
         raise RootError(what, f"name one whose rows are samples: {option('by', 'sample:NAME')}")
     places = [place for place in found if _shape(graph, place)[:1] == size]
     known = TensorNames(live)
@@ -113,7 +117,7 @@ def _reduced(graph: Graph) -> Iterator[Place]:
     while waiting:
         place = waiting.popleft()
         if math.prod(_shape(graph, place)) > 1 and not known.is_joined(place[0]):
-            if not is_of_a_parameter(graph, known, place):
+            if not is_of_parameters(graph, known, place):
                 yield _parted(graph, known, place)
             continue
         under = [one for one in known.under(place[0]) if one not in seen]
@@ -121,8 +125,11 @@ def _reduced(graph: Graph) -> Iterator[Place]:
         waiting.extend(under)
 
 
-def is_of_a_parameter(graph: Graph, known: Summands, place: Place) -> bool:
-    """Whether a tensor is a parameter, or has the shape of one and is made of hardly more."""
+def is_of_parameters(
+    graph: Graph, known: Summands, place: Place, *, any_shape: bool = False
+) -> bool:
+    """Whether a tensor is a parameter, or made of hardly more than one or two, of their shape if
+    not of any."""
     below, waiting, leaves = {place[0]}, [place[0]], []
     for node in waiting:
         if graph.nodes[node].kind == "leaf":
@@ -133,7 +140,7 @@ def is_of_a_parameter(graph: Graph, known: Summands, place: Place) -> bool:
         if len(leaves) > 2 or len(below) > FAR:
             return False
     shape = _shape(graph, place)
-    return shape in leaves or shape[::-1] in leaves
+    return any_shape or shape in leaves or shape[::-1] in leaves
 
 
 def _parted(graph: Graph, known: Summands, place: Place) -> Place:
@@ -180,26 +187,40 @@ class MixingWatch:
         """A node was called."""
         if self.found is not None:
             return
-        before = [self._foreign(carried) for carried in arrived.values()]
-        if not before or max(before) > NOTICED or min(before) < 0:
+        if not all(0 <= self._foreign(carried) <= NOTICED for carried in arrived.values()):
             return
+        # Of another shape it may be something that all samples share, or rows of another kind.
+        shapes = {one.shape for carried in arrived.values() for one in carried.values()}
+        is_contracting = self._graph.nodes[node].short_op in _CONTRACTING
         for edge, carried in sent.items():
-            target = self._graph.edges[edge].target
-            place = target, self._graph.edges[edge].output
+            place = self._graph.edges[edge].target, self._graph.edges[edge].output
             share = self._foreign(carried)
-            if share > NOTICED and not is_of_a_parameter(self._graph, self._known, place):
+            is_alike = next(iter(carried.values())).shape in shapes
+            if (share > NOTICED and is_alike) and not is_of_parameters(
+                self._graph, self._known, place, any_shape=is_contracting
+            ):
                 self.found = Mixing(node, number(share))
                 return
 
     def _foreign(self, carried: Carried) -> float:
-        """The largest share that any sample has in rows of others; below 0 where there are no such
-        rows."""
-        shares = [-1.0]
-        for row in sorted(carried)[:LOOKED_AT]:
-            gradient = carried[row]
-            if row >= 0 and gradient.dim() and gradient.shape[0] == self._rows:
-                sizes = torch.linalg.vector_norm(gradient.reshape(self._rows, -1), dim=1).tolist()
-                whole = math.hypot(*sizes)
-                sizes[row] = 0.0
-                shares.append(math.hypot(*sizes) / whole if whole else 0.0)
-        return max(shares)
+        """The largest share that any sample has in rows of others, along the dimension that keeps
+        them apart best; below 0 where none is as long as there are samples."""
+        rows = [row for row in sorted(carried) if row >= 0][:LOOKED_AT]
+        shape = carried[rows[0]].shape if rows else ()
+        return min(
+            (
+                max(_elsewhere(carried[row], row, dim) for row in rows)
+                for dim, size in enumerate(shape)
+                if size == self._rows
+            ),
+            default=-1.0,
+        )
+
+
+def _elsewhere(gradient: torch.Tensor, row: int, dim: int) -> float:
+    """The share of a gradient that is in other rows, by norm."""
+    rows = gradient.unsqueeze(-1).movedim(dim, 0).flatten(1)
+    sizes = torch.linalg.vector_norm(rows, dim=1).tolist()
+    whole = math.hypot(*sizes)
+    sizes[row] = 0.0
+    return math.hypot(*sizes) / whole if whole else 0.0
