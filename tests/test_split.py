@@ -99,6 +99,12 @@ loss = (fit + 3 * gap).mean()
         rest="mse",
     ),
     Program(
+        "a node by its number, and a leaf that is behind it",
+        NET + "loss = F.cross_entropy(out, y)",
+        {"#0": "loss", "0.weight": "0 * loss"},
+        by="#0, 0.weight",
+    ),
+    Program(
         "a sum of a list",
         NET
         + """
@@ -610,11 +616,9 @@ def test_a_hook_that_changes_the_gradient_is_told(session: Session) -> None:
     text = START + NOTICING
     path = str(session.write(text))
     words = " ".join(session.cli("backward", path, "--by", "term").out.split())
-    assert "on their way, as in a hook, is not done to the pieces" in words
+    assert "the program changes gradients on their way, in a hook" in words
     without = str(session.write(text.replace("or 3 * g", "")))
-    assert "as in a hook" not in " ".join(
-        session.cli("backward", without, "--by", "term").out.split()
-    )
+    assert "in a hook" not in " ".join(session.cli("backward", without, "--by", "term").out.split())
 
 
 # ---------------------------------------------------------------- its words
@@ -659,6 +663,34 @@ def test_what_stands_out_is_said(text: str, by: str, said: str, session: Session
     assert said in done.out
 
 
+NORMED = """
+x, y = torch.randn(8, 4), torch.randint(3, (8,))
+model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
+out = model(x)
+loss = F.cross_entropy(out, y) + out.pow(2).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "said", "unsaid"),
+    [
+        (NORMED, ("--by", "term", "--all"), "0.bias", "oppose"),  # what arrives there is rounding
+        (NET + "loss = (out * torch.tensor([0.0, 1, 1, 1, 1, 1])[:, None]).pow(2).sum()"
+         " + 1e3 * model[0].weight.pow(2).sum()", ("--by", "sample"),
+         "1 sample of 6 brings nothing", "the rest brings"),
+        (NET + "loss, other = F.cross_entropy(out, y), out.mean()\n"
+         "torch.autograd.backward([loss, other])", ("--by", "term"), "loss, other", "F.cross"),
+    ],
+)  # fmt: skip
+def test_what_no_number_shows_is_not_said(
+    text: str, arguments: tuple[str, ...], said: str, unsaid: str, session: Session
+) -> None:
+    path = str(session.write(f"{START}{text}\nloss.backward()\n"))
+    done = session.cli("backward", path, *arguments, "--width", "200")
+    assert said in done.out
+    assert unsaid not in done.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
@@ -666,13 +698,17 @@ def test_what_stands_out_is_said(text: str, by: str, said: str, session: Session
         (("--budget", "3"), "--budget limits what --by asks"),
         (("--by", "a +"), "--by a +: that is no list of names"),
         (("--by", "output:0"), "--by output:0: that is no list of names"),
-        (("--by", "nosuch"), "--by nosuch: no tensor of this name is on the way"),
-        (("--by", "term", "--root", "mse"), "mse is one term: no sum is at the top"),
+        (("--by", "nosuch"), "no tensor called nosuch is on the way"),
+        (
+            ("--by", "term", "--root", "mse"),
+            "mse is one term: no sum of several tensors is at the top",
+        ),
         (
             ("--by", "sample", "--root", "model.mu.bias[0]"),
             "no rows of samples are seen where the loss is made",
         ),
-        (("--by", "recon, recon, kl, kl.clone()"), "--by kl.clone(): no tensor of this name"),
+        (("--by", "recon, recon, kl, kl.clone()"), "--by recon, recon, kl, kl.clone(): that is no"),
+        (("--by", "sample:recon, mu"), "no tensor called recon, mu is on the way"),
         (("--by", "term", "--root", "recon"), "the root has shape [5, 6]"),
     ],
 )

@@ -82,7 +82,7 @@ class TensorNames:
         expression = "" if origin is None else one_line(origin.expression)
         names = (self._held.get(place), *self._leaves.get(node.id, ()), node.variable, expression)
         # `loss = a + b` may stand at `a` as well, which is no use for telling them apart.
-        roots = {root.label for root in self._graph.roots}
+        roots = {root.label for root in self._graph.roots if (root.node, root.output) != place}
         known = (name for name in names if name and name not in roots)
         return next(known, f"{node.short_op} #{node.id}")
 
@@ -102,9 +102,10 @@ def _of_root(live: LiveGraph) -> Plan:
     known = TensorNames(live)
     if len(tops) < 2:
         root = next((root.label for root in graph.roots if root.label), "the root")
+        named = either('--by "a, b"', 'by="a, b"')
         raise RootError(
-            f"{root} is one term: no sum is at the top of its graph",
-            f"name tensors on the way, {option('by', 'a, b')}, or ask {option('by', 'sample')}",
+            f"{root} is one term: no sum of several tensors is at the top of its graph",
+            f"name tensors on the way, {named}, or ask {option('by', 'sample')}",
         )
     groups = [[top] for top in tops]
     if len(tops) > MOST_TOLD_APART:
@@ -165,10 +166,11 @@ def named_place(live: LiveGraph, name: str) -> Place:
     place = made_tensor(name, live.probe, live.scopes)
     if place is None:
         known = {node.variable for node in graph.nodes if node.variable}
+        known |= {one for leaf in graph.leaves for one in leaf.names[:1]}
         near = listed(nearest(name, sorted(known)), MAX_LISTED)
         number = either("the number behind # in gradscope trace", "an id of its nodes")
         raise RootError(
-            f"{option('by', name)}: no tensor of this name is on the way of the gradient",
+            f"no tensor called {name} is on the way of the gradient",
             f"tensors, nearest first: {near}" if near else f'name one by "#3", {number}',
         )
     return place

@@ -83,7 +83,7 @@ class _SplitWriter(Writer):
             yield from self._parameters()
 
     def _title(self) -> str:
-        label = next((one_line(root.label) for root in self.report.graph.roots if root.label), "")
+        label = listed(one_line(root.label) for root in self.report.graph.roots if root.label)
         split = self.split
         what = count(sum(not piece.rest for piece in split.pieces), split.kind)
         told = f"the gradient in {what}" if split.kind != "output" else f"the Jacobian, {what}"
@@ -114,8 +114,8 @@ class _SplitWriter(Writer):
                 names = self.report.graph.leaves[leaf.leaf].names
                 yield (
                     f"the pieces add up to ‖g‖ {number(summed)} in {next(iter(names), 'a leaf')}, "
-                    f"and backward brought {number(brought)}: what the program does to gradients "
-                    "on their way, as in a hook, is not done to the pieces"
+                    f"and backward brought {number(brought)}: the program changes gradients on "
+                    "their way, in a hook, which runs for no piece, or in a backward of its own"
                 )
                 return
 

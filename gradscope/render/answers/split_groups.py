@@ -31,6 +31,10 @@ FAR_MORE = 3
 LONGEST = 40
 """Characters of a piece's name in a sentence."""
 
+ROUNDING = 1e-5
+"""Times the largest norm up to which another may be rounding, as that of a bias before a batch
+norm is: there no direction is told of."""
+
 OPPOSED = -0.2
 """A cosine from which on two pieces are said to oppose each other."""
 
@@ -89,9 +93,13 @@ def sentences(report: Report, split: Split, groups: Sequence[LeafGroup]) -> str:
         verb = "brings" if len(bad) == 1 else "bring"
         return f"{listed(bad)} {verb} NaN or infinity"
     if split.kind == "sample":
-        return "; ".join((*_mixed(report, split), *_outliers(names, whole)))
-    dominant = list(_dominant(names, groups)) if split.kind == "term" else []
-    opposed = _opposed(names, groups) if split.kind == "term" else ()
+        norms = [
+            norm for norm, piece in zip(whole.norms, split.pieces, strict=True) if not piece.rest
+        ]
+        return "; ".join((*_mixed(report, split), *_outliers(names, norms)))
+    least = ROUNDING * max((max(group.together.norms) for group in groups), default=0.0)
+    dominant = list(_dominant(names, groups, least)) if split.kind == "term" else []
+    opposed = _opposed(names, groups, least) if split.kind == "term" else ()
     minor = _minor(names, groups, is_told=bool(dominant))
     return "; ".join((*dominant, *opposed, *minor))
 
@@ -108,17 +116,16 @@ def _mixed(report: Report, split: Split) -> Iterator[str]:
         )
 
 
-def _outliers(names: Sequence[str], whole: Combined) -> Iterator[str]:
+def _outliers(names: Sequence[str], norms: Sequence[float]) -> Iterator[str]:
     """A sample that brings far more than the usual one; those that bring nothing."""
-    usual = statistics.median(whole.norms)
-    largest = max(range(len(names)), key=lambda piece: whole.norms[piece])
-    if usual and whole.norms[largest] >= FAR_MORE * usual:
-        times = whole.norms[largest] / usual
-        yield f"{names[largest]} brings {times:.3g} times as much as the median sample"
-    silent = sum(not norm for norm in whole.norms)
+    usual, largest = statistics.median(norms), max(norms)
+    if usual and largest >= FAR_MORE * usual:
+        times = f"{largest / usual:.3g} times as much as the median sample"
+        yield f"{names[norms.index(largest)]} brings {times}"
+    silent = norms.count(0)
     if silent:
         verb = "brings" if silent == 1 else "bring"
-        yield f"{count(silent, 'sample')} of {len(names):,} {verb} nothing"
+        yield f"{count(silent, 'sample')} of {len(norms):,} {verb} nothing"
 
 
 def by_size(norm: float) -> float:
@@ -126,13 +133,13 @@ def by_size(norm: float) -> float:
     return -norm if math.isfinite(norm) else -math.inf
 
 
-def _dominant(names: Sequence[str], groups: Sequence[LeafGroup]) -> Iterator[str]:
+def _dominant(names: Sequence[str], groups: Sequence[LeafGroup], least: float) -> Iterator[str]:
     """The piece that brings nearly all to what others reach as well."""
     found: dict[int, list[tuple[str, float]]] = {}
     for group in groups:
         shares = group.together.shares
         largest = max(range(len(names)), key=lambda piece: shares[piece])
-        if DOMINANT <= shares[largest] < 1:
+        if DOMINANT <= shares[largest] < 1 and group.together.norms[largest] > least:
             found.setdefault(largest, []).append((group.name, shares[largest]))
     for piece, reached in found.items():
         least = min(share for _, share in reached)
@@ -141,9 +148,9 @@ def _dominant(names: Sequence[str], groups: Sequence[LeafGroup]) -> Iterator[str
         yield f"{names[piece]} brings {parts} of what reaches {listed(name for name, _ in reached)}"
 
 
-def _opposed(names: Sequence[str], groups: Sequence[LeafGroup]) -> Iterator[str]:
+def _opposed(names: Sequence[str], groups: Sequence[LeafGroup], least: float) -> Iterator[str]:
     """The two pieces that point against each other most, and where."""
-    pairs = ((group.together.opposed(), group.name) for group in groups)
+    pairs = ((group.together.opposed(least), group.name) for group in groups)
     known = [(*pair, name) for pair, name in pairs if pair is not None]
     cosine, one, other, name = min(known, default=(0.0, 0, 0, ""))
     if cosine <= OPPOSED:
