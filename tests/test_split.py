@@ -459,6 +459,16 @@ loss = F.smooth_l1_loss(out, y)
         {"out": "F.smooth_l1_loss(out[i], y[i]) / 4"},
     ),
     Program(
+        "the pixels of a batch, all in rows",
+        """
+x, y = torch.randn(3, 2, 4, 5), torch.randint(6, (3, 4, 5))
+conv = nn.Conv2d(2, 6, 1)
+logits = conv(x).permute(0, 2, 3, 1)
+loss = F.cross_entropy(logits.reshape(-1, 6), y.reshape(-1))
+""",
+        {"logits": "F.cross_entropy(logits[i].reshape(-1, 6), y[i].reshape(-1)) / 3"},
+    ),
+    Program(
         "a convolution",
         """
 x, y = torch.randn(3, 2, 5, 5), torch.randint(4, (3,))
@@ -674,6 +684,8 @@ loss = F.cross_entropy(out, y) + out.pow(2).mean()
 @pytest.mark.parametrize(
     ("text", "arguments", "said", "unsaid"),
     [
+        (NET + "b = model[2].bias\nloss = out.mean() + (b - b.detach()).sqrt().sum()",
+         ("--by", "term"), "brings NaN or infinity", " 0 %"),
         (NORMED, ("--by", "term", "--all"), "0.bias", "oppose"),  # what arrives there is rounding
         (NET + "loss = (out * torch.tensor([0.0, 1, 1, 1, 1, 1])[:, None]).pow(2).sum()"
          " + 1e3 * model[0].weight.pow(2).sum()", ("--by", "sample"),

@@ -99,6 +99,7 @@ class Combined:
         """Of each piece its norm as a part of the sum of all norms; NaN where these are not
         finite."""
         total = sum(self.norms)
+        total = total if math.isfinite(total) else math.nan
         return [one / total if total else 0.0 for one in self.norms]
 
     def cosine(self, one: int, other: int) -> float | None:

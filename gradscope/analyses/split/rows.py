@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -154,8 +156,8 @@ def _parted(graph: Graph, known: Summands, place: Place) -> Place:
             break
         (at,) = under
         shape = _shape(graph, at)
-        if len(shape) > 1 and shape[0] * shape[1] == size and shape[0] > 1:
-            return at
+        if shape and 1 < shape[0] < size and size in itertools.accumulate(shape, operator.mul):
+            place, size = at, shape[0]
         if not shape or shape[0] != size:
             break
         if graph.nodes[at[0]].variable:
