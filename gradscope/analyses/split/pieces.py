@@ -11,7 +11,7 @@ import msgspec
 import torch
 
 from gradscope.analyses.explain.pull import Place
-from gradscope.analyses.split.lockstep import Carried, Cut
+from gradscope.analyses.split.lockstep import WHOLE, Carried
 from gradscope.analyses.split.terms import Summands
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import RootError
@@ -48,16 +48,11 @@ class Plan:
             return f"following {count(len(chosen), 'piece')} of the gradient"
         return f"following pieces {chosen.start + 1:,} to {chosen.stop:,} of {len(self.pieces):,}"
 
-    def cuts(self, chosen: range) -> dict[Place, Cut]:
-        """How the gradient is taken apart where only some of the pieces are followed."""
-
-        def cut(pieces: Sequence[int]) -> Cut:
-            def taken(gradient: torch.Tensor) -> Carried:
-                return {piece: self.take(gradient, piece) for piece in pieces if piece in chosen}
-
-            return taken
-
-        return {place: cut(pieces) for place, pieces in self.places.items()}
+    def cut(self, chosen: range, place: Place, gradient: torch.Tensor) -> Carried:
+        """A gradient taken apart, where only some of the pieces are followed."""
+        if place not in self.places:
+            return {WHOLE: gradient}
+        return {at: self.take(gradient, at) for at in self.places[place] if at in chosen}
 
 
 class TensorNames:

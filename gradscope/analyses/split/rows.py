@@ -86,7 +86,7 @@ def by_output(live: LiveGraph, most: int) -> Plan:
     values = [] if first.is_complex() else first.double().tolist()
     pieces = [
         SplitPiece(str([*index]), (root.node,), index, number(value))
-        for index, value in zip(_indices(shape), values, strict=False)
+        for index, value in zip(itertools.product(*map(range, shape)), values, strict=False)
     ]
     if not pieces:
         raise RootError("the root has no real elements", "there is no row to ask for")
@@ -97,15 +97,6 @@ def _only(like: torch.Tensor, element: int) -> torch.Tensor:
     one = torch.zeros_like(like, memory_format=torch.contiguous_format)
     one.view(-1)[element] = 1
     return one
-
-
-def _indices(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for element in range(math.prod(shape)):
-        index: list[int] = []
-        for size in reversed(shape):
-            element, place = divmod(element, size)
-            index.append(place)
-        yield tuple(reversed(index))
 
 
 # ---------------------------------------------------------------- which tensors have rows

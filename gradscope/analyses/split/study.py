@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 
@@ -109,7 +110,7 @@ class _Splitting:
 
     def _follow(self, plan: Plan, chosen: range, end: float | None) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
-        steps = Lockstep(self.puller, self.seeds, plan.cuts(chosen), end)
+        steps = Lockstep(self.puller, self.seeds, partial(plan.cut, chosen), end)
         if self.asked.kind == "sample" and not chosen.start:
             self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
             steps.passed = self.watch.passed
