@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import torch
 
 from gradscope.analyses.explain.pull import Place
@@ -110,25 +109,21 @@ def _of_root(live: LiveGraph) -> Plan:
             node = graph.nodes[top[0]]
             lines[node.op if node.origin is None else node.origin].append(top)
         groups = [*lines.values()]
-    left = [*itertools.chain(*groups[MOST_COMPARED - 1 :])] if len(groups) > MOST_COMPARED else []
-    groups = groups[: MOST_COMPARED - 1] if left else groups
-    pieces = [_term(graph, group, known) for group in groups]
-    if left:
-        pieces.append(SplitPiece(count(len(left), "further term"), _nodes(left)))
-        groups.append(left)
+    names = [f"{known.of(one[0])} ×{len(one):,}" if one[1:] else known.of(one[0]) for one in groups]
+    if len(groups) > MOST_COMPARED:
+        left = [*itertools.chain(*groups[MOST_COMPARED - 1 :])]
+        groups[MOST_COMPARED - 1 :] = [left]
+        names[MOST_COMPARED - 1 :] = [count(len(left), "further term")]
+    pieces = [
+        SplitPiece(
+            name,
+            tuple(dict.fromkeys(node for node, _ in group)),
+            value=None if group[1:] else _value(graph, *group[0]),
+        )
+        for name, group in zip(_told_apart(names), groups, strict=True)
+    ]
     places = {place: [number] for number, group in enumerate(groups) for place in group}
-    return Plan(_told_apart(pieces), places)
-
-
-def _term(graph: Graph, group: Sequence[Place], known: TensorNames) -> SplitPiece:
-    name = known.of(group[0])
-    if len(group) == 1:
-        return SplitPiece(name, _nodes(group), value=_value(graph, *group[0]))
-    return SplitPiece(f"{name} ×{len(group):,}", _nodes(group))
-
-
-def _nodes(places: Sequence[Place]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(node for node, _ in places))
+    return Plan(pieces, places)
 
 
 def _of_names(live: LiveGraph, names: Sequence[str]) -> Plan:
@@ -171,21 +166,13 @@ def named_place(live: LiveGraph, name: str) -> Place:
     return place
 
 
-def _told_apart(pieces: list[SplitPiece]) -> list[SplitPiece]:
-    """The pieces, those of one name with numbers behind it."""
-    names = [piece.name for piece in pieces]
-    met: Counter[str] = Counter()
-    found = []
-    for piece in pieces:
-        met[piece.name] += 1
-        is_alone = names.count(piece.name) == 1
-        name = piece.name if is_alone else f"{piece.name} #{met[piece.name]}"
-        found.append(msgspec.structs.replace(piece, name=name))
-    return found
+def _told_apart(names: Sequence[str]) -> Iterator[str]:
+    """The names, those that are several times there with numbers behind them."""
+    for at, name in enumerate(names):
+        yield name if names.count(name) == 1 else f"{name} #{names[: at + 1].count(name)}"
 
 
 def _value(graph: Graph, node: int, output: int) -> Number | None:
-    outputs = graph.nodes[node].outputs
-    info = outputs[output] if output < len(outputs) else None
+    info = graph.nodes[node].output(output)
     values = None if info is None else info.values
     return values[0] if values is not None and len(values) == 1 else None

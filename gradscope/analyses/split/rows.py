@@ -157,8 +157,7 @@ def _parted(graph: Graph, known: Summands, place: Place) -> Place:
 
 
 def _shape(graph: Graph, place: Place) -> tuple[int, ...]:
-    outputs = graph.nodes[place[0]].outputs
-    info = outputs[place[1]] if place[1] < len(outputs) else None
+    info = graph.nodes[place[0]].output(place[1])
     return () if info is None else info.shape
 
 
