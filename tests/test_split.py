@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from torch import nn
@@ -16,6 +17,8 @@ from torch import nn
 import gradscope
 from gradscope.model.report import Report
 from gradscope.model.split import MOST_COMPARED, Split
+from gradscope.render.answers.split import render
+from gradscope.render.options import Options
 from tests.conftest import process_preserved
 from tests.looking import Session
 from tests.nets import EXAMPLES
@@ -770,6 +773,24 @@ def test_a_budget_that_is_over_is_told(session: Session) -> None:
     done = session.cli("backward", str(session.write(VAE_TOLD)), "--by", "term", "--budget", "0")
     assert done.status == 0
     assert "stopped after 0 s (--budget): 0 of 10 leaves are told" in " ".join(done.out.split())
+
+
+def test_of_what_is_not_known_yet_nothing_is_said(session: Session) -> None:
+    report = session.look(VAE_TOLD, "--by", "term")
+    first = [one for one in split_of(report).leaves if not float(one.norms[1])]
+    assert first  # no leaf of the decoder hears of the second term
+    known = replace_in(report, leaves=tuple(first), unfinished="stopped after 0 s")
+    assert "reaches no parameter" in text_of(replace_in(known, unfinished=""))
+    assert "reaches no parameter" not in text_of(known)
+
+
+def replace_in(report: Report, **changes: Any) -> Report:
+    split = msgspec.structs.replace(split_of(report), **changes)
+    return msgspec.structs.replace(report, split=split)
+
+
+def text_of(report: Report) -> str:
+    return " ".join(render(report, Options()).split())
 
 
 def test_a_saved_answer_is_shown_again(session: Session) -> None:
