@@ -719,6 +719,10 @@ def test_what_no_number_shows_is_not_said(
             "mse is one term: no sum of several tensors is at the top",
         ),
         (
+            ("--by", "term", "--let", "a=[1, 2]", "-c", "torch.tensor(2) / (a.sum() + a[0])"),
+            "the root is one term: no sum of several",
+        ),
+        (
             ("--by", "sample", "--root", "model.mu.bias[0]"),
             "no rows of samples are seen where the loss is made",
         ),
@@ -730,7 +734,8 @@ def test_what_no_number_shows_is_not_said(
 def test_what_cannot_be_asked_is_said(
     arguments: tuple[str, ...], what: str, session: Session
 ) -> None:
-    done = session.cli("backward", str(session.write(VAE_TOLD)), *arguments)
+    program = () if "-c" in arguments else (str(session.write(VAE_TOLD)),)
+    done = session.cli("backward", *program, *arguments)
     assert done.status == 2, done.out
     first, second = done.err.splitlines()[:2]
     assert first.startswith(f"gradscope: {what}")

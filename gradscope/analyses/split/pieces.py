@@ -24,28 +24,24 @@ from gradscope.words import count, either, listed, nearest, one_line, option
 MOST_TOLD_APART = 8
 """Terms up to which those of one line are told apart."""
 
-Take = Callable[[torch.Tensor, int], torch.Tensor]
-"""The part of a gradient that is one piece's."""
-
 
 @dataclass
 class Plan:
-    """The pieces; at which places each is taken off the gradient, and how.
+    """The pieces; at which places each is taken off the gradient, and which part of it then.
 
     ``rows`` names the tensors whose rows are samples, ``total`` counts all that could be pieces.
     """
 
     pieces: list[SplitPiece]
     places: Mapping[Place, Sequence[int]]
-    take: Take = lambda gradient, _: gradient
+    take: Callable[[torch.Tensor, int], torch.Tensor] = lambda gradient, _: gradient
     rows: tuple[str, ...] = ()
     total: int = 0
 
     def told(self, chosen: range) -> str:
         """What is done while these are followed."""
-        if len(chosen) == len(self.pieces):
-            return f"following {count(len(chosen), 'piece')} of the gradient"
-        return f"following pieces {chosen.start + 1:,} to {chosen.stop:,} of {len(self.pieces):,}"
+        of = f" of {len(self.pieces):,}" if len(chosen) < len(self.pieces) else ""
+        return f"following pieces {chosen.start + 1:,} to {chosen.stop:,}{of}"
 
     def cut(self, chosen: range, place: Place, gradient: torch.Tensor) -> Carried:
         """A gradient taken apart, where only some of the pieces are followed."""

@@ -90,13 +90,11 @@ def by_output(live: LiveGraph, most: int) -> Plan:
     ]
     if not pieces:
         raise RootError("the root has no real elements", "there is no row to ask for")
-    return Plan(pieces, {place: range(len(pieces))}, _only, total=total)
+    return Plan(pieces, {place: range(len(pieces))}, _element, total=total)
 
 
-def _only(like: torch.Tensor, element: int) -> torch.Tensor:
-    one = torch.zeros_like(like, memory_format=torch.contiguous_format)
-    one.view(-1)[element] = 1
-    return one
+def _element(gradient: torch.Tensor, element: int) -> torch.Tensor:
+    return _row(gradient.reshape(-1), element).view(gradient.shape)
 
 
 # ---------------------------------------------------------------- which tensors have rows
