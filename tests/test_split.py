@@ -9,6 +9,7 @@ import textwrap
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 from torch import nn
@@ -16,6 +17,8 @@ from torch import nn
 import gradscope
 from gradscope.model.report import Report
 from gradscope.model.split import MOST_COMPARED, Split
+from gradscope.render.answers.split import render
+from gradscope.render.options import Options
 from tests.conftest import process_preserved
 from tests.looking import Session
 from tests.nets import EXAMPLES
@@ -39,6 +42,7 @@ class Program:
     terms: dict[str, str]
     by: str = "term"
     rest: str = ""
+    mixes: str = ""
     options: tuple[str, ...] = field(default=())
 
     @property
@@ -96,6 +100,12 @@ loss = (fit + 3 * gap).mean()
         {"kl": "100 * kl"},
         by="kl",
         rest="mse",
+    ),
+    Program(
+        "a node by its number, and a leaf that is behind it",
+        NET + "loss = F.cross_entropy(out, y)",
+        {"#0": "loss", "0.weight": "0 * loss"},
+        by="#0, 0.weight",
     ),
     Program(
         "a sum of a list",
@@ -373,6 +383,53 @@ out = model(x)
 loss = F.mse_loss(out, y)
 """,
         {"out": "F.mse_loss(out[i], y[i]) / 5"},
+        mixes="NativeBatchNorm",
+    ),
+    Program(
+        "attention over the batch, which is taken for the sequence",
+        """
+x, y = torch.randn(4, 5, 8), torch.randn(4, 3)
+pre, attend, head = nn.Linear(8, 8), nn.MultiheadAttention(8, 2), nn.Linear(8, 3)
+h = pre(x)
+out = head(attend(h, h, h, need_weights=False)[0].mean(1))
+loss = F.mse_loss(out, y)
+""",
+        {"out": "F.mse_loss(out[i], y[i]) / 4"},
+        mixes="ScaledDotProduct",
+    ),
+    Program(
+        "as many steps as samples, the steps first",
+        """
+rnn, head = nn.GRU(3, 5), nn.Linear(5, 1)
+x, y = torch.randn(4, 4, 3), torch.randn(4, 1)
+states, last = rnn(x)
+out = head(states[-1] + states.mean(0))
+loss = F.mse_loss(out, y)
+""",
+        {"out": "F.mse_loss(out[i], y[i]) / 4"},
+    ),
+    Program(
+        "as many tokens as samples, with positions and attention",
+        """
+tokens, places, head = nn.Embedding(9, 8), nn.Embedding(16, 8), nn.Linear(8, 9)
+attend = nn.MultiheadAttention(8, 2, batch_first=True)
+ids, y = torch.randint(9, (4, 4)), torch.randint(9, (4, 4))
+h = tokens(ids) + places(torch.arange(4))
+logits = head(attend(h, h, h, need_weights=False)[0])
+loss = F.cross_entropy(logits.flatten(0, 1), y.flatten())
+""",
+        {"logits": "F.cross_entropy(logits[i], y[i]) / 4"},
+    ),
+    Program(
+        "a matrix made of two, as large as the batch",
+        """
+x, y = torch.randn(6, 6), torch.randn(6, 3)
+a, b = (torch.randn(*size, requires_grad=True) for size in ((2, 6), (6, 2)))
+head = nn.Linear(6, 3)
+out = head(F.linear(x, torch.randn(6, 6) + b @ a))
+loss = F.mse_loss(out, y)
+""",
+        {"out": "F.mse_loss(out[i], y[i]) / 6"},
     ),
     Program(
         "a tensor that is named",
@@ -405,6 +462,16 @@ loss = F.smooth_l1_loss(out, y)
         {"out": "F.smooth_l1_loss(out[i], y[i]) / 4"},
     ),
     Program(
+        "the pixels of a batch, all in rows",
+        """
+x, y = torch.randn(3, 2, 4, 5), torch.randint(6, (3, 4, 5))
+conv = nn.Conv2d(2, 6, 1)
+logits = conv(x).permute(0, 2, 3, 1)
+loss = F.cross_entropy(logits.reshape(-1, 6), y.reshape(-1))
+""",
+        {"logits": "F.cross_entropy(logits[i].reshape(-1, 6), y[i].reshape(-1)) / 3"},
+    ),
+    Program(
         "a convolution",
         """
 x, y = torch.randn(3, 2, 5, 5), torch.randint(4, (3,))
@@ -430,9 +497,9 @@ def test_each_sample_brings_what_torch_says(program: Program, session: Session) 
     wanted += [eval(program.rest, namespace)] if program.rest else []
     _compare(report, wanted, namespace)
     mixing = split.mixing
-    assert (mixing is not None) == ("norm" in program.name)
+    assert (mixing is not None) == bool(program.mixes)
     if mixing is not None:
-        assert report.graph.nodes[mixing.node].short_op == "NativeBatchNorm"
+        assert report.graph.nodes[mixing.node].short_op.startswith(program.mixes)
 
 
 OUTPUTS = {
@@ -562,11 +629,9 @@ def test_a_hook_that_changes_the_gradient_is_told(session: Session) -> None:
     text = START + NOTICING
     path = str(session.write(text))
     words = " ".join(session.cli("backward", path, "--by", "term").out.split())
-    assert "on their way, as in a hook, is not done to the pieces" in words
+    assert "the program changes gradients on their way, in a hook" in words
     without = str(session.write(text.replace("or 3 * g", "")))
-    assert "as in a hook" not in " ".join(
-        session.cli("backward", without, "--by", "term").out.split()
-    )
+    assert "in a hook" not in " ".join(session.cli("backward", without, "--by", "term").out.split())
 
 
 # ---------------------------------------------------------------- its words
@@ -611,6 +676,36 @@ def test_what_stands_out_is_said(text: str, by: str, said: str, session: Session
     assert said in done.out
 
 
+NORMED = """
+x, y = torch.randn(8, 4), torch.randint(3, (8,))
+model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
+out = model(x)
+loss = F.cross_entropy(out, y) + out.pow(2).mean()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "said", "unsaid"),
+    [
+        (NET + "b = model[2].bias\nloss = out.mean() + (b - b.detach()).sqrt().sum()",
+         ("--by", "term"), "brings NaN or infinity", " 0 %"),
+        (NORMED, ("--by", "term", "--all"), "0.bias", "oppose"),  # what arrives there is rounding
+        (NET + "loss = (out * torch.tensor([0.0, 1, 1, 1, 1, 1])[:, None]).pow(2).sum()"
+         " + 1e3 * model[0].weight.pow(2).sum()", ("--by", "sample"),
+         "1 sample of 6 brings nothing", "the rest brings"),
+        (NET + "loss, other = F.cross_entropy(out, y), out.mean()\n"
+         "torch.autograd.backward([loss, other])", ("--by", "term"), "loss, other", "F.cross"),
+    ],
+)  # fmt: skip
+def test_what_no_number_shows_is_not_said(
+    text: str, arguments: tuple[str, ...], said: str, unsaid: str, session: Session
+) -> None:
+    path = str(session.write(f"{START}{text}\nloss.backward()\n"))
+    done = session.cli("backward", path, *arguments, "--width", "200")
+    assert said in done.out
+    assert unsaid not in done.out
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
@@ -618,17 +713,29 @@ def test_what_stands_out_is_said(text: str, by: str, said: str, session: Session
         (("--budget", "3"), "--budget limits what --by asks"),
         (("--by", "a +"), "--by a +: that is no list of names"),
         (("--by", "output:0"), "--by output:0: that is no list of names"),
-        (("--by", "nosuch"), "--by nosuch: no tensor of this name is on the way"),
-        (("--by", "term", "--root", "mse"), "mse is one term: no sum is at the top"),
-        (("--by", "sample", "--root", "model.mu.bias[0]"), "the loss reduces no tensor with rows"),
-        (("--by", "recon, recon, kl, kl.clone()"), "--by kl.clone(): no tensor of this name"),
+        (("--by", "nosuch"), "no tensor called nosuch is on the way"),
+        (
+            ("--by", "term", "--root", "mse"),
+            "mse is one term: no sum of several tensors is at the top",
+        ),
+        (
+            ("--by", "term", "--let", "a=[1, 2]", "-c", "torch.tensor(2) / (a.sum() + a[0])"),
+            "the root is one term: no sum of several",
+        ),
+        (
+            ("--by", "sample", "--root", "model.mu.bias[0]"),
+            "no rows of samples are seen where the loss is made",
+        ),
+        (("--by", "recon, recon, kl, kl.clone()"), "--by recon, recon, kl, kl.clone(): that is no"),
+        (("--by", "sample:recon, mu"), "no tensor called recon, mu is on the way"),
         (("--by", "term", "--root", "recon"), "the root has shape [5, 6]"),
     ],
 )
 def test_what_cannot_be_asked_is_said(
     arguments: tuple[str, ...], what: str, session: Session
 ) -> None:
-    done = session.cli("backward", str(session.write(VAE_TOLD)), *arguments)
+    program = () if "-c" in arguments else (str(session.write(VAE_TOLD)),)
+    done = session.cli("backward", *program, *arguments)
     assert done.status == 2, done.out
     first, second = done.err.splitlines()[:2]
     assert first.startswith(f"gradscope: {what}")
@@ -671,6 +778,24 @@ def test_a_budget_that_is_over_is_told(session: Session) -> None:
     done = session.cli("backward", str(session.write(VAE_TOLD)), "--by", "term", "--budget", "0")
     assert done.status == 0
     assert "stopped after 0 s (--budget): 0 of 10 leaves are told" in " ".join(done.out.split())
+
+
+def test_of_what_is_not_known_yet_nothing_is_said(session: Session) -> None:
+    report = session.look(VAE_TOLD, "--by", "term")
+    first = [one for one in split_of(report).leaves if not float(one.norms[1])]
+    assert first  # no leaf of the decoder hears of the second term
+    known = replace_in(report, leaves=tuple(first), unfinished="stopped after 0 s")
+    assert "reaches no parameter" in text_of(replace_in(known, unfinished=""))
+    assert "reaches no parameter" not in text_of(known)
+
+
+def replace_in(report: Report, **changes: Any) -> Report:
+    split = msgspec.structs.replace(split_of(report), **changes)
+    return msgspec.structs.replace(report, split=split)
+
+
+def text_of(report: Report) -> str:
+    return " ".join(render(report, Options()).split())
 
 
 def test_a_saved_answer_is_shown_again(session: Session) -> None:

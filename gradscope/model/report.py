@@ -97,6 +97,10 @@ class Node(Struct, frozen=True):
             return f"✖ {self.op}"
         return self.op if self.kind == "custom" else short_op(self.op)
 
+    def output(self, number: int) -> TensorInfo | None:
+        """The forward tensor whose gradient the node receives at an output."""
+        return self.outputs[number] if number < len(self.outputs) else None
+
 
 class Edge(Struct, frozen=True, array_like=True):
     """A gradient's way: from input ``slot`` of node ``source`` to output number ``output`` of

@@ -4,7 +4,6 @@ or one of memory, is asked to do; plain data, so that it exists before torch is 
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -243,17 +242,14 @@ class SplitStudy(Study):
         return cls("term", names, budget=budget)
 
 
+_NAME = r"[^\s,:()\[\]]+(?:\[[^\]]*\][^\s,:()\[\]]*)*"
+"""A name of a tensor, which may have commas of its own: ``losses["a, b"]``."""
+
+
 def _names(text: str) -> tuple[str, ...]:
-    """The names in a list of them, which may have commas of their own: ``losses["a, b"], kl``."""
-    source = f"({text.strip().strip(',')},)"
-    try:
-        parsed = ast.parse(source, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        parsed = None
-    names = [ast.get_source_segment(source, one) for one in getattr(parsed, "elts", ())]
-    if not names or None in names:
+    if not re.fullmatch(rf"\s*{_NAME}(?:\s*,\s*{_NAME})*[\s,]*", text):
         raise RootError(
             f"{option('by', text)}: that is no list of names",
             'write term, sample, output, output:4, or names of tensors: "mse, kl"',
         )
-    return tuple(dict.fromkeys(name for name in names if name is not None))
+    return tuple(dict.fromkeys(re.findall(_NAME, text)))

@@ -99,6 +99,7 @@ class Combined:
         """Of each piece its norm as a part of the sum of all norms; NaN where these are not
         finite."""
         total = sum(self.norms)
+        total = total if math.isfinite(total) else math.nan
         return [one / total if total else 0.0 for one in self.norms]
 
     def cosine(self, one: int, other: int) -> float | None:
@@ -110,12 +111,13 @@ class Combined:
             return None
         return max(-1.0, min(1.0, self._products[last][first] / size))
 
-    def opposed(self) -> tuple[float, int, int] | None:
-        """The lowest cosine, and the two pieces that it is of."""
+    def opposed(self, least: float = 0.0) -> tuple[float, int, int] | None:
+        """The lowest cosine, and the two pieces that it is of, whose norms are above ``least``."""
         pairs = (
             (cosine, one, other)
             for other in range(len(self._products))
             for one in range(other)
-            if (cosine := self.cosine(one, other)) is not None
+            if min(self.norms[one], self.norms[other]) > least
+            and (cosine := self.cosine(one, other)) is not None
         )
         return min(pairs, default=None)

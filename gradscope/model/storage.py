@@ -46,7 +46,8 @@ def encode(report: Report) -> bytes:
     fields = msgspec.structs.asdict(report)
     if report.observations is not None:
         fields["observations"] = report.observations.figures()
-    for late in ("observations", "findings", "memory", "checks", "explanation", "ranks", "others"):
+    answers = ("memory", "checks", "explanation", "split", "ranks")
+    for late in ("observations", "findings", *answers, "others"):
         # Where nobody asked for an answer, the saved form says nothing of one.
         if not fields[late]:
             del fields[late]

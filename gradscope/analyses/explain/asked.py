@@ -98,8 +98,7 @@ def _named(live: LiveGraph, name: str) -> End:
     if place is None:
         raise _absent(live, name)
     node, output = place
-    outputs = graph.nodes[node].outputs
-    info = outputs[output] if output < len(outputs) else None
+    info = graph.nodes[node].output(output)
     if place in {(root.node, root.output) for root in graph.roots}:
         raise NoSuchLeaf(
             f"{name} is the root itself", f"name what it was made from: {_listed(graph)}"

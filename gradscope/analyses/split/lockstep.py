@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 
 from gradscope import doing
-from gradscope.analyses.explain.pull import WORTH_STACKING, Place, Puller
+from gradscope.analyses.explain.pull import Place, Puller
 from gradscope.autograd.nodes import is_leaf
-from gradscope.autograd.together import stacked
 from gradscope.words import count
 
 WHOLE = -1
@@ -28,9 +27,6 @@ CHUNK = 65_536
 Carried = dict[int, torch.Tensor]
 """What arrives at one place, by the number of the piece."""
 
-Cut = Callable[[torch.Tensor], Carried]
-"""Takes a gradient apart."""
-
 
 class OverBudget(Exception):
     """The time that was given is over."""
@@ -42,7 +38,7 @@ class Lockstep:
     Args:
         puller: calls the nodes.
         seeds: the gradients that backward starts with.
-        cuts: where they are taken apart, and how.
+        cut: the pieces that a gradient is taken apart into, by number, at a place where it is.
         end: when to stop, on the clock of :func:`time.monotonic`.
 
     ``passed`` is told of each call: its node, what went in and what came out, by edge.
@@ -52,18 +48,15 @@ class Lockstep:
         self,
         puller: Puller,
         seeds: Mapping[Place, torch.Tensor],
-        cuts: Mapping[Place, Cut],
+        cut: Callable[[Place, torch.Tensor], Carried],
         end: float | None = None,
     ) -> None:
         self._puller = puller
-        self._cuts = cuts
+        self._cut = cut
         self._end = end
-        self._waiting: dict[Place, Carried] = {place: {WHOLE: one} for place, one in seeds.items()}
-        self._outputs: dict[int, list[int]] = defaultdict(list)
-        for node, output in dict.fromkeys(
-            [*seeds, *((target, output) for _, _, target, output in puller.walked.edges)]
-        ):
-            self._outputs[node].append(output)
+        self._waiting: dict[int, dict[int, Carried]] = defaultdict(dict)
+        for (node, output), one in seeds.items():
+            self._waiting[node][output] = {WHOLE: one}
         self.passed: Callable[[int, Mapping[int, Carried], Mapping[int, Carried]], None] | None
         self.passed = None
 
@@ -89,16 +82,12 @@ class Lockstep:
 
     def _arrived(self, number: int) -> dict[int, Carried]:
         """What arrives at each output of a node, taken apart where it is to be."""
-        found = {}
-        for output in self._outputs[number]:
-            carried = self._waiting.pop((number, output), {})
-            cut = self._cuts.get((number, output))
-            if cut is not None and WHOLE in carried:
-                for piece, gradient in cut(carried.pop(WHOLE)).items():
+        found = self._waiting.pop(number, {})
+        for output, carried in found.items():
+            if WHOLE in carried:
+                for piece, gradient in self._cut((number, output), carried.pop(WHOLE)).items():
                     _add(carried, piece, gradient)
-            if carried:
-                found[output] = carried
-        return found
+        return {output: carried for output, carried in sorted(found.items()) if carried}
 
     def _pass_on(self, number: int, arrived: Mapping[int, Carried]) -> None:
         """Call a node for every piece, those that come to the same outputs together."""
@@ -118,19 +107,9 @@ class Lockstep:
             self.passed(number, before, sent)
         for edge, carried in sent.items():
             _, _, target, output = self._puller.walked.edges[edge]
-            known = self._waiting.get((target, output))
-            place = target, output
-            self._waiting[place] = carried if known is None else _sum(known, carried)
-
-
-def _sum(known: Carried, more: Carried) -> Carried:
-    """What arrives along two edges."""
-    if len(known) >= WORTH_STACKING and known.keys() == more.keys():
-        total = stacked([*known.values()]) + stacked([more[piece] for piece in known])
-        return dict(zip(known, total, strict=True))
-    for piece, gradient in more.items():
-        _add(known, piece, gradient)
-    return known
+            known = self._waiting[target].setdefault(output, {})
+            for piece, gradient in carried.items():
+                _add(known, piece, gradient)
 
 
 def _add(carried: Carried, piece: int, gradient: torch.Tensor) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
 import torch
 
 from gradscope.analyses.explain.pull import Place
-from gradscope.analyses.split.lockstep import Carried, Cut
+from gradscope.analyses.split.lockstep import WHOLE, Carried
 from gradscope.analyses.split.terms import Summands
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import RootError
@@ -25,39 +24,30 @@ from gradscope.words import count, either, listed, nearest, one_line, option
 MOST_TOLD_APART = 8
 """Terms up to which those of one line are told apart."""
 
-Take = Callable[[torch.Tensor, int], torch.Tensor]
-"""The part of a gradient that is one piece's."""
-
 
 @dataclass
 class Plan:
-    """The pieces; at which places each is taken off the gradient, and how.
+    """The pieces; at which places each is taken off the gradient, and which part of it then.
 
     ``rows`` names the tensors whose rows are samples, ``total`` counts all that could be pieces.
     """
 
     pieces: list[SplitPiece]
     places: Mapping[Place, Sequence[int]]
-    take: Take = lambda gradient, _: gradient
+    take: Callable[[torch.Tensor, int], torch.Tensor] = lambda gradient, _: gradient
     rows: tuple[str, ...] = ()
     total: int = 0
 
     def told(self, chosen: range) -> str:
         """What is done while these are followed."""
-        if len(chosen) == len(self.pieces):
-            return f"following {count(len(chosen), 'piece')} of the gradient"
-        return f"following pieces {chosen.start + 1:,} to {chosen.stop:,} of {len(self.pieces):,}"
+        of = f" of {len(self.pieces):,}" if len(chosen) < len(self.pieces) else ""
+        return f"following pieces {chosen.start + 1:,} to {chosen.stop:,}{of}"
 
-    def cuts(self, chosen: range) -> dict[Place, Cut]:
-        """How the gradient is taken apart where only some of the pieces are followed."""
-
-        def cut(pieces: Sequence[int]) -> Cut:
-            def taken(gradient: torch.Tensor) -> Carried:
-                return {piece: self.take(gradient, piece) for piece in pieces if piece in chosen}
-
-            return taken
-
-        return {place: cut(pieces) for place, pieces in self.places.items()}
+    def cut(self, chosen: range, place: Place, gradient: torch.Tensor) -> Carried:
+        """A gradient taken apart, where only some of the pieces are followed."""
+        if place not in self.places:
+            return {WHOLE: gradient}
+        return {at: self.take(gradient, at) for at in self.places[place] if at in chosen}
 
 
 class TensorNames:
@@ -82,7 +72,7 @@ class TensorNames:
         expression = "" if origin is None else one_line(origin.expression)
         names = (self._held.get(place), *self._leaves.get(node.id, ()), node.variable, expression)
         # `loss = a + b` may stand at `a` as well, which is no use for telling them apart.
-        roots = {root.label for root in self._graph.roots}
+        roots = {root.label for root in self._graph.roots if (root.node, root.output) != place}
         known = (name for name in names if name and name not in roots)
         return next(known, f"{node.short_op} #{node.id}")
 
@@ -102,9 +92,10 @@ def _of_root(live: LiveGraph) -> Plan:
     known = TensorNames(live)
     if len(tops) < 2:
         root = next((root.label for root in graph.roots if root.label), "the root")
+        named = either('--by "a, b"', 'by="a, b"')
         raise RootError(
-            f"{root} is one term: no sum is at the top of its graph",
-            f"name tensors on the way, {option('by', 'a, b')}, or ask {option('by', 'sample')}",
+            f"{root} is one term: no sum of several tensors is at the top of its graph",
+            f"name tensors on the way, {named}, or ask {option('by', 'sample')}",
         )
     groups = [[top] for top in tops]
     if len(tops) > MOST_TOLD_APART:
@@ -114,25 +105,21 @@ def _of_root(live: LiveGraph) -> Plan:
             node = graph.nodes[top[0]]
             lines[node.op if node.origin is None else node.origin].append(top)
         groups = [*lines.values()]
-    left = [*itertools.chain(*groups[MOST_COMPARED - 1 :])] if len(groups) > MOST_COMPARED else []
-    groups = groups[: MOST_COMPARED - 1] if left else groups
-    pieces = [_term(graph, group, known) for group in groups]
-    if left:
-        pieces.append(SplitPiece(count(len(left), "further term"), _nodes(left)))
-        groups.append(left)
+    names = [f"{known.of(one[0])} ×{len(one):,}" if one[1:] else known.of(one[0]) for one in groups]
+    if len(groups) > MOST_COMPARED:
+        left = [*itertools.chain(*groups[MOST_COMPARED - 1 :])]
+        groups[MOST_COMPARED - 1 :] = [left]
+        names[MOST_COMPARED - 1 :] = [count(len(left), "further term")]
+    pieces = [
+        SplitPiece(
+            name,
+            tuple(dict.fromkeys(node for node, _ in group)),
+            value=None if group[1:] else _value(graph, *group[0]),
+        )
+        for name, group in zip(_told_apart(names), groups, strict=True)
+    ]
     places = {place: [number] for number, group in enumerate(groups) for place in group}
-    return Plan(_told_apart(pieces), places)
-
-
-def _term(graph: Graph, group: Sequence[Place], known: TensorNames) -> SplitPiece:
-    name = known.of(group[0])
-    if len(group) == 1:
-        return SplitPiece(name, _nodes(group), value=_value(graph, *group[0]))
-    return SplitPiece(f"{name} ×{len(group):,}", _nodes(group))
-
-
-def _nodes(places: Sequence[Place]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(node for node, _ in places))
+    return Plan(pieces, places)
 
 
 def _of_names(live: LiveGraph, names: Sequence[str]) -> Plan:
@@ -165,30 +152,23 @@ def named_place(live: LiveGraph, name: str) -> Place:
     place = made_tensor(name, live.probe, live.scopes)
     if place is None:
         known = {node.variable for node in graph.nodes if node.variable}
+        known |= {one for leaf in graph.leaves for one in leaf.names[:1]}
         near = listed(nearest(name, sorted(known)), MAX_LISTED)
         number = either("the number behind # in gradscope trace", "an id of its nodes")
         raise RootError(
-            f"{option('by', name)}: no tensor of this name is on the way of the gradient",
+            f"no tensor called {name} is on the way of the gradient",
             f"tensors, nearest first: {near}" if near else f'name one by "#3", {number}',
         )
     return place
 
 
-def _told_apart(pieces: list[SplitPiece]) -> list[SplitPiece]:
-    """The pieces, those of one name with numbers behind it."""
-    names = [piece.name for piece in pieces]
-    met: Counter[str] = Counter()
-    found = []
-    for piece in pieces:
-        met[piece.name] += 1
-        is_alone = names.count(piece.name) == 1
-        name = piece.name if is_alone else f"{piece.name} #{met[piece.name]}"
-        found.append(msgspec.structs.replace(piece, name=name))
-    return found
+def _told_apart(names: Sequence[str]) -> Iterator[str]:
+    """The names, those that are several times there with numbers behind them."""
+    for at, name in enumerate(names):
+        yield name if names.count(name) == 1 else f"{name} #{names[: at + 1].count(name)}"
 
 
 def _value(graph: Graph, node: int, output: int) -> Number | None:
-    outputs = graph.nodes[node].outputs
-    info = outputs[output] if output < len(outputs) else None
+    info = graph.nodes[node].output(output)
     values = None if info is None else info.values
     return values[0] if values is not None and len(values) == 1 else None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -33,6 +35,9 @@ LOOKED_AT = 2
 NOTICED = 1e-4
 """A share of a gradient that is more than rounding."""
 
+_CONTRACTING = frozenset(("Mm", "Addmm", "Bmm", "Baddbmm", "Linear"))
+"""Operations in which a matrix made of parameters gets a sum over all samples."""
+
 
 def by_sample(live: LiveGraph, names: Sequence[str]) -> Plan:
     """The rows of the tensors that the loss reduces, or of one that is named.
@@ -45,7 +50,8 @@ def by_sample(live: LiveGraph, names: Sequence[str]) -> Plan:
     sizes = Counter(_shape(graph, place)[:1] for place in found)
     ((size, _),) = sizes.most_common(1) or [((), 0)]
     if not size:
-        what = f"{names[0]} has no rows" if names else "the loss reduces no tensor with rows"
+        none = "no rows of samples are seen where the loss is made"
+        what = f"{names[0]} has no rows" if names else none
         raise RootError(what, f"name one whose rows are samples: {option('by', 'sample:NAME')}")
     places = [place for place in found if _shape(graph, place)[:1] == size]
     known = TensorNames(live)
@@ -80,26 +86,15 @@ def by_output(live: LiveGraph, most: int) -> Plan:
     values = [] if first.is_complex() else first.double().tolist()
     pieces = [
         SplitPiece(str([*index]), (root.node,), index, number(value))
-        for index, value in zip(_indices(shape), values, strict=False)
+        for index, value in zip(itertools.product(*map(range, shape)), values, strict=False)
     ]
     if not pieces:
         raise RootError("the root has no real elements", "there is no row to ask for")
-    return Plan(pieces, {place: range(len(pieces))}, _only, total=total)
+    return Plan(pieces, {place: range(len(pieces))}, _element, total=total)
 
 
-def _only(like: torch.Tensor, element: int) -> torch.Tensor:
-    one = torch.zeros_like(like, memory_format=torch.contiguous_format)
-    one.view(-1)[element] = 1
-    return one
-
-
-def _indices(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for element in range(math.prod(shape)):
-        index: list[int] = []
-        for size in reversed(shape):
-            element, place = divmod(element, size)
-            index.append(place)
-        yield tuple(reversed(index))
+def _element(gradient: torch.Tensor, element: int) -> torch.Tensor:
+    return _row(gradient.reshape(-1), element).view(gradient.shape)
 
 
 # ---------------------------------------------------------------- which tensors have rows
@@ -113,7 +108,7 @@ def _reduced(graph: Graph) -> Iterator[Place]:
     while waiting:
         place = waiting.popleft()
         if math.prod(_shape(graph, place)) > 1 and not known.is_joined(place[0]):
-            if not is_of_a_parameter(graph, known, place):
+            if not is_of_parameters(graph, known, place):
                 yield _parted(graph, known, place)
             continue
         under = [one for one in known.under(place[0]) if one not in seen]
@@ -121,8 +116,11 @@ def _reduced(graph: Graph) -> Iterator[Place]:
         waiting.extend(under)
 
 
-def is_of_a_parameter(graph: Graph, known: Summands, place: Place) -> bool:
-    """Whether a tensor is a parameter, or has the shape of one and is made of hardly more."""
+def is_of_parameters(
+    graph: Graph, known: Summands, place: Place, *, any_shape: bool = False
+) -> bool:
+    """Whether a tensor is a parameter, or made of hardly more than one or two, of their shape if
+    not of any."""
     below, waiting, leaves = {place[0]}, [place[0]], []
     for node in waiting:
         if graph.nodes[node].kind == "leaf":
@@ -133,7 +131,7 @@ def is_of_a_parameter(graph: Graph, known: Summands, place: Place) -> bool:
         if len(leaves) > 2 or len(below) > FAR:
             return False
     shape = _shape(graph, place)
-    return shape in leaves or shape[::-1] in leaves
+    return any_shape or shape in leaves or shape[::-1] in leaves
 
 
 def _parted(graph: Graph, known: Summands, place: Place) -> Place:
@@ -147,8 +145,8 @@ def _parted(graph: Graph, known: Summands, place: Place) -> Place:
             break
         (at,) = under
         shape = _shape(graph, at)
-        if len(shape) > 1 and shape[0] * shape[1] == size and shape[0] > 1:
-            return at
+        if shape and 1 < shape[0] < size and size in itertools.accumulate(shape, operator.mul):
+            place, size = at, shape[0]
         if not shape or shape[0] != size:
             break
         if graph.nodes[at[0]].variable:
@@ -157,8 +155,7 @@ def _parted(graph: Graph, known: Summands, place: Place) -> Place:
 
 
 def _shape(graph: Graph, place: Place) -> tuple[int, ...]:
-    outputs = graph.nodes[place[0]].outputs
-    info = outputs[place[1]] if place[1] < len(outputs) else None
+    info = graph.nodes[place[0]].output(place[1])
     return () if info is None else info.shape
 
 
@@ -180,26 +177,40 @@ class MixingWatch:
         """A node was called."""
         if self.found is not None:
             return
-        before = [self._foreign(carried) for carried in arrived.values()]
-        if not before or max(before) > NOTICED or min(before) < 0:
+        if not all(0 <= self._foreign(carried) <= NOTICED for carried in arrived.values()):
             return
+        # Of another shape it may be something that all samples share, or rows of another kind.
+        shapes = {one.shape for carried in arrived.values() for one in carried.values()}
+        is_contracting = self._graph.nodes[node].short_op in _CONTRACTING
         for edge, carried in sent.items():
-            target = self._graph.edges[edge].target
-            place = target, self._graph.edges[edge].output
+            place = self._graph.edges[edge].target, self._graph.edges[edge].output
             share = self._foreign(carried)
-            if share > NOTICED and not is_of_a_parameter(self._graph, self._known, place):
+            is_alike = next(iter(carried.values())).shape in shapes
+            if (share > NOTICED and is_alike) and not is_of_parameters(
+                self._graph, self._known, place, any_shape=is_contracting
+            ):
                 self.found = Mixing(node, number(share))
                 return
 
     def _foreign(self, carried: Carried) -> float:
-        """The largest share that any sample has in rows of others; below 0 where there are no such
-        rows."""
-        shares = [-1.0]
-        for row in sorted(carried)[:LOOKED_AT]:
-            gradient = carried[row]
-            if row >= 0 and gradient.dim() and gradient.shape[0] == self._rows:
-                sizes = torch.linalg.vector_norm(gradient.reshape(self._rows, -1), dim=1).tolist()
-                whole = math.hypot(*sizes)
-                sizes[row] = 0.0
-                shares.append(math.hypot(*sizes) / whole if whole else 0.0)
-        return max(shares)
+        """The largest share that any sample has in rows of others, along the dimension that keeps
+        them apart best; below 0 where none is as long as there are samples."""
+        rows = [row for row in sorted(carried) if row >= 0][:LOOKED_AT]
+        shape = carried[rows[0]].shape if rows else ()
+        return min(
+            (
+                max(_elsewhere(carried[row], row, dim) for row in rows)
+                for dim, size in enumerate(shape)
+                if size == self._rows
+            ),
+            default=-1.0,
+        )
+
+
+def _elsewhere(gradient: torch.Tensor, row: int, dim: int) -> float:
+    """The share of a gradient that is in other rows, by norm."""
+    rows = gradient.unsqueeze(-1).movedim(dim, 0).flatten(1)
+    sizes = torch.linalg.vector_norm(rows, dim=1).tolist()
+    whole = math.hypot(*sizes)
+    sizes[row] = 0.0
+    return math.hypot(*sizes) / whole if whole else 0.0

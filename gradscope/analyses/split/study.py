@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 
@@ -16,7 +17,7 @@ from gradscope.autograd.isolation import functions_off
 from gradscope.errors import CaptureError, RootError
 from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
-from gradscope.model.plain import Number, number
+from gradscope.model.plain import number
 from gradscope.model.request import SplitStudy
 from gradscope.model.split import MOST_COMPARED, Split, SplitLeaf, SplitPiece
 from gradscope.words import count, duration, either, option
@@ -53,7 +54,7 @@ class _Splitting:
         self.leaf_at = {leaf.node: at for at, leaf in enumerate(live.probe.graph.leaves)}
         self.watch: MixingWatch | None = None
         self.norms: dict[int, dict[int, float]] = {}
-        self.inner: dict[int, dict[tuple[int, int], float]] = {}
+        self.inner: dict[tuple[int, int, int], float] = {}
 
     def split(self) -> Split:
         """The whole of it."""
@@ -69,11 +70,15 @@ class _Splitting:
         except OverBudget:
             unfinished = self._left_out(len(plan.pieces), done)
         # Of the first ones some leaves are known, also where the time was over.
-        pieces = self._pieces(plan.pieces[: max(done, CHUNK)])
+        pieces = plan.pieces[: max(done, CHUNK)]
+        labels = [*range(len(pieces))]
+        if any(norms.get(WHOLE) for norms in self.norms.values()):
+            labels.append(WHOLE)
+            pieces.append(SplitPiece("the rest", rest=True))
         return Split(
             kind=asked.kind,
             pieces=tuple(pieces),
-            leaves=tuple(self._leaf(node) for node in sorted(self.norms)),
+            leaves=tuple(self._leaf(node, labels) for node in sorted(self.norms)),
             rows=plan.rows,
             total=plan.total,
             mixing=self.watch.found if self.watch else None,
@@ -109,7 +114,7 @@ class _Splitting:
 
     def _follow(self, plan: Plan, chosen: range, end: float | None) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
-        steps = Lockstep(self.puller, self.seeds, plan.cuts(chosen), end)
+        steps = Lockstep(self.puller, self.seeds, partial(plan.cut, chosen), end)
         if self.asked.kind == "sample" and not chosen.start:
             self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
             steps.passed = self.watch.passed
@@ -121,43 +126,26 @@ class _Splitting:
     def _note(self, node: int, carried: Carried, *, compared: bool) -> None:
         if node not in self.leaf_at or not carried:
             return
-        norms = self.norms.setdefault(node, {})
         labels = sorted(carried)
-        if not compared:
-            norms |= {label: products([carried[label]])[0][0] ** 0.5 for label in labels}
-            return
         inner = products([carried[label] for label in labels])
-        self.inner[node] = {
-            (one, other): inner[row][column]
-            for row, one in enumerate(labels)
-            for column, other in enumerate(labels)
-        }
-        norms |= {label: self.inner[node][label, label] ** 0.5 for label in labels}
+        norms = self.norms.setdefault(node, {})
+        norms |= {label: inner[at][at] ** 0.5 for at, label in enumerate(labels)}
+        if compared:
+            for one, row in zip(labels, inner, strict=True):
+                self.inner |= {(node, one, at): it for at, it in zip(labels, row, strict=True)}
 
     def _left_out(self, pieces: int, done: int) -> str:
-        after = f"after {duration(self.asked.budget or 0)} ({either('--budget', 'budget')})"
-        if done:
-            return f"stopped {after}: {done:,} of {count(pieces, 'piece')} are told"
-        return (
-            f"stopped {after}: {len(self.norms):,} of {count(len(self.leaf_at), 'leaf')} are told, "
-            "those nearest to the root"
-        )
+        told = f"{done:,} of {count(pieces, 'piece')} are told"
+        if not done:
+            leaves = f"{len(self.norms):,} of {count(len(self.leaf_at), 'leaf')}"
+            told = f"{leaves} are told, those nearest to the root"
+        budget = either("--budget", "budget")
+        return f"stopped after {duration(self.asked.budget or 0)} ({budget}): {told}"
 
-    def _pieces(self, followed: Sequence[SplitPiece]) -> list[SplitPiece]:
-        """Those that were followed, and what is left besides them if there is any."""
-        self.labels = [*range(len(followed))]
-        pieces = [*followed]
-        if any(norms.get(WHOLE) for norms in self.norms.values()):
-            self.labels.append(WHOLE)
-            pieces.append(SplitPiece("the rest", rest=True))
-        return pieces
-
-    def _leaf(self, node: int) -> SplitLeaf:
-        norms, inner = self.norms[node], self.inner.get(node, {})
-        rows: list[tuple[Number, ...]] = []
-        if len(self.labels) <= MOST_COMPARED:
-            for at, one in enumerate(self.labels):
-                before = self.labels[:at]
-                rows.append(tuple(number(inner.get((one, other), 0.0)) for other in before))
-        told = (number(norms.get(label, 0.0)) for label in self.labels)
+    def _leaf(self, node: int, labels: Sequence[int]) -> SplitLeaf:
+        told = (number(self.norms[node].get(label, 0.0)) for label in labels)
+        rows = [
+            tuple(number(self.inner.get((node, one, other), 0.0)) for other in labels[:at])
+            for at, one in enumerate(labels if len(labels) <= MOST_COMPARED else ())
+        ]
         return SplitLeaf(self.leaf_at[node], tuple(told), tuple(rows))

@@ -32,6 +32,7 @@ class Summands:
         self._under: dict[int, list[Place]] = defaultdict(list)
         for edge in graph.edges:
             self._under[edge.source].append((edge.target, edge.output))
+        self._divisors = {edge.source for edge in graph.edges if edge.slot}
 
     def under(self, node: int) -> list[Place]:
         """The tensors that a node sends gradients to."""
@@ -84,7 +85,7 @@ class Summands:
             return False
         if self._reduces(number):
             return self.is_joined(under[0][0])
-        return op in _SCALING
+        return op in _SCALING and not (op == "Div" and number in self._divisors)
 
     def _is_same_sum(self, number: int, above: int) -> bool:
         """Whether a node adds at the very place where the one above it does."""

@@ -11,7 +11,6 @@ from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.split import Combined, Split, SplitPiece
 from gradscope.render.answers.split_groups import (
-    LeafGroup,
     by_size,
     leaf_groups,
     percent,
@@ -83,7 +82,7 @@ class _SplitWriter(Writer):
             yield from self._parameters()
 
     def _title(self) -> str:
-        label = next((one_line(root.label) for root in self.report.graph.roots if root.label), "")
+        label = listed(one_line(root.label) for root in self.report.graph.roots if root.label)
         split = self.split
         what = count(sum(not piece.rest for piece in split.pieces), split.kind)
         told = f"the gradient in {what}" if split.kind != "output" else f"the Jacobian, {what}"
@@ -114,8 +113,8 @@ class _SplitWriter(Writer):
                 names = self.report.graph.leaves[leaf.leaf].names
                 yield (
                     f"the pieces add up to ‖g‖ {number(summed)} in {next(iter(names), 'a leaf')}, "
-                    f"and backward brought {number(brought)}: what the program does to gradients "
-                    "on their way, as in a hook, is not done to the pieces"
+                    f"and backward brought {number(brought)}: the program changes gradients on "
+                    "their way, in a hook, which runs for no piece, or in a backward of its own"
                 )
                 return
 
@@ -160,7 +159,7 @@ class _SplitWriter(Writer):
 
     def _largest(self, position: int) -> str:
         """Where a piece brings most."""
-        norms = [(group.together.norms[position], group.name) for group in self.groups]
+        norms = [(one.norms[position], name) for name, one in self.groups.items()]
         norm, name = min(norms, key=lambda one: by_size(one[0]))
         return name if norm and len(norms) > 1 else ""
 
@@ -184,10 +183,10 @@ class _SplitWriter(Writer):
             more = count(len(order) - len(shown), f"more {self.split.kind}")
             yield self.line(f"… {more} without a column: {option('width', 'N')}", "dim")
 
-    def _sorted(self) -> Sequence[LeafGroup]:
+    def _sorted(self) -> Sequence[str]:
         if len(self.groups) <= ROWS and not self.options.top:
-            return self.groups
-        return sorted(self.groups, key=lambda one: by_size(sum(one.together.norms)))
+            return [*self.groups]
+        return sorted(self.groups, key=lambda name: by_size(sum(self.groups[name].norms)))
 
     def _columns(self, shown: Sequence[int]) -> list[Column]:
         titles = self.names
@@ -199,10 +198,10 @@ class _SplitWriter(Writer):
             Column("cosine" if len(titles) == 2 else "lowest cosine", right=True, drop=1),
         ]
 
-    def _row(self, group: LeafGroup, shown: Sequence[int]) -> list[Cell]:
-        together = group.together
+    def _row(self, name: str, shown: Sequence[int]) -> list[Cell]:
+        together = self.groups[name]
         shares = together.shares
-        found: list[Cell] = [(Part(group.name, cut="start"),)]
+        found: list[Cell] = [(Part(name, cut="start"),)]
         for piece in shown:
             norm = together.norms[piece]
             told = percent(shares[piece]) if norm else ""

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from gradscope.model.report import Report
@@ -31,35 +30,29 @@ FAR_MORE = 3
 LONGEST = 40
 """Characters of a piece's name in a sentence."""
 
+ROUNDING = 1e-5
+"""Times the largest norm up to which another may be rounding, as that of a bias before a batch
+norm is: there no direction is told of."""
+
 OPPOSED = -0.2
 """A cosine from which on two pieces are said to oppose each other."""
 
 
-@dataclass(frozen=True)
-class LeafGroup:
-    """Leaves that share a row: their names' beginning, and what they get together."""
-
-    name: str
-    leaves: tuple[SplitLeaf, ...]
-
-    @property
-    def together(self) -> Combined:
-        """What the pieces bring to all of them."""
-        return Combined(self.leaves)
-
-
-def leaf_groups(report: Report, split: Split, depth: int | None, is_all: bool) -> list[LeafGroup]:
+def leaf_groups(
+    report: Report, split: Split, depth: int | None, is_all: bool
+) -> dict[str, Combined]:
     """The leaves by module, as deep as there is room for; each for itself where all are asked
     for."""
     named = [(_name(report, leaf), leaf) for leaf in split.leaves]
     deepest = max((name.count(".") for name, _ in named), default=0)
-    for level in range(depth or deepest, 0, -1):
-        found: dict[str, list[SplitLeaf]] = {}
+    found: dict[str, list[SplitLeaf]] = {}
+    for level in range(depth or deepest, -1, -1):
+        found = {}
         for name, leaf in named:
             found.setdefault(name if is_all else _module(name, level), []).append(leaf)
-        if depth or is_all or len(found) <= MOST_GROUPS or level == 1:
-            return [LeafGroup(name, tuple(leaves)) for name, leaves in found.items()]
-    return [LeafGroup(name, (leaf,)) for name, leaf in named]
+        if depth or is_all or len(found) <= MOST_GROUPS or level <= 1:
+            break
+    return {name: Combined(leaves) for name, leaves in found.items()}
 
 
 def _name(report: Report, leaf: SplitLeaf) -> str:
@@ -75,7 +68,7 @@ def _module(name: str, level: int) -> str:
 # ---------------------------------------------------------------- what they say
 
 
-def sentences(report: Report, split: Split, groups: Sequence[LeafGroup]) -> str:
+def sentences(report: Report, split: Split, groups: Mapping[str, Combined]) -> str:
     """What stands out, in one line; "" where nothing does."""
     whole = Combined(split.leaves)
     names = [shorten(one_line(piece.name), LONGEST, "…") for piece in split.pieces]
@@ -88,12 +81,18 @@ def sentences(report: Report, split: Split, groups: Sequence[LeafGroup]) -> str:
     if bad:
         verb = "brings" if len(bad) == 1 else "bring"
         return f"{listed(bad)} {verb} NaN or infinity"
+    if split.unfinished:  # what is not known yet may change all else
+        return "; ".join(_mixed(report, split))
     if split.kind == "sample":
-        return "; ".join((*_mixed(report, split), *_outliers(names, whole)))
-    dominant = list(_dominant(names, groups)) if split.kind == "term" else []
-    opposed = _opposed(names, groups) if split.kind == "term" else ()
-    minor = _minor(names, groups, is_told=bool(dominant))
-    return "; ".join((*dominant, *opposed, *minor))
+        norms = [
+            norm for norm, piece in zip(whole.norms, split.pieces, strict=True) if not piece.rest
+        ]
+        return "; ".join((*_mixed(report, split), *_outliers(names, norms)))
+    least = ROUNDING * max((max(one.norms) for one in groups.values()), default=0.0)
+    told = [*_dominant(names, groups, least)] if split.kind == "term" else []
+    minor = [*_minor(names, groups, is_told=bool(told))]
+    told += _opposed(names, groups, least) if split.kind == "term" else ()
+    return "; ".join((*told, *minor))
 
 
 def _mixed(report: Report, split: Split) -> Iterator[str]:
@@ -108,17 +107,16 @@ def _mixed(report: Report, split: Split) -> Iterator[str]:
         )
 
 
-def _outliers(names: Sequence[str], whole: Combined) -> Iterator[str]:
+def _outliers(names: Sequence[str], norms: Sequence[float]) -> Iterator[str]:
     """A sample that brings far more than the usual one; those that bring nothing."""
-    usual = statistics.median(whole.norms)
-    largest = max(range(len(names)), key=lambda piece: whole.norms[piece])
-    if usual and whole.norms[largest] >= FAR_MORE * usual:
-        times = whole.norms[largest] / usual
-        yield f"{names[largest]} brings {times:.3g} times as much as the median sample"
-    silent = sum(not norm for norm in whole.norms)
+    usual, largest = statistics.median(norms), max(norms)
+    if usual and largest >= FAR_MORE * usual:
+        times = f"{largest / usual:.3g} times as much as the median sample"
+        yield f"{names[norms.index(largest)]} brings {times}"
+    silent = norms.count(0)
     if silent:
         verb = "brings" if silent == 1 else "bring"
-        yield f"{count(silent, 'sample')} of {len(names):,} {verb} nothing"
+        yield f"{count(silent, 'sample')} of {len(norms):,} {verb} nothing"
 
 
 def by_size(norm: float) -> float:
@@ -126,24 +124,23 @@ def by_size(norm: float) -> float:
     return -norm if math.isfinite(norm) else -math.inf
 
 
-def _dominant(names: Sequence[str], groups: Sequence[LeafGroup]) -> Iterator[str]:
+def _dominant(names: Sequence[str], groups: Mapping[str, Combined], least: float) -> Iterator[str]:
     """The piece that brings nearly all to what others reach as well."""
     found: dict[int, list[tuple[str, float]]] = {}
-    for group in groups:
-        shares = group.together.shares
-        largest = max(range(len(names)), key=lambda piece: shares[piece])
-        if DOMINANT <= shares[largest] < 1:
-            found.setdefault(largest, []).append((group.name, shares[largest]))
+    for name, together in groups.items():
+        share = max(together.shares)
+        largest = together.shares.index(share)
+        if DOMINANT <= share < 1 and together.norms[largest] > least:
+            found.setdefault(largest, []).append((name, share))
     for piece, reached in found.items():
-        least = min(share for _, share in reached)
-        most = max(share for _, share in reached)
-        parts = percent(least) if percent(least) == percent(most) else f"{percent(least)} or more"
+        low, *_, high = sorted(share for _, share in [*reached, *reached])
+        parts = percent(low) if percent(low) == percent(high) else f"{percent(low)} or more"
         yield f"{names[piece]} brings {parts} of what reaches {listed(name for name, _ in reached)}"
 
 
-def _opposed(names: Sequence[str], groups: Sequence[LeafGroup]) -> Iterator[str]:
+def _opposed(names: Sequence[str], groups: Mapping[str, Combined], least: float) -> Iterator[str]:
     """The two pieces that point against each other most, and where."""
-    pairs = ((group.together.opposed(), group.name) for group in groups)
+    pairs = ((together.opposed(least), name) for name, together in groups.items())
     known = [(*pair, name) for pair, name in pairs if pair is not None]
     cosine, one, other, name = min(known, default=(0.0, 0, 0, ""))
     if cosine <= OPPOSED:
@@ -152,9 +149,9 @@ def _opposed(names: Sequence[str], groups: Sequence[LeafGroup]) -> Iterator[str]
         )
 
 
-def _minor(names: Sequence[str], groups: Sequence[LeafGroup], is_told: bool) -> Iterator[str]:
+def _minor(names: Sequence[str], groups: Mapping[str, Combined], is_told: bool) -> Iterator[str]:
     """Pieces that reach nothing, or hardly count wherever they do, if that is not told yet."""
-    shares = [group.together.shares for group in groups]
+    shares = [one.shares for one in groups.values()]
     nowhere, hardly = [], []
     for piece, name in enumerate(names):
         largest = max((row[piece] for row in shares), default=0.0)

@@ -190,8 +190,7 @@ class Scene:
 
     def tensor(self, node: int, output: int) -> TensorInfo | None:
         """The forward tensor of a node's output."""
-        outputs = self.graph.nodes[node].outputs
-        return outputs[output] if output < len(outputs) else None
+        return self.graph.nodes[node].output(output)
 
     def tensor_of(self, link: Link) -> TensorInfo | None:
         """The forward tensor whose gradient flows on a link, if it is one tensor."""
