@@ -16,7 +16,7 @@ from torch import nn
 
 import gradscope
 from gradscope.model.report import Report
-from gradscope.model.split import MOST_COMPARED, Split
+from gradscope.model.studies import MOST_COMPARED, Split
 from gradscope.render.answers.split import render
 from gradscope.render.options import Options
 from tests.conftest import process_preserved

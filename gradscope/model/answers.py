@@ -13,8 +13,7 @@ from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.requirements import fail, in_range, unstorable
-from gradscope.model.split import MOST_COMPARED, Split
-from gradscope.model.studies import CallCheck, Checks, Memory
+from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Memory, Split
 
 LONGEST_COUNT = 50_000
 """Digits of a number of paths, as 160,000 sums one after the other have."""

@@ -26,8 +26,7 @@ from gradscope.model.plain import Histogram as Histogram
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.plain import State as State
 from gradscope.model.ranks import Ranks
-from gradscope.model.split import Split
-from gradscope.model.studies import Checks, Memory
+from gradscope.model.studies import Checks, Memory, Split
 from gradscope.words import either, short_op
 
 FORMAT: Final = "gradscope/1"

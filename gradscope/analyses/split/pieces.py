@@ -18,7 +18,7 @@ from gradscope.graphing.roots import MAX_LISTED
 from gradscope.graphing.study import LiveGraph, made_tensor
 from gradscope.model.plain import Number
 from gradscope.model.report import Graph
-from gradscope.model.split import MOST_COMPARED, SplitPiece
+from gradscope.model.studies import MOST_COMPARED, SplitPiece
 from gradscope.words import count, either, listed, nearest, one_line, option
 
 MOST_TOLD_APART = 8

@@ -18,7 +18,7 @@ from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.plain import number
 from gradscope.model.report import Graph
-from gradscope.model.split import Mixing, SplitPiece
+from gradscope.model.studies import Mixing, SplitPiece
 from gradscope.words import option
 
 _ROWWISE = frozenset(

@@ -19,7 +19,7 @@ from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.plain import number
 from gradscope.model.request import SplitStudy
-from gradscope.model.split import MOST_COMPARED, Split, SplitLeaf, SplitPiece
+from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitPiece
 from gradscope.words import count, duration, either, option
 
 CHUNK = 16

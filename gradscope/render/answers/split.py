@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.report import Report
-from gradscope.model.split import Combined, Split, SplitPiece
+from gradscope.model.studies import Combined, Split, SplitPiece
 from gradscope.render.answers.split_groups import (
     by_size,
     leaf_groups,

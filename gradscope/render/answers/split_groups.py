@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from gradscope.model.report import Report
-from gradscope.model.split import Combined, Split, SplitLeaf
+from gradscope.model.studies import Combined, Split, SplitLeaf
 from gradscope.render.words.text import shorten
 from gradscope.words import count, joined, listed, one_line
 
