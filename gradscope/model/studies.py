@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Literal
 
 from gradscope.model.plain import Number, Struct
@@ -274,7 +275,7 @@ class Combined:
         # Of pieces that cancel rounding may leave less than nothing.
         return math.sqrt(square) if square > 0 else square * 0
 
-    @property
+    @cached_property
     def shares(self) -> list[float]:
         """Of each piece its norm as a part of the sum of all norms; NaN where these are not
         finite."""

@@ -12,7 +12,7 @@ import dis
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -34,8 +34,9 @@ Place = tuple[int, int]
 """A node and one of its outputs."""
 
 
-WORTH_STACKING = 4
-"""Gradients from which on a node is called for all of them together."""
+STACKED = 4
+"""Gradients for which a node is called at once.  For fewer it is not worth while; of more, what it
+computes on the way would be as many times as large."""
 
 
 class Region(NamedTuple):
@@ -54,6 +55,23 @@ _CHANGES = {"append", "extend", "insert", "pop", "update", "setdefault", "write"
 
 class CannotCall(Exception):
     """A node cannot be called on its own; the text says why, and of which node."""
+
+
+Key = TypeVar("Key")
+
+
+def add(found: dict[Key, torch.Tensor], key: Key, gradient: torch.Tensor) -> None:
+    """Add a gradient to what is there already; into a tensor of its own, for others may have it."""
+    known = found.get(key)
+    found[key] = gradient if known is None else known + gradient
+
+
+def summed(seeds: Iterable[tuple[Place, torch.Tensor]]) -> dict[Place, torch.Tensor]:
+    """One gradient a place: two roots may be the same tensor."""
+    found: dict[Place, torch.Tensor] = {}
+    for place, gradient in seeds:
+        add(found, place, gradient)
+    return found
 
 
 class Puller:
@@ -118,7 +136,7 @@ class Puller:
         """
         node = self.walked.nodes[number]
         is_custom = isinstance(node, BackwardCFunction)
-        if len(several) < WORTH_STACKING or is_custom or self._refusal(number):
+        if len(several) < STACKED or is_custom or self._refusal(number):
             return [self.call(number, one) for one in several]
         arranged = [self._arranged(number, one) for one in several]
         try:
@@ -158,8 +176,7 @@ class Puller:
             elif arrived:
                 for edge, gradient in self.call(number, arrived).items():
                     _, _, target, output = self.walked.edges[edge]
-                    known = waiting.get((target, output))
-                    waiting[target, output] = gradient if known is None else known + gradient
+                    add(waiting, (target, output), gradient)
         return found
 
     def shape(self, number: int, output: int) -> Any:

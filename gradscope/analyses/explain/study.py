@@ -21,7 +21,14 @@ import torch
 
 from gradscope.analyses.explain.asked import End, check_node, chosen_ends
 from gradscope.analyses.explain.narrowed import SMALL_GRAPH, fitting, steps_told
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, check_numbers
+from gradscope.analyses.explain.pull import (
+    CannotCall,
+    Place,
+    Puller,
+    Region,
+    check_numbers,
+    summed,
+)
 from gradscope.analyses.explain.rules import Rules, amount, constants, formulas, local_derivatives
 from gradscope.analyses.explain.weights import Seeds, Wanted, weights
 from gradscope.autograd import saved
@@ -242,7 +249,7 @@ def ways(
     numbers = counts(graph, [place for place, _ in seeds])
     try:
         followed = paths_followed(puller, seeds, region)
-        totals = puller.sweep(_summed(seeds), region)
+        totals = puller.sweep(summed(seeds), region)
     except CannotCall as error:
         return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
     found = []
@@ -257,14 +264,6 @@ def ways(
             rest = amount(total - sum(one.gradient for one in paths))
         found.append(Ways(end.leaf, digits(count), listed, rest))
     return tuple(found)
-
-
-def _summed(seeds: Seeds) -> Mapping[Place, torch.Tensor]:
-    """One gradient a place: two roots may be the same tensor."""
-    found: dict[Place, torch.Tensor] = {}
-    for place, gradient in seeds:
-        found[place] = found[place] + gradient if place in found else gradient
-    return found
 
 
 def _norm(gradient: torch.Tensor) -> float:

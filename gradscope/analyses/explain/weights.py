@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from gradscope.analyses.explain.asked import End
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, add
 from gradscope.analyses.explain.rules import amount, zero
 from gradscope.autograd.numbers import SMALL, shortest
 from gradscope.errors import CaptureError
@@ -117,7 +117,7 @@ class _Rows:
             one = gradient.detach().clone(memory_format=torch.contiguous_format)
             taken = [element for at, element in shown if at == root]
             one.view(-1)[taken] = 0
-            left[place] = left[place] + one if place in left else one
+            add(left, place, one)
         return self._derivatives(left)
 
     def composition(self, terms: Sequence[Term]) -> Composition | None:

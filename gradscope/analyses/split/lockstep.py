@@ -9,17 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 
 from gradscope import doing
-from gradscope.analyses.explain.pull import Place, Puller
+from gradscope.analyses.explain.pull import STACKED, Place, Puller, add
 from gradscope.autograd.nodes import is_leaf
 from gradscope.words import count
 
 WHOLE = -1
 """The number of the piece that nothing has been taken from yet; what arrives with it at a leaf
 went through none of the tensors where the gradient is taken apart."""
-
-TOGETHER = 4
-"""Pieces for which a node is called at once: what it computes on the way is as many times as
-large."""
 
 CHUNK = 65_536
 """Elements of each piece that are compared at once."""
@@ -86,7 +82,7 @@ class Lockstep:
         for output, carried in found.items():
             if WHOLE in carried:
                 for piece, gradient in self._cut((number, output), carried.pop(WHOLE)).items():
-                    _add(carried, piece, gradient)
+                    add(carried, piece, gradient)
         return {output: carried for output, carried in sorted(found.items()) if carried}
 
     def _pass_on(self, number: int, arrived: Mapping[int, Carried]) -> None:
@@ -97,7 +93,7 @@ class Lockstep:
         sent: dict[int, Carried] = defaultdict(dict)
         before = {} if self.passed is None else {at: {**one} for at, one in arrived.items()}
         for outputs, pieces in alike.items():
-            for some in (pieces[at : at + TOGETHER] for at in range(0, len(pieces), TOGETHER)):
+            for some in (pieces[at : at + STACKED] for at in range(0, len(pieces), STACKED)):
                 # What has been passed on goes: of many pieces the gradients are what is large.
                 given = [{at: arrived[at].pop(piece) for at in outputs} for piece in some]
                 for piece, found in zip(some, self._puller.call_each(number, given), strict=True):
@@ -109,12 +105,7 @@ class Lockstep:
             _, _, target, output = self._puller.walked.edges[edge]
             known = self._waiting[target].setdefault(output, {})
             for piece, gradient in carried.items():
-                _add(known, piece, gradient)
-
-
-def _add(carried: Carried, piece: int, gradient: torch.Tensor) -> None:
-    known = carried.get(piece)
-    carried[piece] = gradient if known is None else known + gradient
+                add(known, piece, gradient)
 
 
 def products(gradients: list[torch.Tensor]) -> list[list[float]]:

@@ -8,7 +8,7 @@ from functools import partial
 
 import torch
 
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller, check_numbers
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, check_numbers, summed
 from gradscope.analyses.split.lockstep import WHOLE, Carried, Lockstep, OverBudget, products
 from gradscope.analyses.split.pieces import Plan, by_term
 from gradscope.analyses.split.rows import MixingWatch, by_output, by_sample
@@ -101,7 +101,7 @@ class _Splitting:
             return dict(zip(roots, map(torch.ones_like, values), strict=False))
         given = [*map(initial, self.live.roots, self.live.gradients)]
         are_fine = all(map(fits, self.live.roots, self.live.gradients))
-        found: dict[Place, torch.Tensor] = {}
+        starts = []
         for place, one in zip(roots, given, strict=True):
             if one is None or not are_fine:
                 raise RootError(
@@ -109,8 +109,8 @@ class _Splitting:
                     f"give one: {option('gradient', 'ones')}",
                 )
             check_numbers(one)
-            found[place] = found[place] + one.detach() if place in found else one.detach()
-        return found
+            starts.append((place, one.detach()))
+        return summed(starts)
 
     def _follow(self, plan: Plan, chosen: range, end: float | None) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
