@@ -84,6 +84,16 @@ class Verdict:
         ignored = tuple(_known(code) for code in options.ignore)
         return cls(options, file, ignored, IgnoredByComment(here()))
 
+    @property
+    def form(self) -> str:
+        """How findings are told."""
+        return self.options.format_name or "text"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether a person reads them."""
+        return self.form in ("text", *TEXTS)
+
     def diagnosed(self, report: Report) -> tuple[Report, int]:
         """The report of a run with its findings, and how many more the program's comments take
         back."""
@@ -101,9 +111,9 @@ class Verdict:
     def deliver(self, report: Report, taken_back: int) -> int:
         """Tell, and write; the exit status that follows."""
         found = report.findings
-        form = self.options.format_name or "text"
+        form = self.form
         drawing = on_stdout(self.options)
-        if form not in ("text", *TEXTS):
+        if not self.is_text:
             drawing = replace(drawing, color=False)
         with doing.during("writing the findings"):
             told = diagnosis.FORMATS[form](report, drawing, taken_back)
@@ -194,8 +204,7 @@ def _examined(
 ) -> Result:
     from gradscope.running.session import run
 
-    is_text = (verdict.options.format_name or "text") in ("text", *TEXTS)
-    is_reserved = not is_text and program.target.kind != "cell"
+    is_reserved = not verdict.is_text and program.target.kind != "cell"
     with progress.shown(verdict.options.quiet, program.target.kind == "cell") as tell:
         with terminal.stdout_reserved(is_reserved):
             outcome = run(program, replace(examination, on_step=tell), member)

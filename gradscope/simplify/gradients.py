@@ -28,6 +28,8 @@ class ViewGradients(Sums):
     def __init__(self, graph: Graph, backward: BackwardPass, view: View) -> None:
         super().__init__(graph, backward)
         self.view = view
+        # With each item, so that no other gets its number.
+        self._rounds: dict[int, tuple[Item | Frame, list[GradientInfo]]] = {}
         self._incoming = view.incoming()
         self._leaf_positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
         self._seeds: dict[int, list[int]] = {}
@@ -68,7 +70,11 @@ class ViewGradients(Sums):
     def rounds(self, item: Item | Frame) -> list[GradientInfo]:
         """The gradient that enters each round of a repeat, in the order of its rounds; of a round
         that is called by a module what enters that."""
-        return [self._crossing(set(nodes)) for nodes in item.called or item.rounds]
+        # A verdict asks for them, its head does, and the row.
+        if id(item) not in self._rounds:
+            found = [self._crossing(set(nodes)) for nodes in item.called or item.rounds]
+            self._rounds[id(item)] = item, found
+        return self._rounds[id(item)][1]
 
     def link_by_rounds(self, link: Link) -> list[GradientInfo]:
         """What flows along a link inside a template, in the order of its rounds."""

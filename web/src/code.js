@@ -38,7 +38,7 @@ export class Code {
 
   _press() {
     this.button.setAttribute("aria-pressed", String(this.isShown));
-    if (this.viewer.isSeen) this.show();
+    this.show();
   }
 
   // ------------------------------------------------------------------ lines
@@ -86,7 +86,8 @@ export class Code {
 
   /** Say it anew: other gradients, or other colours. */
   show() {
-    if (!this.isShown) return;
+    // Like the river it waits until the graph is drawn.
+    if (!this.isShown || !this.viewer.isSeen) return;
     const { model, viewer: { shown, shownScale } } = this;
     for (const { each: results, place, leaves, flow, used } of this.lines) {
       const each = shown.isOfAll ? this._made.get(place) : results;

@@ -60,18 +60,23 @@ def _of_all(report: Report, options: Options) -> dict[str, Any]:
     """What holds of all graphs: every backward call as its number, its graph and its place there,
     what made it, whether it failed, and its verdict, in the order in which the program made them;
     which of them and which overlay is shown first; and what is said in words."""
-    calls: list[list[Any]] = []
-    for graph, held in enumerate(report.graphs):
-        for place, one in enumerate(held.passes):
-            about = call_words(held.graph, one), bool(one.error), _verdict(report, options, one)
-            calls.append([one.number, graph, place, *about])
+    calls = [
+        (one, graph, place)
+        for graph, held in enumerate(report.graphs)
+        for place, one in enumerate(held.passes)
+    ]
     if options.sides:
-        calls = [
-            [0, one[1], one[2], side, False, ""]
-            for one, side in zip(calls, options.sides, strict=False)
+        told = [
+            [0, graph, place, side, False, ""]
+            for (_, graph, place), side in zip(calls, options.sides, strict=False)
+        ]
+    else:
+        told = [
+            [one.number, graph, place, *_about(report.graphs[graph], one, options, len(calls))]
+            for one, graph, place in calls
         ]
     return {
-        "calls": sorted(calls, key=lambda call: call[0]),
+        "calls": sorted(told, key=lambda call: call[0]),
         "call": options.call,
         "overlay": int(options.overlay is not None) - 1,
         "answer": options.answer,
@@ -79,13 +84,16 @@ def _of_all(report: Report, options: Options) -> dict[str, Any]:
     }
 
 
-def _verdict(report: Report, options: Options, backward: BackwardPass) -> str:
-    """What a reader should take away of one call; "" where there are too many to ask each."""
-    held = report.holding(backward.number)
-    calls = sum(len(one.passes) for one in report.graphs)
-    if calls > 1 and calls * len(held.graph.nodes) > MOST_LOOKED_AT:
-        return ""
-    return verdict(Scene(held, replace(options, call=backward.number, folding=Folding())))
+def _about(
+    held: Report, backward: BackwardPass, options: Options, calls: int
+) -> tuple[str, bool, str]:
+    """What made a call, whether it failed, and what a reader should take away of it; "" for that
+    where there are too many ``calls`` to ask each."""
+    said = ""
+    if calls == 1 or calls * len(held.graph.nodes) <= MOST_LOOKED_AT:
+        asked = replace(options, call=backward.number, folding=Folding())
+        said = verdict(Scene(held, asked))
+    return call_words(held.graph, backward), bool(backward.error), said
 
 
 def _stored(name: str, number: int, data: object) -> str:
