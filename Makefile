@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: help all demo test test-all test-clinic test-unharmed test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs test-rule new-rule gallery bench bench-runs bench-doctor bench-injected frozen bench-page clean
+.PHONY: help all demo test test-all test-clinic test-long test-ops test-models test-page test-pythons test-oldest-torch fuzz page site dist-check check pyright format docs test-rule new-rule gallery bench bench-runs bench-doctor bench-injected frozen bench-page clean
 
 help: ## list these commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -27,16 +27,16 @@ demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and dra
 # threads of torch would only wait for one another.
 TESTED = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-test: $(INSTALLED) ## set up and run all tests
-	$(call TESTED,$(VENV))
+test: $(INSTALLED) ## set up and run the tests that every change needs
+	$(call TESTED,$(VENV)) -m "not long"
 
-test-all: test test-clinic test-unharmed test-ops test-models ## these and the long campaigns
+test-long: $(INSTALLED) ## the tests that take long and tell of few changes: browsers, depth, all programs beside python
+	$(call TESTED,$(VENV)) -m long tests tests/fuzz/everything.py
+
+test-all: test test-long test-clinic test-ops test-models ## these and the long campaigns
 
 test-clinic: $(INSTALLED) ## all programs of the clinic under the doctor (minutes)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/test_clinic.py tests/clinic/everything.py
-
-test-unharmed: $(INSTALLED) ## programs beside python, under the commands that test leaves out for them
-	$(BIN)/python -m pytest tests/fuzz/everything.py
 
 test-ops: $(INSTALLED) ## every operator of torch's own database through every command (minutes)
 	$(BIN)/python -m pytest -n 2 tests/operators/everything.py

@@ -41,6 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Several processes begin with what takes longest, so that none is left with it at the end."""
     if hasattr(config, "workerinput"):
         order = {f"test_{name}": position for position, name in enumerate(LONGEST)}
+        order["everything"] = -1
         items.sort(key=lambda item: order.get(item.path.stem, len(order)))
 
 
@@ -56,8 +57,9 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if hasattr(config, "workeroutput"):
         config.workeroutput["goldens"] = list(goldens.compared)
         return
-    narrower = ("keyword", "markexpr", "deselect", "lf", "stepwise", "collectonly")
+    narrower = ("keyword", "deselect", "lf", "stepwise", "collectonly")
     is_whole = config.args_source == config.ArgsSource.TESTPATHS
+    is_whole &= config.getoption("markexpr") in ("", "not long")  # none of the long ones reads any
     if is_whole and not exitstatus and not any(config.getoption(one, None) for one in narrower):
         left = goldens.left_over(goldens.compared)
         if left:

@@ -101,6 +101,8 @@ _IN_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONMALLOC": "m
 _LIFELINE = socket.socket(socket.AF_UNIX)
 """While it is open, the server goes on."""
 
+atexit.register(_LIFELINE.close)
+
 
 @cache
 def _address() -> str:
@@ -115,7 +117,6 @@ def _address() -> str:
     while True:
         try:
             _LIFELINE.connect(address)
-            atexit.register(_LIFELINE.close)
             return address
         except (FileNotFoundError, ConnectionRefusedError):
             if time.monotonic() > end:

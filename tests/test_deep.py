@@ -54,6 +54,7 @@ def test_a_chain_is_traced_saved_loaded_and_shown(fresh: Session) -> None:
     assert f"{OPERATIONS + 1:,}" in shown.out
 
 
+@pytest.mark.long
 def test_the_doctor_lets_a_program_drop_its_graph(fresh: Session) -> None:
     done = fresh.cli("doctor", "-q", str(fresh.write(CHAIN + DROPPED_LATER)))
     assert (done.status, done.out[:10]) == (0, "1.0\nalive\n"), done.err[-2000:]
@@ -99,6 +100,7 @@ for ending in {ENDINGS!r}:
 """
 
 
+@pytest.mark.long
 def test_the_process_survives_however_the_graph_is_dropped(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(DROPPING)

@@ -14,7 +14,12 @@ from tests import site
 from tests.transcripts import BLOCK, PAGES, ROOT, commands, make_runner, same
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def _marked(page: Path) -> object:
+    """A notebook starts kernels of its own."""
+    return pytest.param(page, marks=pytest.mark.long) if page.stem == "notebooks" else page
+
+
+@pytest.mark.parametrize("page", map(_marked, PAGES), ids=lambda page: str(page.relative_to(ROOT)))
 def test_shown_output_is_printed(page: Path, tmp_path: Path) -> None:
     run = make_runner(tmp_path)
     for block in BLOCK.finditer(page.read_text("utf-8")):

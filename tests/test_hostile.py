@@ -97,7 +97,8 @@ def shown(session: Session, data: bytes, formats: tuple[str, ...] = QUICK) -> No
 def test_hostile_text_in_every_field_is_only_text(name: str, session: Session) -> None:
     for turn in range(len(TEXTS)):
         data = with_texts(name, turn)
-        shown(session, data)
+        # In each turn another third of the formats: each has all texts, though not in all fields.
+        shown(session, data, QUICK[turn % 3 :: 3])
         # Only a report of the doctor's holds findings.
         statuses = (0, 1) if json.loads(data).get("observations") else (2,)
         for format in DIAGNOSES:

@@ -102,6 +102,7 @@ def test_equal_reports_make_equal_pages() -> None:
     assert page(small()) == page(small())
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_nodes_take_few_bytes_each() -> None:
     report = chain(100_000, distinct=True)
     assert len(page(report)) < 60 * len(report.graph.nodes)

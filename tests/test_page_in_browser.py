@@ -33,7 +33,7 @@ HOSTILE = "</script><img src=x onerror=\"window.acted='img'\"><script>window.act
 
 
 BROWSERS = {
-    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "chromium": ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"),
     "firefox": ("firefox", "firefox-esr"),
 }
 """The names of their programs."""
@@ -276,7 +276,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
 }
 
 
-@pytest.mark.parametrize("browser", BROWSERS)
+@pytest.mark.parametrize("browser", ["chromium", pytest.param("firefox", marks=pytest.mark.long)])
 def test_the_page_in_a_browser(browser: str, tmp_path: Path) -> None:
     missing = _missing(browser)
     if missing and os.environ.get("CI"):

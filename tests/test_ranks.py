@@ -57,6 +57,7 @@ def findings(path: Path) -> dict[str, Any]:
 # ---------------------------------------------------------------- nobody is harmed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "size"),
     [("backward --run-on", 2), ("doctor", 4), ("trace --run-on", 2), ("watch --every 1", 2)],

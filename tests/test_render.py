@@ -123,6 +123,7 @@ def test_a_second_backward_says_what_was_added_to_what() -> None:
     assert "3 + 3 = 6" in tree(scalars())
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_operations_are_drawn_to_the_last() -> None:
     text = tree(chain(100_000, distinct=True), folding=ALL)
     assert text.count("○ Neg") == 99_999

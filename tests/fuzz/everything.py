@@ -1,5 +1,5 @@
 """Programs under the commands that the tests of ``make test`` leave out for them.  Not collected by
-itself: ``make test-unharmed`` runs it."""
+itself: ``make test-long`` runs it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from tests import test_released, test_unchanged, test_unharmed
 from tests.fuzz.files import compared, in_turn
 from tests.fuzz.trial import DOCTOR
 from tests.test_fuzz import ONCE_WRONG
+
+pytestmark = pytest.mark.long
 
 ASKED = {
     **{

@@ -6,9 +6,11 @@ Made to be called in a process forked for it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -24,6 +26,7 @@ from types import CodeType, ModuleType
 import torch
 
 import gradscope
+from gradscope.cli.entry import run as run_command
 from gradscope.recording import compiler
 from tests.fuzz import asking, fingerprint, independent  # noqa: F401
 
@@ -40,6 +43,8 @@ OFTEN_USED = (
     *("torch._dynamo.repro.after_aot", "torch._dynamo.testing", "torch._export.db.logging"),
     *("torch._inductor.lowering", "torch.nn.attention.flex_attention"),
 )
+SAVED = Path(__file__).parents[1] / "saved" / "backward.json"
+
 _PERTURB = -6
 """``M_PERTURB`` of glibc: what new memory is filled with."""
 
@@ -65,6 +70,10 @@ def warm_up() -> None:
         # The trainers are large, and need not be installed.
         if not module.name.endswith(("__main__", ".lightning", ".transformers")):
             importlib.import_module(module.name)
+    # The first command fills the caches of python and of the libraries, and imports what these
+    # need; one that shows a file starts no thread.
+    with contextlib.redirect_stdout(io.StringIO()):
+        run_command(["show", str(SAVED)])
     # Every fork would tell torch.compile of all our functions, which takes most of a short run.
     compiler.keep_out()
     # Torch has hundreds of them; each fork would go through all to take them out.

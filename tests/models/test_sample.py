@@ -11,6 +11,7 @@ from tests.models.examined import examined
 EVERY = 5
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # what torch warns of is its own
 @pytest.mark.parametrize("model", MODELS["torch"][::EVERY], ids=lambda model: model.name)
 def test_every_command_is_right_about(model: Model, session: Session) -> None:

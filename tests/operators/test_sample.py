@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.conftest import ROOT
 
 SAMPLE = (
@@ -14,6 +16,7 @@ SAMPLE = (
 )
 
 
+@pytest.mark.long
 def test_some_operators_of_torchs_database() -> None:
     file = "tests/operators/everything.py"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"]
