@@ -54,24 +54,23 @@ test-page: $(INSTALLED) ## test only the interactive page, also in a browser
 # Each in an environment of its own; a version of Python that is not there is an error.  Where pip finds
 # no CPU build of torch for one, it takes gigabytes of CUDA.
 PYTHONS ?= 3.12 3.13
+TORCH ?= $(shell sed -n 's/^torch==//p' constraints.txt)
 OLDEST_TORCH := 2.6.0
 
-test-pythons: $(PYTHONS:%=test-python-%) test-oldest-torch ## all tests under other Pythons (PYTHONS) and the oldest torch
+test-pythons: $(PYTHONS:%=test-python-%) test-oldest-torch ## all tests under other Pythons (PYTHONS, TORCH) and the oldest torch
+
+test-oldest-torch:
+	$(MAKE) test-python-3.11 TORCH=$(OLDEST_TORCH)
 
 test-python-%:
 	python=$$(for one in python$* "$$HOME"/.pyenv/versions/$*.*/bin/python; do \
 	  "$$one" -c '' 2> /dev/null && echo "$$one" && break; done) \
 	  || { echo "there is no Python $*: leave it out of PYTHONS" >&2; exit 1; }; \
-	"$$python" -m venv .venv-$*
-	.venv-$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dot,dev]'
-	$(call TESTED,.venv-$*)
-
-test-oldest-torch:
-	$(PYTHON) -m venv .venv-oldest
+	"$$python" -m venv .venv-$*-$(TORCH)
 	@mkdir -p build
-	sed 's/^torch==.*/torch==$(OLDEST_TORCH)/' constraints.txt > build/oldest.txt
-	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c build/oldest.txt -e '.[dot,dev]'
-	$(call TESTED,.venv-oldest)
+	sed 's/^torch==.*/torch==$(TORCH)/' constraints.txt > build/torch-$(TORCH).txt
+	.venv-$*-$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check -c build/torch-$(TORCH).txt -e '.[dot,dev]'
+	$(call TESTED,.venv-$*-$(TORCH))
 
 fuzz: MINUTES ?= 5
 fuzz: JOBS ?= 1
