@@ -132,17 +132,18 @@ def _way_ended(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
 
 def _terms_cancel(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
     """Two lines whose gradients for one result add up to nothing, though its leaves learn in other
-    ways."""
+    ways.  Of more than two the sum may be nothing by design, as in a Runge-Kutta method."""
     for target, source in facts.once(Zeros).sums.items():
-        lines = {facts.graph.nodes[above].origin for above in facts.above(target)}
-        if source in nodes and len(lines) > 1:
+        senders = [above for above in facts.above(target) if _sent_to(facts, above, target)]
+        lines = {facts.graph.nodes[above].origin for above in senders}
+        if source in nodes and len(senders) == len(lines) == 2:
             words, size = facts.words(target), short(_sent_to(facts, source, target))
             yield facts.warning(
                 f"What {facts.words(source)} sends cancels all other gradient of {words}.",
                 source,
                 evidence=f"{size} (2-norm) from each side, and nothing but rounding in sum",
-                why="Two terms of the loss pull at one result with equal force in opposite "
-                "directions: neither has any effect on what made it.",
+                why="Two terms pull at one result with equal force in opposite directions: neither "
+                "has any effect on what made it.",
                 remedy="Detach the result in the term that is to train something else: a "
                 "temperature or a multiplier learns from `log_prob.detach()`, a critic from "
                 "`action.detach()`.",
