@@ -395,6 +395,18 @@ CASES = [
         "x.sqrt()",
     ),
     Case(
+        "what torch calls deprecated",
+        """
+        import typing_extensions
+        import warnings
+        warnings.simplefilter("ignore")
+        nll = typing_extensions.deprecated("as torch does it")(nn.functional.poisson_nll_loss)
+        nll(w, torch.ones(3), log_input=False, eps=0).backward()  # here
+        """,
+        "nll(w, torch.ones(3), log_input=False, eps=0)",
+        "GS101",
+    ),
+    Case(
         "finally",
         "try:\n    y = w + 0\nfinally:\n    y = y.sqrt()  # here\ny.sum().backward()\n",
         "y.sqrt()",

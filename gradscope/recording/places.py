@@ -13,6 +13,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 
 import torch
+import typing_extensions
 
 from gradscope.filesystem import is_installed, is_standard
 from gradscope.recording.source import Site
@@ -20,6 +21,7 @@ from gradscope.recording.source import Site
 _FOREIGN_FILES = (
     str(Path(torch.__file__).parent) + "/",
     str(Path(__file__).parent.parent) + "/",
+    typing_extensions.__file__,  # around what torch calls deprecated
     "<eval_with_key>",  # code that torch.fx wrote
     "<frozen ",  # the parts of the standard library that are built into python
 )
