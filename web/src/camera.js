@@ -36,15 +36,21 @@ export class Camera {
     const inside = this.fitting({ width: box.width, height: box.height * AROUND });
     if (box.open) return this._lookInto(box, drawing, Math.max(Math.min(inside, LARGEST), READABLE));
     const zoom = Math.max(Math.min(this.view.zoom, LARGEST), READABLE);
-    this.view = { zoom, x: box.x + box.width / 2 - width / zoom / 2, y: Math.max(box.y - height / zoom / 3, -MARGIN) };
+    this._place(box.x + box.width / 2 - width / zoom / 2, box.y - height / zoom / 3, zoom, drawing);
   }
 
-  /** An open group in the middle, or its head where it is too large, but nothing of what is below or above the drawing. */
+  /** An open group in the middle, or its head where it is too large. */
   _lookInto(box, drawing, zoom) {
     const half = this.size.height / zoom / 2;
-    if (box.height > 2 * half) return this.centre(box.x + box.width / 2, box.y - MARGIN + half, zoom);
-    const y = Math.max(Math.min(box.y + box.height / 2, drawing.height + MARGIN - half), half - MARGIN);
-    this.centre(box.x + box.width / 2, y, zoom);
+    const y = box.height > 2 * half ? box.y - MARGIN : box.y + box.height / 2 - half;
+    this._place(box.x + box.width / 2 - this.size.width / zoom / 2, y, zoom, drawing);
+  }
+
+  /** A corner, but nothing of what is beside the drawing where that fills the window. */
+  _place(x, y, zoom, drawing) {
+    const { width, height } = this.size;
+    const inside = (start, free) => (free > 2 * MARGIN ? -free / 2 : Math.max(Math.min(start, MARGIN - free), -MARGIN));
+    this.view = { zoom, x: inside(x, width / zoom - drawing.width), y: inside(y, height / zoom - drawing.height) };
   }
 
   centre(x, y, zoom = this.view.zoom) {
