@@ -19,7 +19,9 @@ def _marked(page: Path) -> object:
     return pytest.param(page, marks=pytest.mark.long) if page.stem == "notebooks" else page
 
 
-@pytest.mark.parametrize("page", map(_marked, PAGES), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page", [*map(_marked, PAGES)], ids=lambda page: str(page.relative_to(ROOT))
+)
 def test_shown_output_is_printed(page: Path, tmp_path: Path) -> None:
     run = make_runner(tmp_path)
     for block in BLOCK.finditer(page.read_text("utf-8")):
