@@ -62,6 +62,18 @@ class Net(nn.Module):
 train(Net())
 """
 
+# So is a tensor in a list, whose call made it no parameter.
+WEIGHTED = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 3)
+        self.scales = [torch.zeros(1, requires_grad=True)]  # GS307
+    def forward(self, x):
+        return self.body(x) * torch.exp(self.scales[0])
+train(Net())
+"""
+
 # The same line runs without gradients as well, to choose an action.
 ARRAY = """
 class Net(nn.Module):
@@ -260,7 +272,7 @@ for step in range(6):
 """
 
 BLAMED = [
-    *(BEFORE, BETWEEN, LISTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS),
+    *(BEFORE, BETWEEN, LISTED, WEIGHTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS),
     *(SKIPPED, MADE, LOOKS, ROOT, PAIRS, ADDED),
 ]
 

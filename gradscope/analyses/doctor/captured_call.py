@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import islice
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -76,6 +77,12 @@ class Origins:
     def table(self) -> tuple[Origin, ...]:
         """All places so far."""
         return tuple(self._numbers)
+
+
+_PLAIN: tuple[Any, ...] = (list, tuple, dict)
+
+MOST_ITEMS = 1_000
+"""Items of a plain list that are looked at."""
 
 
 class Names:
@@ -166,13 +173,12 @@ def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> l
 
 
 def _plain_leaves(modules: ModuleNames, owner: nn.Module) -> Iterator[tuple[torch.Tensor, str]]:
-    """Tensors that modules keep as plain attributes, and that require grad."""
+    """Tensors that modules keep as plain attributes, or in one, and that require grad."""
     for child in nn.Module.modules(owner):
-        path = modules.paths.get(id(child), "")
-        for key, value in list(vars(child).items()):
+        for name, value in _plain_items(child, modules.paths.get(id(child), "")):
             # `isinstance` would ask for `__class__`, which may be a property of the program.
             if issubclass(type(value), torch.Tensor) and is_learned_leaf(value):
-                yield value, f"{path}.{key}" if path else key
+                yield value, name
 
 
 def loose_modules(
@@ -187,21 +193,26 @@ def loose_modules(
 
 def _kept_plainly(modules: ModuleNames) -> dict[int, str]:
     """Modules in plain lists and dicts that are attributes of modules, by name."""
-    found: dict[int, str] = {}
-    for _, owner in modules.owners:
-        for child in nn.Module.modules(owner):
-            path = modules.paths.get(id(child), "")
-            for inner, item in _plain_items(child):
-                found[id(item)] = f"{path}.{inner}" if path else inner
-    return found
+    return {
+        id(item): name
+        for _, owner in modules.owners
+        for child in nn.Module.modules(owner)
+        for name, item in _plain_items(child, modules.paths.get(id(child), ""))
+        if issubclass(type(item), nn.Module)
+    }
 
 
-def _plain_items(module: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+def _plain_items(module: nn.Module, path: str) -> Iterator[tuple[str, Any]]:
+    """What a module keeps in attributes, and in lists and dicts that are such, by name."""
     for key, value in list(vars(module).items()):
+        name = f"{path}.{key}" if path else str(key)
+        yield name, value
         # What `nn.Module` keeps itself, such as `_modules`, has such a name.
-        if str(key).startswith("_") or not isinstance(value, (list, tuple, dict)):
+        kind = next((one for one in _PLAIN if issubclass(type(value), one)), None)
+        if kind is None or str(key).startswith("_"):
             continue
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for at, item in items:
-            if isinstance(item, nn.Module) and isinstance(at, (str, int)):
-                yield f"{key}[{at!r}]", item
+        # The methods of the plain kinds: those of a subclass are code of the program.
+        items = dict.items(value) if kind is dict else enumerate(kind.__iter__(value))
+        for at, item in islice(items, MOST_ITEMS):
+            if type(at) in (str, int):
+                yield f"{name}[{at!r}]", item
