@@ -271,9 +271,34 @@ for step in range(6):
     one.step()
 """
 
+# What torch complains of is changed by a step, and carried over from the one before.
+CARRIED = """
+cell, head = nn.GRU(4, 8), nn.Linear(8, 3)
+optimizer = torch.optim.Adam([*cell.parameters(), *head.parameters()])
+state = torch.zeros(1, 8)
+for step in range(3):
+    out, state = cell(x, state)  # GS401
+    optimizer.zero_grad()
+    F.cross_entropy(head(out), y).backward(retain_graph=True)
+    optimizer.step()
+"""
+
+QUEUED = """
+queries, keys = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 8)), nn.Linear(4, 8)
+optimizer = torch.optim.Adam([*queries.parameters(), *keys.parameters()])
+queue = torch.zeros(8, 0)
+for step in range(3):
+    key = keys(torch.tanh(queries[0](x)[:, :4])).T  # GS401
+    logits = queries(x) @ torch.cat([key, queue], 1)
+    optimizer.zero_grad()
+    F.cross_entropy(logits, torch.arange(32)).backward(retain_graph=True)
+    optimizer.step()
+    queue = torch.cat([queue, key], 1)
+"""
+
 BLAMED = [
     *(BEFORE, BETWEEN, LISTED, WEIGHTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS),
-    *(SKIPPED, MADE, LOOKS, ROOT, PAIRS, ADDED),
+    *(SKIPPED, MADE, LOOKS, ROOT, PAIRS, ADDED, CARRIED, QUEUED),
 ]
 
 
@@ -431,3 +456,31 @@ for step in range(6):
 def test_what_only_looks_like_it_is_not(text: str, session: Session) -> None:
     report = session.look(HEAD + text, "-q", command="doctor")
     assert [one for one in report.findings if one.severity != "information"] == []
+
+
+# Weights of the terms that nobody learns; a point that only derivatives are taken by.
+UNLEARNED = """
+model = nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+weights = [torch.zeros(1, requires_grad=True) for _ in range(2)]  # here
+at = torch.ones(4, requires_grad=True)
+for step in range(4):
+    (slope,) = torch.autograd.grad(model(at).sum(), at, create_graph=True)
+    one, two = F.cross_entropy(model(x), y), slope.square().sum() + model(at).mean()
+    loss = (one * torch.exp(-weights[0]) + two * torch.exp(-weights[1]) + sum(weights)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+USES = ["", "    print({}.grad)\n", "    {}.data.sub_({}.grad, alpha=0.1)\n"]
+
+
+@pytest.mark.parametrize("used", USES)
+def test_a_tensor_that_nothing_learns_is_mentioned(used: str, session: Session) -> None:
+    text = HEAD + UNLEARNED + "".join(used.replace("{}", f"weights[{at}]") for at in (0, 1))
+    report = session.look(text, "-q", command="doctor")
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if "# here" in line)
+    told = [(one.rule, one.severity, one.location and one.location.line) for one in report.findings]
+    assert told == ([] if used else [("GS307", "information", line)])

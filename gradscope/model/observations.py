@@ -109,7 +109,8 @@ class TrackedParameter(Record):
     ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
     is a part of is in the graph; ``result`` is where a function that was given it computed what
     does not depend on it.  ``derived``: a derivative was taken of what it went into, which is to be
-    differentiated itself.
+    differentiated itself.  ``kept``: backward calls brought it gradients again and again, and the
+    program does nothing with them.
     """
 
     name: str
@@ -143,6 +144,7 @@ class TrackedParameter(Record):
     asked: Place = None
     result: Place = None
     derived: bool = False
+    kept: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]

@@ -4,8 +4,9 @@ A parameter gets gradients, but no optimizer holds it.
 
 ## How it is recognised
 
-An optimizer holds parameters of modules, but not this one, and backward reached it. That is
-information, for it may be meant. It is a warning where something speaks against that:
+An optimizer holds parameters of modules, but not this one, and backward reached it; or not this
+tensor, which two calls or more brought gradients that nothing reads. That is information, for it
+may be meant. It is a warning where something speaks against that:
 
 - it is in a plain list, dict or attribute, or an `nn.Parameter` that belongs to no module;
 - it was made, or let learn, after the optimizers, and the program does not change it by hand;
@@ -96,14 +97,16 @@ class NotInOptimizer(Rule):
         left = [
             item
             for item in learners
-            if (item.in_module or item.loose)
+            # A tensor of the program's own may be an input that a derivative is taken by.
+            if (item.in_module or item.loose or (item.kept and not item.derived))
             and (item.requires_grad and item.reached and item.in_optimizer is False)
             and not any(facts.same_line(item.made, one) for one in remade)
         ]
         among = one_cause(facts, left, lambda item: item.requires_grad, lambda item: item.made)
         told: dict[object, tuple[list[str], list[TrackedParameter], Evidence | None]] = {}
         for number, (paths, group) in enumerate(among):
-            meant = evidence(facts, group)
+            is_of_model = any(item.in_module or item.loose for item in group)
+            meant = evidence(facts, group) if is_of_model else None
             # What is forgotten in one place, for one reason, is one finding.
             known = told.setdefault(meant or number, ([], [], meant))
             known[0].extend(paths)

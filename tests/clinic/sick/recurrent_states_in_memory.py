@@ -50,10 +50,10 @@ policy = Policy()
 optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
 memory = rollout(policy)
 for _epoch in range(2):
-    for obs, actions, rewards, h, c, old in memory.minibatches(3):
+    for obs, actions, rewards, h, c, old in memory.minibatches(3):  # <- GS401
         dist, value, _ = policy(obs, (h, c))
         ratio = (dist.log_prob(actions) - old).exp()
         loss = -(ratio * (rewards - value.detach())).mean() + (rewards - value).pow(2).mean()
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()  # <- GS401
+        optimizer.step()
