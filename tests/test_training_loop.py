@@ -85,6 +85,39 @@ def test_what_is_used_or_only_asked_is_not(line: str, session: Session) -> None:
     assert found(session, EDITED.format(line=line)) == []
 
 
+DESCENT = """
+net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
+x, y = torch.randn(16, 4), torch.randint(3, (16,))
+parameters, kept = list(net.parameters()), []
+for _ in range(4):
+    loss = F.cross_entropy(net(x), y)
+    loss.backward()
+    with torch.no_grad():
+        for p in parameters:
+            {line}
+            p.grad = None
+"""
+
+
+@pytest.mark.parametrize("line", ["p = p - 0.1 * p.grad", "p = p.sub(p.grad, alpha=0.1)"])
+def test_a_descent_that_only_changes_a_name_is_told(line: str, session: Session) -> None:
+    assert told(session, DESCENT.format(line=line)) == [("GS515", line)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "p -= 0.1 * p.grad",
+        "new = p - 0.1 * p.grad; p.copy_(new)",
+        "new = p - 0.1 * p.grad; p.data = new",
+        "new = p - 0.1 * p.grad; kept.append(new)",
+        "new = p - 0.1 * p.grad; print(new.norm())",
+    ],
+)
+def test_a_descent_that_is_used_is_not(line: str, session: Session) -> None:
+    assert "GS515" not in {one.rule for one in found(session, DESCENT.format(line=line))}
+
+
 def test_a_dropped_gradient_of_torch_autograd_grad_is_told(session: Session) -> None:
     text = """
 w = torch.ones(3, requires_grad=True)

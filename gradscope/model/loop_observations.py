@@ -49,6 +49,7 @@ MistakeKind = (
     OrderMistake
     | Literal["weight learns", "own value"]
     | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
+    | Literal["parameter unchanged"]
     | Literal["target no log", "target log"]
     | Literal["none yet", "none left", "none since", "none brought"]
 )
@@ -64,7 +65,8 @@ class MistakenCall(Record):
 
     "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
     what is compared with its own source was cut off at ``other``.  "gradient dropped": a function,
-    ``name``, computes something of it, and nothing takes the result.  "input no log": an operand of
+    ``name``, computes something of it, and nothing takes the result; "parameter unchanged": nothing
+    but a name does.  "input no log": an operand of
     `kl_div` whose probabilities, or their exponentials, add up to 1 along a dimension.  "none yet",
     "none left", "none since" and "none brought": the program ended over the `.grad` of the leaf
     ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no

@@ -11,6 +11,9 @@ that outside of any graph, and the next thing that the program does is to drop w
 `h.detach()` of a result with history is told as well. What only measures (`norm`), writes with
 `out=`, or goes into anything is not.
 
+What was computed of a parameter may also get a name, `p = p - 0.1 * p.grad`: it is told where no
+call takes it, and no parameter has changed between the backward calls.
+
 ## A program that has it, healed
 
 ```diff
@@ -49,7 +52,10 @@ class ResultDropped(Rule):
     name = "result-dropped"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return told(facts, _WORDS)
+        # What was computed may also have found its way into a parameter that was not followed.
+        calls = [step for step in facts.seen.steps if step.accumulates]
+        is_still = len(calls) > 1 and not any(step.stepped for step in calls)
+        return told(facts, _WORDS, lambda one: one.kind == "parameter unchanged" and not is_still)
 
 
 _DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
@@ -67,6 +73,12 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "`{name}` is given a parameter, and nothing takes its result",
         "The parameter stays as it was.",
         _IN_PLACE,
+    ),
+    "parameter unchanged": MistakeWords(
+        "{this} changes no parameter: it makes a new tensor, and nothing but a name takes it.",
+        "no call takes its result, and no parameter has changed between the backward calls",
+        "An assignment to a name does not touch the tensor that had this name before.",
+        "Change the parameter in place, under torch.no_grad(): `p -= …` or `p.{name}_(…)`.",
     ),
     "history dropped": MistakeWords(
         _DROPPED,
