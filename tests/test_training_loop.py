@@ -85,6 +85,27 @@ def test_what_is_used_or_only_asked_is_not(line: str, session: Session) -> None:
     assert found(session, EDITED.format(line=line)) == []
 
 
+CLIPPED = """
+net, other = nn.Linear(4, 3), nn.Linear(4, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(4):
+    loss = F.cross_entropy(net(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    nn.utils.clip_grad_norm_({what}.parameters(), 1.0)
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("what", ["net", "other"])
+def test_clipping_others_than_are_stepped_is_told(what: str, session: Session) -> None:
+    findings = found(session, CLIPPED.format(what=what))
+    assert [one.rule for one in findings] == ["GS506"] * (what == "other")
+    for one in findings:
+        assert "those of 2 parameters waited for one" in one.evidence[0]
+        assert one.remedy.startswith("Give it the parameters that the step changes")
+
+
 DESCENT = """
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
 x, y = torch.randn(16, 4), torch.randint(3, (16,))

@@ -27,6 +27,7 @@ OrderMistake = Literal[
     "dropped",
     "part dropped",
     "clip unused",
+    "clip elsewhere",
     "clip scaled",
     "stale graph",
     "stale part",
@@ -36,7 +37,8 @@ OrderMistake = Literal[
     "model replaced",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
-finds no gradient which a step will use, or one that a GradScaler still has to divide; a step
+finds no gradient which a step will use, though there may be others that one will, or one that a
+GradScaler still has to divide; a step
 between a forward pass and its backward, or between a part of the pass and that; a step without any
 backward; an optimizer made at ``other`` that never steps, though backward calls at ``origin``
 bring gradients to what only it holds (``fine``: they bring others one as well, and so many calls

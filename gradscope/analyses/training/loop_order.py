@@ -73,6 +73,10 @@ class _PartZeroed(NamedTuple):
     left: set[int]
 
 
+_CLIPS: tuple[OrderMistake, OrderMistake] = ("clip unused", "clip elsewhere")
+"""A clipping that finds no gradient that waits for a step: of none at all, and of some."""
+
+
 @dataclass
 class LoopOrder:
     """What was seen of the order so far.
@@ -152,11 +156,13 @@ class LoopOrder:
         if waiting:
             self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
-            self.odd.fine("clip unused", place)
+            for kind in _CLIPS:
+                self.odd.fine(kind, place)
         elif used_up:
             self.odd.tell("clip empty", place)
         elif parameters and not again and all(map(self._is_used, parameters[:MAX_ASKED])):
-            self.odd.tell("clip unused", place, len(ids), other=self.latest)
+            # With others that wait it may well stand where it belongs.
+            self.odd.tell(_CLIPS[bool(self.fresh)], place, len(self.fresh), other=self.latest)
 
     def clipped_of(self, ids: Ids) -> int:
         """The place that clipped the gradients of these, which wait for a step; -1 for none."""

@@ -1,7 +1,7 @@
 """GS506 clip-unused
 
-Gradients are clipped before backward or after the step, where no step uses them; or of a
-generator that is used up, which gives none.
+Gradients are clipped before backward or after the step, where no step uses them; of other
+parameters than the step changes; or of a generator that is used up, which gives none.
 
 ## How it is recognised
 
@@ -69,6 +69,17 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
         FEWEST,
+        fine=False,
+    ),
+    "clip elsewhere": MistakeWords(
+        "{this} clips no gradient that a step will use.",
+        "{times}, and each time the gradients of what it is given were none, or used by a step, "
+        "while those of {parameters} waited for one",
+        "It changes the gradients of what it is given. The step itself is made with gradients of "
+        "any size.",
+        "Give it the parameters that the step changes; or clip behind the `backward()` that brings "
+        "these their gradients.",
+        fewest=FEWEST,
         fine=False,
     ),
     "clip empty": MistakeWords(
