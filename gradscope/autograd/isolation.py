@@ -301,9 +301,11 @@ def grads_preserved() -> Iterator[None]:
 
 def _others_compute() -> bool:
     """Whether another thread runs code of the program, and does not only wait for work."""
-    me = threading.get_ident()
-    for thread, stands in sys._current_frames().items():
-        frame: FrameType | None = None if thread == me else stands
+    others = sys._current_frames()
+    # Never in a variable: a frame that holds itself keeps all that called it.
+    others.pop(threading.get_ident(), None)
+    frame: FrameType | None
+    for frame in others.values():
         while frame is not None:
             file = frame.f_code.co_filename
             if not (
