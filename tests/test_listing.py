@@ -361,3 +361,61 @@ def test_the_answer_of_an_expression_is_on_its_parts_too(session: Session) -> No
     shown = session.cli("check", "program.py", "--format", "code", "--width", "140").out
     answers = {row.lstrip(" └─`")[:5]: row.split()[-2] for row in shown.splitlines() if "└─" in row}
     assert answers == {"x.exp": "right", "Wrong": "wrong"}
+
+
+TERMS = """
+import torch
+a = torch.tensor([1.0, 2.0], requires_grad=True)
+h = a * a
+fit = h.sum()
+size = (3 * h).exp().sum() * 1e-5
+loss = fit + size
+loss.backward()
+"""
+
+
+def test_each_term_has_a_column_with_its_share_of_what_arrives(session: Session) -> None:
+    session.write(TERMS)
+    shown = session.cli("backward", "program.py", "--by", "term", "--format", "code").out
+    lines = {int(line.split()[0]): line for line in shown.splitlines() if line[:1].isdigit()}
+    h = torch.tensor([1.0, 4.0], requires_grad=True)
+    norms = [
+        float(torch.autograd.grad(one, h)[0].norm())
+        for one in (h.sum(), (3 * h).exp().sum() * 1e-5)
+    ]
+    shares = [round(100 * norm / sum(norms)) for norm in norms]
+    shown_of = {number: re.findall(r"[<>]?(\d+) %", line) for number, line in lines.items()}
+    assert [*map(int, shown_of[3])] == shares
+    assert [shown_of[4], shown_of[5]] == [["100", "0"], ["0", "100"]]
+    assert shown_of[6] == []  # where they are one sum
+
+
+STEPS = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+for step in range(1, 4):
+    h = w * step
+    loss = (h * h).sum()
+    loss.backward()
+"""
+
+
+def test_each_backward_call_has_a_column(session: Session) -> None:
+    session.write(STEPS)
+    steps = ("--steps", "3", "--format", "code")
+    shown = session.cli("backward", "program.py", *steps).out
+    (row,) = [line for line in shown.splitlines() if "h = w * step" in line]
+    w = torch.tensor([1.0, 2.0])
+    wanted = [float((2 * w * step).norm()) for step in range(1, 4)]
+    assert [*map(float, row.split("step")[1].split()[:3])] == pytest.approx(wanted, rel=1e-3)
+    assert "‖g‖ 1" in shown and "‖g‖ 3" in shown
+
+
+@pytest.mark.parametrize("width", [40, 300])
+def test_columns_of_terms_keep_to_the_width(width: int, session: Session) -> None:
+    session.write(TERMS)
+    asked = ("--by", "term", "--format", "code", "--width", str(width))
+    rows = session.cli("backward", "program.py", *asked).out.splitlines()
+    assert max(map(len, rows)) <= width
+    (row,) = [one for one in rows if one.lstrip().startswith("3 ")]
+    assert row.count("%") == 2 and "h = a" in row

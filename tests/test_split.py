@@ -16,7 +16,7 @@ from torch import nn
 
 import gradscope
 from gradscope.model.report import Report
-from gradscope.model.studies import MOST_COMPARED, Split
+from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitNode
 from gradscope.render.answers.split import render
 from gradscope.render.options import Options
 from tests.conftest import process_preserved
@@ -540,18 +540,33 @@ def _compare(report: Report, wanted: list[torch.Tensor], namespace: dict[str, An
     split = split_of(report)
     assert len(split.pieces) == len(wanted)
     assert len(split.leaves) == len(report.graph.leaves)
+    for node in split.nodes:
+        record = report.graph.nodes[node.node]
+        origin = report.graph.origin_of(record)
+        # Of what a loop assigns again only the last is left.
+        is_left = record.variable != "h" and origin is not None and origin.function == "<module>"
+        tensor = namespace.get(record.variable) if is_left else None
+        if isinstance(tensor, torch.Tensor):
+            _compare_norms(node, wanted, tensor)
     for one in split.leaves:
         tensor = leaf(report.graph.leaves[one.leaf].names[0], namespace)
-        rows = torch.stack([gradient_of(value, tensor) for value in wanted])
-        inner = rows @ rows.T
-        slack = 2e-2 if tensor.dtype is torch.bfloat16 else 1e-4
-        scale = max(float(inner.diag().max()), 1e-6)
-        near = pytest.approx(inner.diag().sqrt().tolist(), rel=slack, abs=slack * scale**0.5)
-        assert [*map(float, one.norms)] == near
+        inner, slack, scale = _compare_norms(one, wanted, tensor)
         assert bool(one.products) == (len(wanted) <= MOST_COMPARED)
         for at, products in enumerate(one.products):
             near = pytest.approx(inner[at, :at].tolist(), rel=slack, abs=slack * scale)
             assert [*map(float, products)] == near
+
+
+def _compare_norms(
+    one: SplitLeaf | SplitNode, wanted: list[torch.Tensor], tensor: torch.Tensor
+) -> tuple[torch.Tensor, float, float]:
+    rows = torch.stack([gradient_of(value, tensor) for value in wanted])
+    inner = rows @ rows.T
+    slack = 2e-2 if tensor.dtype is torch.bfloat16 else 1e-4
+    scale = max(float(inner.diag().max()), 1e-6)
+    near = pytest.approx(inner.diag().sqrt().tolist(), rel=slack, abs=slack * scale**0.5)
+    assert [*map(float, one.norms)] == near
+    return inner, slack, scale
 
 
 def gradient_of(value: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
