@@ -17,11 +17,13 @@ from torch import nn
 import gradscope
 from gradscope.model.report import Report
 from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitNode
+from gradscope.render import as_text
 from gradscope.render.answers.split import render
 from gradscope.render.options import Options
 from tests.conftest import process_preserved
 from tests.looking import Session
 from tests.nets import EXAMPLES
+from tests.test_page import packed
 
 START = """
 import torch
@@ -820,3 +822,22 @@ def test_a_saved_answer_is_shown_again(session: Session) -> None:
     again = session.cli("backward", "told.json", "--by", "term").out
     assert again.splitlines()[1:] == first.splitlines()[1:]
     assert session.cli("backward", path, "--by", "term", "-o", "told.html").status == 0
+
+
+def test_the_page_colours_boxes_by_the_share_of_each_term(session: Session) -> None:
+    text = "import torch\na = torch.tensor([1.0, 2.0], requires_grad=True)\nh = a * 1\n"
+    text += "s = h.sum()\nt = 4 * h.sum()\nloss = s + t\nloss.backward()\n"
+    report = session.look(text, "--by", "term")
+    page = as_text(report, "html")
+    shares = {one["name"]: one for one in packed(page)["overlays"]}
+    nodes = {node.variable: str(node.id) for node in report.graph.nodes if node.variable}
+    told = {
+        name: shares[f"share of {name}"]["classes"][
+            shares[f"share of {name}"]["marks"][nodes["h"]]
+        ][0]
+        for name in ("s", "t")
+    }
+    assert told == {"s": "10 to 50 %", "t": "50 to 90 %"}
+    # The other term reaches none of it, and where they are one sum nothing is said.
+    assert nodes["s"] not in shares["share of t"]["marks"]
+    assert nodes["loss"] not in shares["share of s"]["marks"]

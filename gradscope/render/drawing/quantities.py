@@ -16,7 +16,7 @@ from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.split_groups import percent
+from gradscope.render.drawing.split_groups import largest_pieces, percent
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
@@ -26,9 +26,6 @@ from gradscope.words import one_line
 
 STRIP = 12
 """Cells of the strip of a line that made several values."""
-
-MOST_TERMS = 4
-"""Terms that have a column, the largest."""
 
 LONGEST = 12
 """Cells of a term's name up to which it stands above its column, and not its number."""
@@ -152,9 +149,7 @@ class TermColumns:
     def __init__(self, split: Split) -> None:
         self._split = split
         self._at = {one.node: one for one in split.nodes}
-        whole = Combined(split.leaves)
-        largest = sorted(range(len(split.pieces)), key=lambda piece: -whole.norms[piece])
-        self._chosen = sorted(largest[:MOST_TERMS])
+        self._chosen = largest_pieces(split)
         self._names = [visible(one_line(split.pieces[piece].name)) for piece in self._chosen]
         self._titles = self._names
         if max(map(cells, self._names)) > LONGEST:
