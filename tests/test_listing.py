@@ -419,3 +419,15 @@ def test_columns_of_terms_keep_to_the_width(width: int, session: Session) -> Non
     assert max(map(len, rows)) <= width
     (row,) = [one for one in rows if one.lstrip().startswith("3 ")]
     assert row.count("%") == 2 and "h = a" in row
+
+
+def test_markdown_is_the_listing_in_one_block_that_nothing_in_it_ends(session: Session) -> None:
+    fences = "`" * 5
+    session.write(f"{TERMS}# {fences}\n".replace("h = a * a", f"h = a * a  # {fences}"))
+    done = session.cli("backward", "program.py", "-o", "issue.md")
+    assert done.status == 0, done.err
+    first, *inside, last, _ = (session.folder / "issue.md").read_text("utf-8").split("\n")
+    assert (first, last) == (f"{fences}`text", f"{fences}`")
+    assert any(fences in line for line in inside)
+    shown = session.cli("backward", "program.py", "--format", "code", "--width", "100").out
+    assert "\n".join(inside).rstrip() == shown.rstrip()
