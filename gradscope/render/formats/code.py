@@ -18,10 +18,10 @@ from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, head, paragraph
 from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import Cell, Column, Part
-from gradscope.render.words.text import cells
+from gradscope.render.words.text import cells, is_of_library
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import meant
-from gradscope.words import count, one_line
+from gradscope.words import count, one_line, option
 
 NUMBER = Column("", right=True)
 NARROWEST = 12
@@ -53,6 +53,9 @@ class _Code(Head):
     def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
         functions = list(listing(self.scene.report, self.wanted))
+        guilty = {finding.location.file for finding in self.untold if finding.location}
+        files = set() if self.is_open else {function.file for function in functions} - guilty
+        self.folded = {*filter(is_of_library, files)}
         known, report = self.known, self.scene.report
         yield from self.first(known.calls.head() if known.calls else calls, findings=False)
         if known.terms is not None and report.split is not None:
@@ -70,6 +73,10 @@ class _Code(Head):
             # One table, so that sizes stand below one another.
             columns = [NUMBER, text, *(one for each in self.quantities for one in each.columns)]
             yield from self.table(columns, list(self._all_rows(functions)))
+        folded = sum(function.file in self.folded for function in functions)
+        if folded:
+            words = f"{count(folded, 'function')} of installed packages, a line each"
+            yield from self.wrapped(f"{words}: {option('all')}", "dim")
         if self.untold:
             yield ""
         for finding in self.untold:
@@ -93,10 +100,23 @@ class _Code(Head):
 
     def _all_rows(self, functions: Sequence[SourceFunction]) -> Iterator[list[Cell]]:
         for position, function in enumerate(functions):
-            if position:
+            is_folded = function.file in self.folded
+            if position and not (is_folded and functions[position - 1].file in self.folded):
                 yield [NOTHING]
-            yield [(Part(self._name(function), "bold"),)]
-            yield from self._rows(function)
+            yield self._folded(function) if is_folded else [(Part(self._name(function), "bold"),)]
+            yield from () if is_folded else self._rows(function)
+
+    def _folded(self, function: SourceFunction) -> list[Cell]:
+        """A function of an installed package as one line, with all that it made."""
+        lines = [line for line in function.lines if line is not None and line.pieces]
+        pieces = [piece for line in lines for piece in line.pieces]
+        results = sorted(node for line in lines for one in line.wholes for node in one.results)
+        numbers = dict.fromkeys((lines[0].number, lines[-1].number))
+        at = Part(f":{'–'.join(map(str, numbers))}", "dim", "never")
+        row = [NOTHING, (Part(self._name(function), "bold", "start"), at)]
+        row += self._cells(Made(pieces[0].origin, results=results), pieces)
+        leaves = dict.fromkeys(leaf for line in lines for leaf in line.leaves)
+        return [*row[:-1], self._leaves([*leaves], row[-1])] if leaves else row
 
     def _rows(self, function: SourceFunction) -> Iterator[list[Cell]]:
         known = [line.text.expandtabs() for line in function.lines if line is not None]
