@@ -36,6 +36,7 @@ FORMATS = {
     "png": Format((".png",), is_binary=True),
     "pdf": Format((".pdf",), is_binary=True),
     "html": Format((".html", ".htm")),
+    "markdown": Format((".md",), is_text=True),
 }
 """Every format of a graph, by its word after ``--format``, which is also its module's name."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from gradscope.words import one_line
 from tests.looking import Session
 
 PROGRAM = """
@@ -100,3 +101,63 @@ w = torch.ones(3, dtype=torch.float16, requires_grad=True)
     known = [(one.value, one.dtype) for one in seen.roundings]
     expected = ROUNDED[expression]
     assert known == ([] if expected is None else [expected])
+
+
+IN_ROWS = """
+import torch
+w = torch.ones(4{kind}, requires_grad=True)
+x = torch.ones({shape}{kind})
+{spoil}
+{then}
+loss = y.mean()
+loss.backward()
+"""
+ROWS = {
+    "one root at 0": ("6, 4", "x[5] = 0", "y = torch.sqrt((x * w) ** 2)", "GS102", "row 5 of 6"),
+    "two logarithms": (
+        *("8, 4", "x[5, 1] = x[7, 2] = -1", "y = torch.log(x * w)"),
+        *("GS101", "rows 5 and 7 of 8"),
+    ),
+    "a divisor of 0": ("8, 4", "x[3, 0] = 0", "y = w / x", "GS101", "row 3 of 8"),
+    "masked scores": (
+        *("6, 3, 4", "mask = torch.zeros(6, 3); mask[0] = mask[4] = -torch.inf"),
+        "y = torch.softmax((x * w).sum(-1) + mask, -1)",
+        *("GS101", "rows 0 and 4 of 6"),
+    ),
+    "float16": (
+        *("9, 4", "x[1:7] = 300", "h = x * w; y = (h * h).float()"),
+        *("GS103", "rows 1, 2, 3, 4 and 2 more of 9"),
+    ),
+    "bfloat16": ("3, 4", "x[2] = 3e38", "y = (x * w) * 10", "GS101", "row 2 of 3"),
+    "one dimension": (
+        "4",
+        "x[1] = x[2] = 0",
+        "y = torch.log(x * w)",
+        "GS101",
+        "elements 1 and 2 of 4",
+    ),
+    "in the data": ("3, 4", "x[2, 1] = torch.nan", "y = x * w", "GS105", "row 2 of 3"),
+    # Of all rows, or of one number, there is nothing to tell.
+    "every row": ("3, 4", "x[:, 0] = 0", "y = torch.log(x * w)", "GS101", ""),
+    "one number": ("3, 4", "x[2] = 0", "y = torch.log((x * w).prod())", "GS101", ""),
+}
+
+
+@pytest.mark.parametrize("case", ROWS)
+def test_the_rows_where_nan_is_born_are_told(case: str, session: Session) -> None:
+    shape, spoil, then, rule, told = ROWS[case]
+    kind = f", dtype=torch.{case}" if "float" in case else ""
+    program = IN_ROWS.format(kind=kind, shape=shape, spoil=spoil, then=then)
+    first = session.look(program, "-q", command="doctor").findings[0]
+    (line,) = [line for line in first.evidence if "NaN" in line or "infinite" in line][:1]
+    assert first.rule == rule
+    assert line.partition(", in ")[2] == told, first.evidence
+
+
+def test_the_rows_stand_above_the_tree(session: Session) -> None:
+    shape, spoil, then, *_ = ROWS["one root at 0"]
+    program = IN_ROWS.format(kind="", shape=shape, spoil=spoil, then=then)
+    done = session.cli("backward", str(session.write(program)))
+    assert "makes the first NaN or infinity in backward order, in row 5 of 6; every" in one_line(
+        done.out
+    )

@@ -216,6 +216,8 @@ def test_blanks_without_end_are_only_long(session: Session) -> None:
         ("split", "split.leaves.0.leaf", 9, "9 is not an index of graph.leaves"),
         ("split", "split.leaves.0.norms.0", -1.0, "holds a norm that is negative"),
         ("split", "split.leaves.0.norms", [1.0], "has 1 numbers for 4 pieces"),
+        ("terms", "split.nodes.0.node", 99, "99 is not an index of graph.nodes"),
+        ("terms", "split.nodes.0.norms", [1.0], "split.nodes[0].norms: has 1 numbers"),
         ("split", "split.leaves.0.products", [], "does not compare each of 4 pieces"),
         ("backward", "graph.leaves.0.norm", -1.0, "a norm is not negative"),
     ],

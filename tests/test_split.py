@@ -16,12 +16,14 @@ from torch import nn
 
 import gradscope
 from gradscope.model.report import Report
-from gradscope.model.studies import MOST_COMPARED, Split
+from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitNode
+from gradscope.render import as_text
 from gradscope.render.answers.split import render
 from gradscope.render.options import Options
 from tests.conftest import process_preserved
 from tests.looking import Session
 from tests.nets import EXAMPLES
+from tests.test_page import packed
 
 START = """
 import torch
@@ -540,18 +542,33 @@ def _compare(report: Report, wanted: list[torch.Tensor], namespace: dict[str, An
     split = split_of(report)
     assert len(split.pieces) == len(wanted)
     assert len(split.leaves) == len(report.graph.leaves)
+    for node in split.nodes:
+        record = report.graph.nodes[node.node]
+        origin = report.graph.origin_of(record)
+        # Of what a loop assigns again only the last is left.
+        is_left = record.variable != "h" and origin is not None and origin.function == "<module>"
+        tensor = namespace.get(record.variable) if is_left else None
+        if isinstance(tensor, torch.Tensor):
+            _compare_norms(node, wanted, tensor)
     for one in split.leaves:
         tensor = leaf(report.graph.leaves[one.leaf].names[0], namespace)
-        rows = torch.stack([gradient_of(value, tensor) for value in wanted])
-        inner = rows @ rows.T
-        slack = 2e-2 if tensor.dtype is torch.bfloat16 else 1e-4
-        scale = max(float(inner.diag().max()), 1e-6)
-        near = pytest.approx(inner.diag().sqrt().tolist(), rel=slack, abs=slack * scale**0.5)
-        assert [*map(float, one.norms)] == near
+        inner, slack, scale = _compare_norms(one, wanted, tensor)
         assert bool(one.products) == (len(wanted) <= MOST_COMPARED)
         for at, products in enumerate(one.products):
             near = pytest.approx(inner[at, :at].tolist(), rel=slack, abs=slack * scale)
             assert [*map(float, products)] == near
+
+
+def _compare_norms(
+    one: SplitLeaf | SplitNode, wanted: list[torch.Tensor], tensor: torch.Tensor
+) -> tuple[torch.Tensor, float, float]:
+    rows = torch.stack([gradient_of(value, tensor) for value in wanted])
+    inner = rows @ rows.T
+    slack = 2e-2 if tensor.dtype is torch.bfloat16 else 1e-4
+    scale = max(float(inner.diag().max()), 1e-6)
+    near = pytest.approx(inner.diag().sqrt().tolist(), rel=slack, abs=slack * scale**0.5)
+    assert [*map(float, one.norms)] == near
+    return inner, slack, scale
 
 
 def gradient_of(value: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
@@ -805,3 +822,22 @@ def test_a_saved_answer_is_shown_again(session: Session) -> None:
     again = session.cli("backward", "told.json", "--by", "term").out
     assert again.splitlines()[1:] == first.splitlines()[1:]
     assert session.cli("backward", path, "--by", "term", "-o", "told.html").status == 0
+
+
+def test_the_page_colours_boxes_by_the_share_of_each_term(session: Session) -> None:
+    text = "import torch\na = torch.tensor([1.0, 2.0], requires_grad=True)\nh = a * 1\n"
+    text += "s = h.sum()\nt = 4 * h.sum()\nloss = s + t\nloss.backward()\n"
+    report = session.look(text, "--by", "term")
+    page = as_text(report, "html")
+    shares = {one["name"]: one for one in packed(page)["overlays"]}
+    nodes = {node.variable: str(node.id) for node in report.graph.nodes if node.variable}
+    told = {
+        name: shares[f"share of {name}"]["classes"][
+            shares[f"share of {name}"]["marks"][nodes["h"]]
+        ][0]
+        for name in ("s", "t")
+    }
+    assert told == {"s": "10 to 50 %", "t": "50 to 90 %"}
+    # The other term reaches none of it, and where they are one sum nothing is said.
+    assert nodes["s"] not in shares["share of t"]["marks"]
+    assert nodes["loss"] not in shares["share of s"]["marks"]

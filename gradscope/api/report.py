@@ -116,15 +116,16 @@ class Report(plain.Report, frozen=True):
     @public
     def show(
         self,
-        format: Literal["tree", "lanes", "code", "table"] | None = None,
+        format: Literal["tree", "lanes", "code", "table", "markdown"] | None = None,
         **options: Unpack[ToPrint],
     ) -> None:
         """Print the report to standard output.
 
         Args:
             format: ``"tree"`` and ``"lanes"`` draw the graph, ``"code"`` shows the source beside
-                its gradients, ``"table"`` lists the leaves.  By
-                default what was asked for: the explanation, check or memory, else the tree.
+                its gradients, ``"table"`` lists the leaves, ``"markdown"`` is ``"code"``
+                to paste into an issue.  By default what was asked for: the explanation, check or
+                memory, else the tree.
             options:
 
         Raises:
@@ -148,7 +149,7 @@ class Report(plain.Report, frozen=True):
         """Write a file; its suffix chooses the format, as for ``gradscope trace -o``.
 
         Args:
-            file: .json, .json.gz, .dot, .svg, .png, .pdf, .html, .csv or .txt.
+            file: .json, .json.gz, .dot, .svg, .png, .pdf, .html, .csv, .md or .txt.
             format: the format, where the suffix does not say it.
             options: as in :meth:`show`, and
             direction: which way the arrows of a picture point, ``"backward"`` or ``"forward"``.

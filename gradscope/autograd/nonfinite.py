@@ -1,16 +1,24 @@
-"""How many elements of a tensor are NaN and infinite, at the cost of a sum where none is."""
+"""How many elements of a tensor are NaN and infinite, and in which rows, at the cost of a sum where
+none is."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 
 from gradscope.autograd.elements import readable
-from gradscope.autograd.summary import reducible
+from gradscope.autograd.summary import bad_rows, reducible
+from gradscope.model.plain import BadRows
 
-Counts = tuple[int, int]
-"""NaN, infinite."""
+
+class Counts(NamedTuple):
+    """Elements that are NaN, and infinite; the rows in which they are, where that is known."""
+
+    nan: int
+    inf: int
+    rows: BadRows | None = None
 
 
 def count(tensor: torch.Tensor) -> Counts | None:
@@ -28,4 +36,5 @@ def read_counts(tensor: torch.Tensor) -> Counts | None:
         return None
     # Asked only now: to count takes far longer than the sum, which nearly always is finite.
     nan, inf = int(still.isnan().sum()), int(still.isinf().sum())
-    return (nan, inf) if nan or inf else None  # the sum alone may overflow
+    # The sum alone may overflow.
+    return Counts(nan, inf, bad_rows(still)) if nan or inf else None

@@ -19,8 +19,11 @@ from gradscope.autograd.elements import has_data, is_ordinary, is_released
 from gradscope.autograd.numbers import SMALL, is_exact, plain
 from gradscope.autograd.numbers import norm as norm_of
 from gradscope.autograd.tensors import requires_grad
-from gradscope.model.plain import RAGGED, Number, TensorInfo, number
+from gradscope.model.plain import RAGGED, BadRows, Number, TensorInfo, number
 from gradscope.model.report import GradientInfo, HalfSizes, State
+
+MOST_ROWS = 4
+"""Rows with NaN or infinity that are told apart; of more it is known how many they are."""
 
 NEAR = 16
 """By so much an element near the largest number may be smaller than that."""
@@ -151,8 +154,11 @@ def read(gradient: torch.Tensor, keep: int = SMALL) -> tuple[GradientInfo, Seque
         return unreadable(gradient), None
     still = dense(still)
     if layout == "strided":
-        return read_ordinary(still, keep)
-    return size_of_many(still, name_of(gradient.dtype), layout), None
+        info, values = read_ordinary(still, keep)
+    else:
+        info, values = size_of_many(still, name_of(gradient.dtype), layout), None
+    # The rows of what is stored, or of the part that is here, are not those of the tensor.
+    return (info if info.rows is None else msgspec.structs.replace(info, rows=None)), values
 
 
 def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequence[float] | None]:
@@ -162,7 +168,21 @@ def read_ordinary(gradient: torch.Tensor, keep: int) -> tuple[GradientInfo, Sequ
     if still.numel() > keep:
         return size_of_many(still, dtype), None
     flat = flat_values(still)
-    return _size_of_few(flat, 2 if still.is_complex() else 1, dtype), flat
+    info = _size_of_few(flat, 2 if still.is_complex() else 1, dtype)
+    if info.state == "non-finite":
+        info = msgspec.structs.replace(info, rows=bad_rows(still))
+    return info, flat
+
+
+def bad_rows(still: torch.Tensor) -> BadRows | None:
+    """The rows of a tensor in which NaN or infinity is, where it is in some and not in others."""
+    if not still.dim() or not still.numel():
+        return None
+    bad = still.isfinite().logical_not_().reshape(still.size(0), -1).any(1).nonzero().flatten()
+    if not 0 < bad.numel() < still.size(0):
+        return None
+    first = tuple(bad[:MOST_ROWS].tolist())
+    return BadRows(bad.numel(), still.size(0), first, are_elements=still.dim() == 1)
 
 
 def unreadable(gradient: torch.Tensor) -> GradientInfo:
@@ -251,6 +271,7 @@ def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientIn
         inf=infinite,
         dtype=dtype,
         layout=layout,
+        rows=bad_rows(size) if nan or infinite else None,
     )
 
 

@@ -165,6 +165,6 @@ def _check_lists(drawing: render.Options, format: str) -> None:
         raise OutputError(
             f"--sort works with the formats table and csv, not {format}", "add --format table"
         )
-    if drawing.top and format in ("code", *DRAWINGS):
+    if drawing.top and format in ("code", "markdown", *DRAWINGS):
         hint = "leave out --format and -o, or draw less with --focus GLOB or --path LEAF"
         raise OutputError(f"--top works with lists, not {format}", hint)

@@ -120,19 +120,25 @@ def _check_split(split: Split, graph: Graph) -> None:
     nodes += [] if split.mixing is None else [split.mixing.node]
     in_range(nodes, len(graph.nodes), "split", "graph.nodes")
     in_range((one.leaf for one in split.leaves), len(graph.leaves), "split", "graph.leaves")
+    in_range((one.node for one in split.nodes), len(graph.nodes), "split.nodes", "graph.nodes")
     size = len(split.pieces)
     triangle = list(range(size)) if size <= MOST_COMPARED else []
     for position, one in enumerate(split.leaves):
         place = f"split.leaves[{position}]"
-        if len(one.norms) != size:
-            fail(f"{place}.norms", f"has {len(one.norms)} numbers for {size} pieces")
         if [len(row) for row in one.products] != triangle:
             fail(f"{place}.products", f"does not compare each of {size} pieces with those before")
-        broken = unstorable((*one.norms, *(number for row in one.products for number in row)))
+        broken = unstorable(number for row in one.products for number in row)
         if broken:
             fail(place, broken)
-        if any(float(norm) < 0 for norm in one.norms):
-            fail(f"{place}.norms", "holds a norm that is negative")
+    norms = [(f"leaves[{position}]", one.norms) for position, one in enumerate(split.leaves)]
+    norms += [(f"nodes[{position}]", one.norms) for position, one in enumerate(split.nodes)]
+    for where, row in norms:
+        if len(row) != size:
+            fail(f"split.{where}.norms", f"has {len(row)} numbers for {size} pieces")
+        if broken := unstorable(row):
+            fail(f"split.{where}", broken)
+        if any(float(norm) < 0 for norm in row):
+            fail(f"split.{where}.norms", "holds a norm that is negative")
     values = [piece.value for piece in split.pieces]
     broken = unstorable([*values, split.mixing.share if split.mixing else None])
     if broken:

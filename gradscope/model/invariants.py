@@ -16,6 +16,7 @@ from gradscope.model.plain import Number
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Histogram, Report
 from gradscope.model.requirements import (
     SILENT,
+    broken_rows,
     check_sums,
     check_tensor,
     fail,
@@ -81,7 +82,7 @@ def _check_nodes(graph: Graph) -> None:
         if node.call is not None and not 0 <= node.call < calls:
             in_range([node.call], calls, f"graph.nodes[{position}].call", "graph.calls")
         for tensor in node.outputs:
-            if tensor is not None and tensor.values is not None:
+            if tensor is not None and (tensor.values is not None or tensor.rows is not None):
                 check_tensor(tensor, f"graph.nodes[{position}].outputs")
         for name, tensor in node.saved:
             check_tensor(tensor, f"graph.nodes[{position}].saved {name!r}")
@@ -190,6 +191,8 @@ def _broken_by(info: GradientInfo) -> str:
         return "counts of nan and inf are not negative"
     if (info.nan + info.inf > 0) != (info.state == "non-finite"):
         return f"is {info.state} with {info.nan} NaN and {info.inf} infinite elements"
+    if broken := broken_rows(info.rows):
+        return broken
     if info.state in SILENT:
         numbers = (info.norm, info.absmax, info.values, info.histogram)
         return "" if numbers == (None,) * 4 else f"is {info.state}, and still has numbers"

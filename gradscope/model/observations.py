@@ -18,7 +18,16 @@ from gradscope.model.loop_observations import (
     WastedCalls,
     WastedGraph,
 )
-from gradscope.model.plain import AnyPlace, Number, Place, Record, SeenRecord, Struct, TensorInfo
+from gradscope.model.plain import (
+    AnyPlace,
+    BadRows,
+    Number,
+    Place,
+    Record,
+    SeenRecord,
+    Struct,
+    TensorInfo,
+)
 from gradscope.model.studies import CallCheck
 from gradscope.words import one_line
 
@@ -305,7 +314,7 @@ class Intake(Struct, frozen=True):
     ``made`` where it was made.  ``first`` is the node that the same call made first: all from
     ``node`` to it are of that call, which took the operand as a whole.  ``row``: of the operands
     without history that hold infinity and no NaN, together if there are two, the first row (all but
-    the last index) of which every element is -inf.
+    the last index) of which every element is -inf.  ``rows`` are its own with NaN or infinity.
     """
 
     node: int
@@ -316,6 +325,7 @@ class Intake(Struct, frozen=True):
     made: Place = None
     first: int | None = None
     row: tuple[int, ...] | None = None
+    rows: BadRows | None = None
 
 
 class Freed(Struct, frozen=True):

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
+
+from gradscope.words import joined
 
 NonFinite = Literal["NaN", "Infinity", "-Infinity"]
 Number = float | NonFinite
@@ -87,6 +90,29 @@ class SeenRecord(Struct, frozen=True, forbid_unknown_fields=False):
     """Base of what may hold more in a file that an older version has saved, which is dropped."""
 
 
+class BadRows(Struct, frozen=True, array_like=True):
+    """Which places along the first axis of a tensor hold NaN or infinity, where not all of them do:
+    ``bad`` of ``count``, the ``first`` of them by index; elements where it has no other axis."""
+
+    bad: int
+    count: int
+    first: tuple[int, ...]
+    are_elements: bool = False
+
+    def __str__(self) -> str:
+        """``rows 5 and 7 of 8``, ``elements 0, 3, 4, 6 and 12 more of 64``."""
+        noun = ("element" if self.are_elements else "row") + "s" * (self.bad > 1)
+        more = [f"{self.bad - len(self.first):,} more"] * (self.bad > len(self.first))
+        return f"{noun} {joined([*map(str, self.first), *more])} of {self.count:,}"
+
+
+def in_rows(rows: Iterable[BadRows | None]) -> str:
+    """``, in row 5 of 8``: where in some tensors what is not finite lies, as far as that is
+    known."""
+    known = dict.fromkeys(str(one) for one in rows if one is not None)
+    return f", in {joined(known)}" if known else ""
+
+
 RAGGED = -1
 """The size of a dimension in which the parts of a nested tensor differ, or may."""
 
@@ -98,6 +124,7 @@ class TensorInfo(Struct, frozen=True):
     imaginary. ``shape`` is in elements, :data:`RAGGED` where a nested tensor has no one size;
     ``dtype`` and ``layout`` are torch's names without the ``torch.`` prefix.  ``released``: the
     program had given its memory back when it was looked at, so that its elements could not be read.
+    ``rows`` are those with NaN and infinity, where they were looked for.
     """
 
     shape: tuple[int, ...]
@@ -108,6 +135,7 @@ class TensorInfo(Struct, frozen=True):
     nan: int = 0
     inf: int = 0
     released: bool = False
+    rows: BadRows | None = None
 
 
 State = Literal["not reached", "none", "zero", "finite", "non-finite"]
@@ -149,8 +177,8 @@ class GradientInfo(Struct, frozen=True):
     the states "not reached" and "none", and for gradients of which nobody read the elements: those
     of meta tensors, which have none, and those that a doctor passed over.  ``absmax`` is
     the largest absolute value where it was looked at.  ``nan`` and ``inf`` count elements.
-    ``values`` and ``released`` as in :class:`gradscope.model.plain.TensorInfo`.  ``histogram`` is
-    there where it was asked for, ``half`` in a diagnosis, of float16.
+    ``values``, ``released`` and ``rows`` as in :class:`gradscope.model.plain.TensorInfo`.
+    ``histogram`` is there where it was asked for, ``half`` in a diagnosis, of float16.
     """
 
     state: State
@@ -164,6 +192,7 @@ class GradientInfo(Struct, frozen=True):
     histogram: Histogram | None = None
     half: HalfSizes | None = None
     released: bool = False
+    rows: BadRows | None = None
 
     @property
     def is_unread(self) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from gradscope.errors import ReportError
-from gradscope.model.plain import RAGGED, Number, TensorInfo
+from gradscope.model.plain import RAGGED, BadRows, Number, TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Graph
 
 
@@ -45,6 +45,8 @@ def check_tensor(tensor: TensorInfo, place: str) -> None:
     """
     if min(tensor.shape, default=0) < RAGGED:
         fail(place, f"shape {list(tensor.shape)} has a negative size")
+    if broken := broken_rows(tensor.rows):
+        fail(place, broken)
     if tensor.values is None:
         return
     if RAGGED in tensor.shape:
@@ -55,6 +57,17 @@ def check_tensor(tensor: TensorInfo, place: str) -> None:
     expected = math.prod(tensor.shape) * (2 if tensor.dtype.startswith("complex") else 1)
     if len(tensor.values) != expected:
         fail(place, f"has {len(tensor.values)} values; its shape needs {expected}")
+
+
+def broken_rows(rows: BadRows | None) -> str:
+    """What is wrong with the rows that hold NaN or infinity, or ""."""
+    if rows is None or (
+        0 < len(rows.first) <= rows.bad < rows.count
+        and min(rows.first) >= 0
+        and max(rows.first) < rows.count
+    ):
+        return ""
+    return f"{rows.bad} of {rows.count} rows are not finite, the first of them {[*rows.first]}"
 
 
 def unstorable(numbers: Iterable[Number | None]) -> str:

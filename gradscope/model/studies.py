@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 from gradscope.model.plain import Number, Struct
 
@@ -226,6 +226,14 @@ class SplitLeaf(Struct, frozen=True):
     products: tuple[tuple[Number, ...], ...] = ()
 
 
+class SplitNode(Struct, frozen=True):
+    """What arrives of the pieces at a node that is no leaf: the 2-norm of each."""
+
+    node: int
+    norms: tuple[Number, ...]
+    products: ClassVar[tuple[()]] = ()
+
+
 class Mixing(Struct, frozen=True):
     """Where a sample was first seen to get gradient of another: the node, and which share of what
     it sent on, by norm, went to other rows than its own."""
@@ -238,12 +246,14 @@ class Split(Struct, frozen=True):
     """The answer of ``gradscope backward --by``.
 
     ``rows`` names the tensors whose rows are the samples, ``total`` counts all samples or outputs,
-    of which only so many may be pieces.  ``unfinished`` says what a budget has left out.
+    of which only so many may be pieces.  ``nodes`` are, of terms, those made by a line of the
+    program where the gradient is taken apart.  ``unfinished`` says what a budget has left out.
     """
 
     kind: PieceKind
     pieces: tuple[SplitPiece, ...]
     leaves: tuple[SplitLeaf, ...]
+    nodes: tuple[SplitNode, ...] = ()
     rows: tuple[str, ...] = ()
     total: int = 0
     mixing: Mixing | None = None
@@ -251,13 +261,13 @@ class Split(Struct, frozen=True):
 
 
 class Combined:
-    """What the pieces bring to several leaves together, as to one that holds all their elements.
+    """What the pieces bring to several places together, as to one that holds all their elements.
 
     ``norms`` are those of the pieces, ``norm`` that of their sum, None where it is not known.
     """
 
-    def __init__(self, leaves: Iterable[SplitLeaf]) -> None:
-        known = list(leaves)
+    def __init__(self, places: Iterable[SplitLeaf | SplitNode]) -> None:
+        known = list(places)
         columns = zip(*(one.norms for one in known), strict=True)
         self.norms = [math.hypot(*map(float, column)) for column in columns]
         self._products = [

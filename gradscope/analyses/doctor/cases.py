@@ -23,6 +23,7 @@ from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.saved_values import activities, freed_slots
 from gradscope.autograd.elements import readable
 from gradscope.autograd.nodes import Walked, is_leaf, leaf_of
+from gradscope.autograd.nonfinite import Counts
 from gradscope.autograd.saved import is_packed
 from gradscope.autograd.tensors import TensorTable, requires_grad
 from gradscope.errors import CaptureError, NoGraph, RootError
@@ -122,10 +123,10 @@ def _with_values(
     """The graph, with the numbers of non-finite elements in the forward tensors, and the norms of
     those leaves that got nothing but zeros, and hold nothing else."""
     nodes, sequences = list(graph.nodes), walked.positions()
-    for (sequence, output), (nan, inf) in listener.values_seen.counts.items():
+    for (sequence, output), counts in listener.values_seen.counts.items():
         position = sequences.get(sequence)
         if position is not None:
-            nodes[position] = _counted(nodes[position], output, nan, inf)
+            nodes[position] = _counted(nodes[position], output, counts)
     leaves = [
         msgspec.structs.replace(leaf, norm=0.0)
         if passed is not None and _is_starved(leaf, passed, walked)
@@ -135,11 +136,11 @@ def _with_values(
     return msgspec.structs.replace(graph, nodes=tuple(nodes), leaves=tuple(leaves))
 
 
-def _counted(node: Node, output: int, nan: int, inf: int) -> Node:
+def _counted(node: Node, output: int, counts: Counts) -> Node:
     outputs = list(node.outputs)
     info = outputs[output] if output < len(outputs) else None
     if info is not None:
-        outputs[output] = msgspec.structs.replace(info, nan=nan, inf=inf)
+        outputs[output] = msgspec.structs.replace(info, **counts._asdict())
     return msgspec.structs.replace(node, outputs=tuple(outputs))
 
 

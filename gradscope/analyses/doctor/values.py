@@ -206,7 +206,9 @@ class NonFiniteValues:
             self._waiting, read_numbers([total for _, _, total in self._waiting]), strict=True
         ):
             if not math.isfinite(total):
-                self.counts[sequence, output] = (int(math.isnan(total)), int(math.isinf(total)))
+                self.counts[sequence, output] = Counts(
+                    int(math.isnan(total)), int(math.isinf(total))
+                )
         self._waiting.clear()
         self._look_clean()
 
@@ -291,8 +293,8 @@ class NonFiniteValues:
         if len(self.taken) >= MAX_KEPT:
             return
         base = tensor if tensor._base is None else tensor._base
-        (nan, inf), made = counts, self._source(tensor)
-        told = Intake(sequence, "", nan, inf, tensor.numel(), made, row=row)
+        made, (nan, inf, rows) = self._source(tensor), counts
+        told = Intake(sequence, "", nan, inf, tensor.numel(), made, row=row, rows=rows)
         self.taken.append(NonFiniteOperand(told, first, TensorRef(tensor), TensorRef(base)))
 
     def _look_behind(self, tensor: torch.Tensor, counts: Counts) -> None:

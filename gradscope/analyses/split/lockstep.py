@@ -56,8 +56,8 @@ class Lockstep:
         self.passed: Callable[[int, Mapping[int, Carried], Mapping[int, Carried]], None] | None
         self.passed = None
 
-    def run(self, words: str) -> Iterator[tuple[int, Carried]]:
-        """Each leaf's node with what arrives there; ``words`` say what is done meanwhile.
+    def run(self, words: str) -> Iterator[tuple[int, Mapping[int, Carried]]]:
+        """Each node with what arrives there, by output; ``words`` say what is done meanwhile.
 
         Raises:
             CannotCall: at the first node that cannot be called.
@@ -68,8 +68,8 @@ class Lockstep:
             arrived = self._arrived(number)
             if not arrived:
                 continue
+            yield number, arrived
             if is_leaf(node):
-                yield number, arrived.get(0, {})
                 continue
             doing.still(f"{words}, node {number + 1:,} of {count(len(nodes), 'node')}")
             if self._end is not None and time.monotonic() > self._end:

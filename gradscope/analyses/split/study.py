@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -14,12 +15,14 @@ from gradscope.analyses.split.pieces import Plan, by_term
 from gradscope.analyses.split.rows import MixingWatch, by_output, by_sample
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
+from gradscope.autograd.summary import measure
 from gradscope.errors import CaptureError, RootError
 from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.plain import number
+from gradscope.model.report import Graph
 from gradscope.model.request import SplitStudy
-from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitPiece
+from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitNode, SplitPiece
 from gradscope.words import count, duration, either, option
 
 CHUNK = 16
@@ -54,11 +57,14 @@ class _Splitting:
         self.leaf_at = {leaf.node: at for at, leaf in enumerate(live.probe.graph.leaves)}
         self.watch: MixingWatch | None = None
         self.norms: dict[int, dict[int, float]] = {}
+        self.on_the_way: dict[int, dict[int, float]] = {}
+        self.ahead: set[int] = set()
         self.inner: dict[tuple[int, int, int], float] = {}
 
     def split(self) -> Split:
         """The whole of it."""
         plan, asked = self._plan(), self.asked
+        self.ahead = _leading_to({node for node, _ in plan.places}, self.live.probe.graph)
         end = None if asked.budget is None else time.monotonic() + asked.budget
         done = 0
         unfinished = ""
@@ -79,6 +85,10 @@ class _Splitting:
             kind=asked.kind,
             pieces=tuple(pieces),
             leaves=tuple(self._leaf(node, labels) for node in sorted(self.norms)),
+            nodes=tuple(
+                SplitNode(node, tuple(number(norms.get(label, 0.0)) for label in labels))
+                for node, norms in self.on_the_way.items()
+            ),
             rows=plan.rows,
             total=plan.total,
             mixing=self.watch.found if self.watch else None,
@@ -118,13 +128,29 @@ class _Splitting:
         if self.asked.kind == "sample" and not chosen.start:
             self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
             steps.passed = self.watch.passed
-        for node, carried in steps.run(plan.told(chosen)):
+        for node, arrived in steps.run(plan.told(chosen)):
+            if node not in self.leaf_at:
+                self._note_on_the_way(node, arrived)
+                continue
+            carried = arrived.get(0, {})
             if chosen.start:
                 carried.pop(WHOLE, None)  # it was there the first time
             self._note(node, carried, compared=len(plan.pieces) <= MOST_COMPARED)
 
+    def _note_on_the_way(self, node: int, arrived: Mapping[int, Carried]) -> None:
+        """The norms of terms at a node that a line made, unless they are taken apart further on."""
+        is_whole = node in self.ahead and any(WHOLE in one for one in arrived.values())
+        has_line = self.live.probe.graph.nodes[node].origin is not None
+        if self.asked.kind != "term" or is_whole or not has_line:
+            return
+        norms = self.on_the_way.setdefault(node, {})
+        for carried in arrived.values():
+            for label, gradient in carried.items():
+                norm = float(measure(gradient, keep=0).norm or 0)
+                norms[label] = math.hypot(norms.get(label, 0.0), norm)
+
     def _note(self, node: int, carried: Carried, *, compared: bool) -> None:
-        if node not in self.leaf_at or not carried:
+        if not carried:
             return
         labels = sorted(carried)
         inner = products([carried[label] for label in labels])
@@ -149,3 +175,12 @@ class _Splitting:
             for at, one in enumerate(labels if len(labels) <= MOST_COMPARED else ())
         ]
         return SplitLeaf(self.leaf_at[node], tuple(told), tuple(rows))
+
+
+def _leading_to(nodes: set[int], graph: Graph) -> set[int]:
+    """These nodes, and all from which backward comes to one of them."""
+    found = set(nodes)
+    for edge in sorted(graph.edges, key=lambda edge: -edge.source):
+        if edge.target in found:
+            found.add(edge.source)
+    return found

@@ -105,7 +105,7 @@ def _told(tensor: torch.Tensor, counts: Counts) -> SpoiltParameter:
     if tensor.grad is not None and readable(tensor.grad):
         gradient = number(float(reducible(tensor.grad.detach()).double().norm()))
     dtype = str(tensor.dtype).removeprefix("torch.")
-    return SpoiltParameter("", None, dtype, *counts, tensor.numel(), gradient)
+    return SpoiltParameter("", None, dtype, counts.nan, counts.inf, tensor.numel(), gradient)
 
 
 def _settings(optimizer: Any, tensor: torch.Tensor) -> Iterator[Setting]:

@@ -10,7 +10,7 @@ from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import Combined, Split, SplitPiece
-from gradscope.render.answers.split_groups import (
+from gradscope.render.drawing.split_groups import (
     by_size,
     leaf_groups,
     percent,

@@ -55,7 +55,7 @@ class Head(Writer):
         # On top: in a long tree the row it is about may be far below, or left out.
         sign, ink = (f"{glyphs.bad} ", BAD_INK) if scene.alarm() else ("", "")
         if told := verdict(scene):
-            yield from self.wrapped(sign + told, ink)
+            yield from self.wrapped(sign + scene.only + told, ink)
         known = scene.findings() if findings else []
         for severity, line in known[:MOST_FINDINGS]:
             yield self.fitted(f"{BADGES[severity]} {line}", INKS[severity])

@@ -6,14 +6,19 @@ A picture shows the one that its command asked for, a page lets its reader choos
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gradscope.escaping import visible
 from gradscope.model.report import Graph, Report
-from gradscope.model.studies import Checks, Memory
+from gradscope.model.studies import Checks, Combined, Memory, Split, SplitLeaf, SplitNode
 from gradscope.render.drawing.labels import BADGE_INKS
+from gradscope.render.drawing.split_groups import LONGEST, largest_pieces
 from gradscope.render.options import Mark, Overlay
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import badges
+from gradscope.render.words.text import shorten
+from gradscope.words import one_line
 
 if TYPE_CHECKING:
     from gradscope.analyses.diff import Comparison, EdgeDifference, Union
@@ -116,6 +121,31 @@ def verdicts(checks: Checks, graph: Graph) -> Overlay:
     return Overlay("derivatives", caption, nodes)
 
 
+BANDS = (
+    (0.9, Mark("#4a148c", "90 % or more", -1)),
+    (0.5, Mark("#7b3fb5", "50 to 90 %", -2)),
+    (0.1, Mark("#a97fd0", "10 to 50 %", -3)),
+    (0.01, Mark("#cdb4e4", "1 to 10 %", -4)),
+    (0.0, Mark("#e6daf1", "under 1 %", -5)),
+)
+"""Shares of a piece in what arrives, from so much on."""
+
+
+def shares(split: Split, graph: Graph) -> Iterator[Overlay]:
+    """What part each of the largest terms is of what arrives at a node."""
+    places: list[tuple[int, SplitLeaf | SplitNode]] = [(one.node, one) for one in split.nodes]
+    places += [(graph.leaves[one.leaf].node, one) for one in split.leaves]
+    each = [(node, Combined([one]).shares) for node, one in places]
+    for piece in largest_pieces(split) if split.nodes else ():
+        nodes = {
+            node: next(mark for least, mark in BANDS if found[piece] >= least)
+            for node, found in each
+            if found[piece] > 0
+        }
+        name = shorten(visible(one_line(split.pieces[piece].name)), LONGEST, "…")
+        yield Overlay(f"share of {name}", "", nodes)
+
+
 SEVERITIES = {
     severity: Mark(BADGE_INKS[severity], severity, weight)
     for weight, severity in enumerate(("information", "warning", "error"), 1)
@@ -130,6 +160,8 @@ def offered(report: Report, own: Overlay | None) -> list[Overlay]:
         found.append(saved(report.memory))
     if report.checks is not None:
         found.append(verdicts(report.checks, graph))
+    if report.split is not None:
+        found.extend(shares(report.split, graph))
     marks = {node: SEVERITIES[severity] for node, severity in badges(report.findings).items()}
     if marks:
         found.append(Overlay("findings", "", marks))

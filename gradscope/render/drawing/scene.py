@@ -13,7 +13,7 @@ from itertools import chain
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.observations import Finding, Severity
-from gradscope.model.plain import TensorInfo
+from gradscope.model.plain import TensorInfo, in_rows
 from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
 from gradscope.render.drawing.scale import Round, Scale
 from gradscope.render.drawing.spread import DrawnRank
@@ -274,11 +274,14 @@ class Scene:
 
     def alarm(self) -> str:
         """A sentence on the first gradient that is not finite, or ""."""
-        if self.first_bad is None or self.report.findings:
+        if self.first_bad is None or self.report.findings or self.backward is None:
             return ""  # findings say it better
         node, made_here = self.first_bad
         what = "makes" if made_here else "receives"
-        return f"{self.name_node(node)} {what} the first NaN or infinity in backward order"
+        sent = zip(self.graph.edges, self.backward.edges, strict=True)
+        infos = (self.backward.gradients[entry] for edge, entry in sent if edge.source == node)
+        rows = in_rows(info.rows for info in infos) if made_here else ""
+        return f"{self.name_node(node)} {what} the first NaN or infinity in backward order{rows}"
 
     @cached_property
     def badges(self) -> dict[int, Severity]:

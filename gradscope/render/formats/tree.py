@@ -12,19 +12,18 @@ Writes plain strings and styles, never markup, so that no name can act.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import islice
 
 from gradscope.escaping import visible
 from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing import cells
-from gradscope.render.drawing.cells import BAD_INK, NOTHING, Cells, size_cell
+from gradscope.render.drawing.calls import Calls
+from gradscope.render.drawing.cells import BAD_INK, Cells, size_cell
 from gradscope.render.drawing.facts import notes_of
 from gradscope.render.drawing.head import Head, ranking
 from gradscope.render.drawing.parameters import LeafTable
 from gradscope.render.drawing.rows import TreeRow, Walk
-from gradscope.render.drawing.scale import STEPS, Scale, strip
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.spread import extremes, odd_ranks, on
 from gradscope.render.options import Options
@@ -33,7 +32,7 @@ from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.render.words.text import Glyphs
 from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
-from gradscope.words import count, option
+from gradscope.words import count
 
 FEWEST_LINES = 12
 """A budget below this would leave nothing to read."""
@@ -67,7 +66,8 @@ class _Tree:
         self.glyphs = self.head.glyphs
         self.notes = [len(notes_of(scene, item)) for item in scene.view.items]
         self.walk = Walk(scene.view, self.glyphs, self.notes)
-        self.calls = Calls(scene, self.glyphs) if scene.each else None
+        median = "of what is drawn once" if scene.view.templates else ""
+        self.calls = Calls(scene, self.glyphs, median) if scene.each else None
         self.cells = Cells(scene, self.glyphs)
         if self.calls is not None:
             self.cells = CallCells(scene, self.glyphs, self.calls)
@@ -220,67 +220,6 @@ class RankTable(Writer):
         if one.weights:
             words.append(f"values on {on([rank for rank, _ in one.weights])}")
         return ", ".join(filter(None, words))
-
-
-STRIP_CELLS = 10
-"""Of the strip that shows all calls at once."""
-
-FOR_OTHERS = 46
-"""Cells that norms leave to the other columns."""
-
-NORM_CELLS = 11
-"""Cells of a norm, with the gap beside it."""
-
-
-class Calls:
-    """The backward calls of a scene that stand beside each other."""
-
-    def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
-        self.scene = scene
-        self.glyphs = glyphs
-        self.each = scene.each
-        room = scene.options.width - FOR_OTHERS
-        if len(self.each) * NORM_CELLS > room:
-            room -= STRIP_CELLS  # which then says what norms do not
-        count = min(len(self.each), max(room // NORM_CELLS, 2))
-        last = len(self.each) - 1
-        self.chosen = [round(last * place / (count - 1)) for place in range(count)]
-
-    def head(self) -> str:
-        """What the columns are, and how to see one call in full."""
-        numbers = [one.backward.number for one in self.each]
-        which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}, a column each"
-        if len(self.chosen) < len(numbers):
-            few = f"{len(self.chosen)} of them have a column, the strip shows all"
-            which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}: {few}"
-        if self.scene.view.templates:
-            which = f"{which}; of what is drawn once the median"
-        return f"{which} · one of them with its values: {option('call', 'N')}"
-
-    def columns(self) -> list[Column]:
-        """A column for each call that has one, and the strip."""
-        numbers = (self.each[place].backward.number for place in self.chosen)
-        is_whole = len(self.chosen) == len(self.each)  # then norms say it all
-        each = (Column(f"‖g‖ {number}", right=True) for number in numbers)
-        return [*each, Column("", drop=2 * is_whole)]
-
-    def cells(self, infos: Sequence[GradientInfo | None]) -> list[Cell]:
-        """The norms at each call, from those of all."""
-        known = [info for info in infos if info is not None]
-        drawn = strip(known, STRIP_CELLS, self.glyphs) if known else ""
-        return [*(self._size(infos[place]) for place in self.chosen), (Part(drawn),)]
-
-    def _size(self, info: GradientInfo | None) -> Cell:
-        if info is None:
-            return NOTHING
-        step = self._scale.step(info.norm)
-        ink = "dim" if step is None else STEPS[step]
-        return size_cell(info, self.glyphs, BAD_INK if info.state == "non-finite" else ink)
-
-    @cached_property
-    def _scale(self) -> Scale:
-        passes = [one.backward for one in self.each]
-        return Scale(one.gradients[entry] for one in passes for entry in set(one.edges))
 
 
 class CallCells(cells.Cells):

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradscope.model.observations import Intake, Location, Rounding
+from gradscope.model.plain import in_rows
 from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements, short
 from gradscope.rules.questions.advice import FORWARD, Advice
@@ -335,7 +336,7 @@ def counts(facts: Facts, nodes: list[int]) -> list[str]:
     node = _counted(facts, nodes[0])
     lines = [
         f"{facts.op(node)}: {', '.join(amounts(output.nan, output.inf))} of "
-        f"{count(elements(output.shape), 'element')}, {output.dtype}"
+        f"{count(elements(output.shape), 'element')}, {output.dtype}{in_rows([output.rows])}"
         for output in facts.graph.nodes[node].outputs
         if output is not None and (output.nan or output.inf)
     ]
@@ -365,8 +366,9 @@ def aftermath(facts: Facts, forward: ForwardSources) -> str:
 
 
 def turned(facts: Facts, node: int) -> str:
-    """What a node received, and how much that is not finite it made of it."""
+    """What a node received, and how much that is not finite it made of it, in which rows."""
     norm = next((info.norm for info in facts.received(node) if info.norm is not None), None)
     bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
     nan, inf = sum(info.nan for info in bad), sum(info.inf for info in bad)
-    return f"received {short(norm)} (2-norm), sent {nan:,} NaN and {inf:,} infinite elements"
+    sent = f"{nan:,} NaN and {inf:,} infinite elements{in_rows(info.rows for info in bad)}"
+    return f"received {short(norm)} (2-norm), sent {sent}"

@@ -10,7 +10,8 @@ the gradient of a leaf. Where the forward pass made NaN there, or the data held 
 [GS101](GS101.md) or [GS105](GS105.md). A `where` or `masked_fill` above it is recognised: the
 branch that is not taken gets a gradient of 0, and 0 times infinity is NaN. Why is told by what
 the operation had saved: a 0 where its derivative has a pole, or a gradient and a derivative whose
-product is beyond the largest number of their dtype.
+product is beyond the largest number of their dtype. The rows of what it sent that hold NaN or
+infinity are named, counted from 0, where not all do; on a GPU they are not.
 
 In a long run most calls are looked at only briefly. A gradient that overflows in an ordinary
 product then shows only at the parameters; `--thorough` finds the operation.

@@ -11,7 +11,8 @@ count only if NaN is made of them, or they come as far as the loss. Of a call th
 several operations, the one that can make such a number is named; of an attention the softmax,
 with a row of the mask that is -inf from end to end. Where an eps that guards a divisor, a root
 or a logarithm is 0 in its dtype, as 1e-10 is in float16, the finding stands there. The lines
-through which it comes to the loss are listed, six at most.
+through which it comes to the loss are listed, six at most. Where only some rows of the result,
+along its first axis, hold such a number, they are named, counted from 0; on a GPU they are not.
 
 NaN that the loss leaves out, such as the rows of an attention whose keys are all masked, counts
 as well where backward goes through it: a gradient of 0 times NaN is NaN.

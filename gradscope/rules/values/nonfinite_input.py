@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.model.observations import Intake
+from gradscope.model.plain import in_rows
 from gradscope.rules.facts import Facts, FindingDraft, elements
 from gradscope.rules.questions.nonfinite import MOST, BackwardSources, ForwardSources
 from gradscope.rules.rule import Rule
@@ -99,7 +100,8 @@ def _operand(facts: Facts, intake: Intake) -> FindingDraft:
         intake.node,
         location=facts.location(intake.made),
         subject=intake.name,
-        evidence=f"{intake.nan:,} NaN, {intake.inf:,} infinite of {intake.count:,} elements",
+        evidence=f"{intake.nan:,} NaN, {intake.inf:,} infinite of {intake.count:,} elements"
+        f"{in_rows([intake.rows])}",
         why=why,
         remedy=remedy,
     )

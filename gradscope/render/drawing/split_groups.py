@@ -15,6 +15,9 @@ from gradscope.model.studies import Combined, Split, SplitLeaf
 from gradscope.render.words.text import shorten
 from gradscope.words import count, joined, listed, one_line
 
+MOST_PIECES = 4
+"""Pieces that are told of at a line or a node."""
+
 MOST_GROUPS = 16
 """Rows that modules are put together for."""
 
@@ -53,6 +56,12 @@ def leaf_groups(
         if depth or is_all or len(found) <= MOST_GROUPS or level <= 1:
             break
     return {name: Combined(leaves) for name, leaves in found.items()}
+
+
+def largest_pieces(split: Split) -> list[int]:
+    """The pieces that are told of where there is room for a few, in the order of the program."""
+    norms = Combined(split.leaves).norms
+    return sorted(sorted(range(len(norms)), key=lambda piece: by_size(norms[piece]))[:MOST_PIECES])
 
 
 def _name(report: Report, leaf: SplitLeaf) -> str:

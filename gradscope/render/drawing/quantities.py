@@ -1,0 +1,180 @@
+"""What a listing says of what a line made: a few columns for each quantity.
+
+Must not know how lines are laid out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from gradscope.escaping import visible
+from gradscope.model.report import GradientInfo
+from gradscope.model.studies import Combined, Split
+from gradscope.render.drawing.calls import Calls
+from gradscope.render.drawing.cells import NOTHING, ink_of
+from gradscope.render.drawing.facts import meeting, residuals, skipped
+from gradscope.render.drawing.listing import Made
+from gradscope.render.drawing.scale import odd, span, strip
+from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.drawing.split_groups import largest_pieces, percent
+from gradscope.render.words.numbers import size
+from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.text import Glyphs, cells
+from gradscope.simplify.gradients import combine, middle
+from gradscope.simplify.view import Item
+from gradscope.words import one_line
+
+STRIP = 12
+"""Cells of the strip of a line that made several values."""
+
+LONGEST = 12
+"""Cells of a term's name up to which it stands above its column, and not its number."""
+
+
+class Quantity(NamedTuple):
+    """Columns, and their cells: of an expression, None for a line of several that have rows of
+    their own, and of all that it is made of."""
+
+    columns: Sequence[Column]
+    cells: Callable[[Made | None, Sequence[Made]], Sequence[Cell]]
+
+
+class Quantities:
+    """All that there is to say of the nodes of one scene in which nothing is folded.
+
+    ``answer`` is what a command's own answer is called, ``""`` where there is none; ``calls`` are
+    there where there are several.
+    """
+
+    def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
+        self.scene, self.glyphs = scene, glyphs
+        self.item_of = {item.members[0]: item for item in scene.view.items}
+        leaves = scene.graph.leaves
+        self.names = {leaf.node: visible(next(iter(leaf.names), "")) for leaf in leaves}
+        self.answer = "" if scene.options.overlay is None else scene.options.overlay.name
+        if scene.report.explanation is not None:
+            self.answer = "derivative"
+        median = "of a line that made several values"
+        self.calls = Calls(scene, glyphs, median) if scene.each else None
+        split = scene.report.split
+        self.terms = TermColumns(split) if split is not None and split.nodes else None
+
+    def each(self) -> Iterator[Quantity]:
+        """Each quantity of which there is something to say."""
+        yield Quantity([Column(self.answer, right=True, drop=4, narrowest=8)], self._answers)
+        if self.calls is not None:
+            yield Quantity(self.calls.columns(), self._at_calls)
+        else:
+            # Where terms are asked for, they are what stays.
+            norm = Column("‖g‖", right=True, drop=5 if self.terms else 0)
+            yield Quantity([norm, Column("", drop=3), Column("", drop=2)], self._sizes)
+        if self.terms is not None:
+            yield Quantity(self.terms.columns(), self.terms.cells)
+        yield Quantity([Column("", drop=1, narrowest=12, comfort=20)], self._meetings)
+
+    # ------------------------------------------------------------------ a command's own answer
+
+    def _answers(self, _: Made | None, pieces: Sequence[Made]) -> list[Cell]:
+        """Of what a line made the bytes that are saved, the verdict that matters most, or the local
+        derivatives where it is one operation."""
+        nodes = [node for piece in pieces for node in piece.nodes]
+        local, overlay = self._local(nodes), self.scene.options.overlay
+        if local or overlay is None:
+            return [(Part(local),)]
+        if total := sum(overlay.bytes.get(node, 0) for node in nodes):
+            return [(Part(size(total)),)]
+        marks = [overlay.nodes[node] for node in nodes if node in overlay.nodes]
+        worst = max(marks, key=lambda mark: mark.weight, default=None)
+        return [NOTHING if worst is None else (Part(worst.words, f"bold {worst.color}"),)]
+
+    def _local(self, nodes: Sequence[int]) -> str:
+        """``by x: [0.5403, -0.99]``, of each operand of a single operation."""
+        edges = self.scene.graph.edges
+        factors = self.scene.factors.items() if len(nodes) == 1 else ()
+        return " · ".join(
+            f"by {self._operand(edges[edge].target)}: {factor}"
+            for edge, factor in factors
+            if edges[edge].source == nodes[0]
+        )
+
+    def _operand(self, number: int) -> str:
+        node = self.scene.graph.nodes[number]
+        return self.names.get(number) or visible(node.variable) or self.scene.called(node)
+
+    # ------------------------------------------------------------------ the gradient
+
+    def _items(self, whole: Made | None) -> list[Item]:
+        """What made the values of an expression, in the order of the program."""
+        return [] if whole is None else [self.item_of[node] for node in reversed(whole.results)]
+
+    def _sizes(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
+        """The size of what arrives, how often, and a strip in the order of the program."""
+        gradients, items = self.scene.gradients, self._items(whole)
+        if gradients is None or not items:
+            return [NOTHING] * 3
+        infos = [gradients.entering(item) for item in items]
+        many = len(infos) > 1
+        drawn = strip(infos, STRIP, self.glyphs) if many else ""
+        return [
+            self._size(infos),
+            (Part(f"×{len(infos):,}" * many, "dim"),),
+            (Part(drawn, ink_of(self.scene, middle(infos))),),
+        ]
+
+    def _size(self, infos: Sequence[GradientInfo]) -> Cell:
+        without = odd(infos, self.glyphs.bad) if len(infos) > 1 else ""
+        words = [without, span(infos)]
+        if len(infos) == 1 and infos[0].state != "finite":
+            words = [state_word(infos[0], self.glyphs.silent, self.glyphs.bad)]
+        return (Part(" · ".join(filter(None, words)), ink_of(self.scene, combine(list(infos)))),)
+
+    def _at_calls(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
+        if self.calls is None:
+            return []
+        items = self._items(whole)
+        each = [middle([one.entering(item) for item in items]) for one in self.calls.each if items]
+        return self.calls.cells(each or [None] * len(self.calls.each))
+
+    def _meetings(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
+        """What is to be said of gradients that meet in what a line made."""
+        items = [] if self.calls else self._items(whole)
+        shares = [share for item in items for share in residuals(self.scene, item)]
+        told = skipped(shares) if len(shares) == len(items) else ""
+        return [(Part(meeting(self.scene, items[0]) if len(items) == 1 else told, "dim"),)]
+
+
+class TermColumns:
+    """The share of each term in what arrives, by norm."""
+
+    def __init__(self, split: Split) -> None:
+        self._split = split
+        self._at = {one.node: one for one in split.nodes}
+        self._chosen = largest_pieces(split)
+        self._names = [visible(one_line(split.pieces[piece].name)) for piece in self._chosen]
+        self._titles = self._names
+        if max(map(cells, self._names)) > LONGEST:
+            self._titles = [f"term {piece + 1}" for piece in self._chosen]
+
+    def head(self) -> str:
+        """What the columns are."""
+        most = len(self._split.pieces)
+        which = "each term" if len(self._chosen) == most else f"the largest of {most} terms"
+        told = f"share of {which} in what arrives, by norm; blank where they are not apart yet"
+        if self._titles is self._names:
+            return told
+        names = map(" ".join, zip(self._titles, self._names, strict=True))
+        return f"{told}: {' · '.join(names)}"
+
+    def columns(self) -> list[Column]:
+        """One for each term; the last go first where there is no room."""
+        places = range(len(self._titles))
+        return [Column(self._titles[at], right=True, drop=10 - at) for at in places]
+
+    def cells(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
+        """The shares in what arrives at an expression, where it is taken apart."""
+        known = [self._at[node] for node in whole.results if node in self._at] if whole else []
+        if not known:
+            return [NOTHING] * len(self._chosen)
+        shares = [Combined(known).shares[piece] for piece in self._chosen]
+        inks = ["bold" if share > 0.5 else "" if share else "dim" for share in shares]
+        return [(Part(percent(share), ink),) for share, ink in zip(shares, inks, strict=True)]
