@@ -13,7 +13,7 @@ from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.requirements import fail, in_range, unstorable
-from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Memory, Split
+from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Memory, Split, TakenStep
 
 LONGEST_COUNT = 50_000
 """Digits of a number of paths, as 160,000 sums one after the other have."""
@@ -94,6 +94,23 @@ def _check_checks(checks: Checks, graph: Graph) -> None:
             fail(f"{place}.leaves", "is empty; a gradient was compared")
         in_range(leaf.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
         _check_errors([leaf.error], place)
+    if checks.step is not None:
+        _check_step(checks.step, graph)
+
+
+def _check_step(step: TakenStep, graph: Graph) -> None:
+    place = "checks.step"
+    in_range((one.leaf for one in step.leaves), len(graph.leaves), place, "graph.leaves")
+    in_range((one.group for one in step.leaves), len(step.groups), place, f"{place}.groups")
+    norms = [norm for one in step.leaves for norm in (one.change, one.size, one.gradient, one.used)]
+    if any(norm is not None and float(norm) < 0 for norm in norms):
+        fail(f"{place}.leaves", "holds a norm that is negative")
+    settings = [value for group in step.groups for _, value in group.settings]
+    products = [number for one in step.leaves for number in (one.product, one.shared)]
+    numbers = (step.loss, step.predicted, step.actual, step.fraction, *norms, *products, *settings)
+    broken = unstorable(numbers)
+    if broken:
+        fail(place, broken)
 
 
 def _check_calls(calls: Iterable[CallCheck], graph: Graph, table: str) -> None:

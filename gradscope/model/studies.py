@@ -171,12 +171,76 @@ class LeafCheck(Struct, frozen=True):
     reason: str = ""
 
 
+StepVerdict = Literal[
+    "follows", "too long", "uphill", "across", "no change", "no step", "not measured"
+]
+"""The loss changes as the gradient predicts, or falls by more; it falls by less than half of that,
+or does not fall; the gradient itself predicts that it does not fall; neither it nor the gradient
+changes; nothing was changed, by a step or at all; it could not be measured."""
+
+
+class StepGroup(Struct, frozen=True):
+    """Parameters that an optimizer has stepped alike: its class, how often and at which line it
+    stepped, ``settings`` such as ``("lr", 0.1)``, and whether it calls a closure, which brings
+    other gradients during the step."""
+
+    optimizer: str
+    at: str = ""
+    steps: int = 1
+    settings: tuple[tuple[str, Number], ...] = ()
+    has_closure: bool = False
+
+
+class LeafStep(Struct, frozen=True):
+    """What a step did to a leaf.
+
+    ``product`` is that of the gradient and the change, ``change``, ``size`` and ``gradient`` are
+    the 2-norms of the change, of the leaf before it and of its gradient.  ``group`` is an index of
+    the step's groups, None where no optimizer that stepped holds the leaf; ``used`` is the norm of
+    the ``.grad`` that it found there, None for none, and ``shared`` the product of that and
+    the gradient.
+    """
+
+    leaf: int
+    product: Number
+    change: Number
+    size: Number
+    gradient: Number
+    group: int | None = None
+    used: Number | None = None
+    shared: Number = 0.0
+
+
+class TakenStep(Struct, frozen=True):
+    """The program's own change of the leaves after the backward call, beside its gradient.
+
+    ``loss`` is the root, summed with the gradient fed in, on the same batch and in float64;
+    ``predicted`` and ``actual`` are its changes.  ``calls`` of backward came after that call and
+    before the step, ``filled`` leaves had a ``.grad`` before that call.  Where the step is too long
+    the loss still falls as predicted at ``fraction`` of it; None where at none that was tried.
+    ``bystanders`` are optimizers that stepped and hold none of the leaves.
+    """
+
+    verdict: StepVerdict
+    loss: Number = 0.0
+    predicted: Number = 0.0
+    actual: Number = 0.0
+    leaves: tuple[LeafStep, ...] = ()
+    groups: tuple[StepGroup, ...] = ()
+    calls: int = 0
+    filled: int = 0
+    fraction: Number | None = None
+    bystanders: tuple[str, ...] = ()
+    reason: str = ""
+
+
 class Checks(Struct, frozen=True):
     """All that was compared.
 
     ``repeats`` counts calls that were left out because one at the same place was checked,
     ``covered`` nodes that a backward pass made and that only the whole program covers.  ``reason``
-    says why the whole program was not compared, where it was not.
+    says why the whole program was not compared, where it was not.  ``step`` is what the program
+    then did with the gradient, where that was asked.
     """
 
     calls: tuple[CallCheck, ...] = ()
@@ -184,6 +248,7 @@ class Checks(Struct, frozen=True):
     repeats: int = 0
     covered: int = 0
     reason: str = ""
+    step: TakenStep | None = None
 
     @property
     def is_wrong(self) -> bool:

@@ -123,10 +123,10 @@ def check_leaves(
     Raises:
         Unrepeatable: when the program as a whole cannot be made again.
     """
-    weights = _weights(placed)
-    tolerance = _tolerance(placed)
-    _refuse(placed, values, tolerance)
-    blocked = _blocked(placed, replay, doubts.unsure)
+    weights = weights_of(placed)
+    tolerance = tolerance_of(placed)
+    require_same_roots(placed, values, tolerance)
+    blocked = blocked_nodes(placed, replay, doubts.unsure)
     reasons = [] if gradients is not None else [HOOKS if placed.has_hooks else KEPT]
     if gradients is None:
         gradients = _without_hooks(placed, replay, weights)
@@ -175,7 +175,7 @@ def _leaves(
         yield LeafOnTape(number, slots[number], dense, spoilt.get(number, ""))
 
 
-def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[int]:
+def blocked_nodes(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[int]:
     """Nodes behind something that could not be made again, or is not what it seems."""
     start = {node for call in replay.failed for node in placed.nodes[call]}
     start.update(unsure)
@@ -186,7 +186,7 @@ def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[i
     return placed.behind(start)
 
 
-def _weights(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
+def weights_of(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
     """What is fed in at each root."""
     if len(placed.roots) != len(placed.live.roots):
         raise Unrepeatable("the root was changed after the program had computed it")
@@ -197,7 +197,9 @@ def _weights(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
     }
 
 
-def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], tolerance: float) -> None:
+def require_same_roots(
+    placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], tolerance: float
+) -> None:
     """Differences of something else than the program say nothing of it."""
     for slot, root in placed.roots.items():
         if slot not in values:
@@ -210,7 +212,7 @@ def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], toleran
             raise Unrepeatable("run again in float64, its root has another value")
 
 
-def _tolerance(placed: TapedGraph) -> float:
+def tolerance_of(placed: TapedGraph) -> float:
     """What the coarsest tensor of the graph leaves of a derivative."""
     known = {name_of(kind): one for kind, one in TOLERANCES.items()}
     kinds = {tensor.dtype for node in placed.graph.nodes for tensor in node.outputs if tensor}

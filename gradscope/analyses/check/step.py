@@ -1,0 +1,151 @@
+"""A check that goes on to the program's own step: sees when it is made, by an optimizer or by hand.
+
+The step is over where the program computes with a leaf again, calls backward, or ends: by then
+all of several optimizers have stepped, and so has a loop over parameters.  Knows nothing of what
+a step does to the loss.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import msgspec
+import torch
+from torch.optim import optimizer as optimizer_hooks
+
+from gradscope.analyses.check import study as derivatives
+from gradscope.analyses.check.followed import FollowedGraph
+from gradscope.analyses.check.placed import TapedGraph
+from gradscope.analyses.check.tape import Tape
+from gradscope.autograd.isolation import is_captured
+from gradscope.derivatives.double_precision import Unrepeatable
+from gradscope.derivatives.rerun import unnoticed
+from gradscope.graphing.study import LiveGraph
+from gradscope.model.request import CheckStep
+from gradscope.model.studies import Checks, TakenStep
+from gradscope.recording.recorder import Recorder
+from gradscope.recording.torch_call import TorchCall
+
+
+class StepTape(Tape):
+    """Keeps the calls of a recorder, and what was seen of graphs whose step is to come."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        super().__init__(recorder)
+        self._looks: list[tuple[Checks, FollowedGraph, set[Any]]] = []
+        self._on_step: Callable[[FrameType], object] | None = None
+        self._stepping: list[Any] = []
+        self._handles: list[Any] = []
+
+    def start(self) -> None:
+        """Hear of the steps of all optimizers."""
+        self._handles = [
+            optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
+            optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
+        ]
+
+    def stop(self) -> None:
+        """Leave no hook behind."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    def end(self) -> None:
+        """Nobody waits for a step any more."""
+        super().end()
+        self._looks.clear()
+        self._on_step = None
+
+    # ------------------------------------------------------------------ what was looked at
+
+    def look(self, answer: Checks, graph: FollowedGraph, customs: set[Any]) -> None:
+        """An answer about a graph; which of several is to be shown may turn out later."""
+        self._looks.append((answer, graph, customs))
+
+    def wait(self, answer: Checks, on_step: Callable[[FrameType], object]) -> bool:
+        """Go on to the step after this answer, which ``on_step`` is told of, with the frame that
+        the program stands in; whether there is one to wait for."""
+        looks = [one for one in self._looks if one[0] is answer]
+        super().end()
+        self._looks, self._on_step = looks, on_step if looks else None
+        return bool(looks)
+
+    def heard_backward(self) -> bool:
+        """The program is about to call backward once more: whether the step is over."""
+        (_, graph, _) = self._looks[0]
+        if not self._stepping and graph.is_over():
+            return True
+        graph.note_call()
+        return False
+
+    def complete(self) -> Checks:
+        """The answer with the step that was made by now."""
+        answer, graph, customs = self._looks[0]
+        try:
+            with unnoticed(customs):
+                taken = graph.taken()
+        except Unrepeatable as error:
+            taken = TakenStep("not measured", reason=error.what)
+        return msgspec.structs.replace(answer, step=taken)
+
+    # ------------------------------------------------------------------ while the program goes on
+
+    def after(self, call: TorchCall, opened: Any) -> None:
+        """A call has returned: one that computes with a leaf comes after the step."""
+        if self._on_step is None:
+            super().after(call, opened)
+        elif call.in_graph and not self._stepping and self._looks[0][1].is_over(call.operands):
+            self._on_step(call.user or call.frame)
+
+    def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if torch.compiler.is_compiling() or is_captured():
+            return
+        with self._recorder.aside():
+            # One that stands there already has failed.
+            self._forget(optimizer)
+            self._stepping.append(optimizer)
+            if self._on_step is not None:
+                site = self._recorder.places.site_of(
+                    self._recorder.places.user_frame(sys._getframe(1))
+                )
+                at = "" if site is None else str(self._recorder.sources.origin(site))
+                # The first argument is the optimizer itself.
+                self._looks[0][1].note_step(optimizer, at, len(args) > 1 or bool(kwargs))
+
+    def _after_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
+        with self._recorder.aside():
+            self._forget(optimizer)
+
+    def _forget(self, optimizer: Any) -> None:
+        places = [number for number, one in enumerate(self._stepping) if one is optimizer]
+        if places:
+            del self._stepping[places[0] :]
+
+
+LISTENER = StepTape
+
+
+def study(live: LiveGraph, asked: CheckStep) -> Checks:
+    """Compare the derivatives of a graph with finite differences, and prepare for its step.
+
+    Raises:
+        RootError: when the node asked for does not exist, or is a leaf.
+    """
+    tape: StepTape = live.listener
+    answer = derivatives.study(live, asked)
+    customs = derivatives.customs_of(tape)
+    try:
+        with unnoticed(customs):
+            graph = FollowedGraph(TapedGraph(live, tape))
+    except Unrepeatable as error:
+        return msgspec.structs.replace(answer, step=TakenStep("not measured", reason=error.what))
+    tape.look(answer, graph, customs)
+    return answer
+
+
+def wait(tape: StepTape, answer: Checks, on_step: Callable[[FrameType], object]) -> Any:
+    """Who completes the answer when the step was made; None where nobody does."""
+    return tape if tape.wait(answer, on_step) else None
