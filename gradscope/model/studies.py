@@ -172,21 +172,20 @@ class LeafCheck(Struct, frozen=True):
 
 
 StepVerdict = Literal[
-    "follows", "too long", "uphill", "across", "no change", "no step", "not measured"
+    "follows", "falls", "too long", "uphill", "across", "no change", "no step", "not measured"
 ]
-"""The loss changes as the gradient predicts, or falls by more; it falls by less than half of that,
-or does not fall; the gradient itself predicts that it does not fall; neither it nor the gradient
-changes; nothing was changed, by a step or at all; it could not be measured."""
+"""The loss falls by at least half of what the gradient predicts; by less, and half of the step
+lowers it less; by less than half of the step does, or it rises; the gradient predicts that it
+rises; or that it stays; the step changed nothing; none was made; it could not be measured."""
 
 
 class StepGroup(Struct, frozen=True):
-    """Parameters that an optimizer has stepped alike: its class, how often and at which line it
-    stepped, ``settings`` such as ``("lr", 0.1)``, and whether it calls a closure, which brings
-    other gradients during the step."""
+    """Parameters that an optimizer has stepped alike: its class, the line of the step,
+    ``settings`` such as ``("lr", 0.1)``, and whether it calls a closure, which brings the gradients
+    during the step."""
 
     optimizer: str
     at: str = ""
-    steps: int = 1
     settings: tuple[tuple[str, Number], ...] = ()
     has_closure: bool = False
 
@@ -216,8 +215,9 @@ class TakenStep(Struct, frozen=True):
 
     ``loss`` is the root, summed with the gradient fed in, on the same batch and in float64;
     ``predicted`` and ``actual`` are its changes.  ``calls`` of backward came after that call and
-    before the step, ``filled`` leaves had a ``.grad`` before that call.  Where the step is too long
-    the loss still falls as predicted at ``fraction`` of it; None where at none that was tried.
+    before the step was over, ``filled`` leaves had a ``.grad`` before that call.  Where the step is
+    too long the loss still falls as predicted at ``fraction`` of it; None where at none that was
+    tried.
     ``bystanders`` are optimizers that stepped and hold none of the leaves.
     """
 

@@ -7,9 +7,10 @@ Knows nothing of how a step is seen.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
@@ -89,11 +90,24 @@ class _Leaf:
         )
 
 
+class Step(NamedTuple):
+    """A step of an optimizer: the line that makes it, and whether it is given a closure."""
+
+    optimizer: Any
+    at: str
+    has_closure: bool
+
+    @property
+    def name(self) -> str:
+        """The class of the optimizer."""
+        return type(self.optimizer).__name__
+
+
 class FollowedGraph:
     """The calls behind a graph, made ready to be made again when its leaves have changed.
 
     Copies every leaf once, what else came from outside, and the gradients in float64; holds none of
-    the graph's nodes.  ``calls`` counts backward calls since then and before a step.
+    the graph's nodes.  ``calls`` counts backward calls since then.
 
     Raises:
         Unrepeatable: when not all of the program can be made again.
@@ -135,47 +149,39 @@ class FollowedGraph:
             float((real(values[slot].detach()) * real(weight)).abs().sum())
             for slot, weight in self._weights.items()
         )
-        self._groups: dict[tuple[int, int], int] = {}
-        self._told: list[StepGroup] = []
+        self._groups: list[StepGroup] = []
+        self._stepped: list[weakref.ref[Any]] = []
         self._bystanders: dict[str, None] = {}
 
     # ------------------------------------------------------------------ while the program goes on
 
-    def note_step(self, optimizer: Any, at: str, has_closure: bool) -> None:
-        """An optimizer is about to step."""
-        groups = list(enumerate(optimizer.param_groups))
-        is_bystander = True
-        for position, group in groups:
-            known = (self._leaves.get(id(one)) for one in group["params"])
-            held = [leaf for leaf in known if leaf is not None]
-            if not held:
-                continue
-            is_bystander = False
-            key = (id(optimizer), position)
-            if key in self._groups:
-                place = self._groups[key]
-                more = self._told[place].steps + 1
-                self._told[place] = msgspec.structs.replace(self._told[place], steps=more)
-                continue
-            self._groups[key] = len(self._told)
-            name = type(optimizer).__name__
-            self._told.append(StepGroup(name, at, 1, tuple(_settings(group)), has_closure))
+    def note_step(self, step: Step) -> None:
+        """An optimizer is about to step, or does so while backward is called."""
+        known = [list(map(self._get, group["params"])) for group in step.optimizer.param_groups]
+        if not any(map(any, known)):
+            self._bystanders[step.name] = None
+            return
+        self._stepped.append(weakref.ref(step.optimizer))
+        for group, leaves in zip(step.optimizer.param_groups, known, strict=True):
+            held = [leaf for leaf in leaves if leaf is not None and leaf.group is None]
+            told = StepGroup(step.name, step.at, tuple(_settings(group)), step.has_closure)
+            if held and told not in self._groups:
+                self._groups.append(told)
             for leaf in held:
-                if leaf.group is None:
-                    leaf.group = self._groups[key]
+                leaf.group = self._groups.index(told)
+                # A closure is yet to bring the gradients.
+                if not step.has_closure:
                     leaf.note_used()
-        if is_bystander:
-            self._bystanders[type(optimizer).__name__] = None
 
-    def note_call(self) -> None:
-        """The program calls backward once more."""
-        self.calls += not self._told
+    def has_stepped(self, optimizer: Any) -> bool:
+        """Whether an optimizer that holds some of the leaves has stepped."""
+        return any(one() is optimizer for one in self._stepped)
 
     def is_over(self, operands: Iterable[Any] | None = None) -> bool:
         """Whether a step has been made, now that the program computes with these again; by default
         with all leaves."""
         known = self._leaves.values() if operands is None else map(self._get, operands)
-        return any(leaf is not None and (self._told or leaf.has_changed) for leaf in known)
+        return any(leaf is not None and (self._groups or leaf.has_changed) for leaf in known)
 
     def _get(self, tensor: Any) -> _Leaf | None:
         return self._leaves.get(id(tensor))
@@ -192,10 +198,10 @@ class FollowedGraph:
         changes = [leaf.change() for leaf in leaves]
         told = [leaf.told(change) for leaf, change in zip(leaves, changes, strict=True)]
         found = TakenStep(
-            "no change" if self._told else "no step",
+            "no change" if self._groups else "no step",
             number(self._loss),
             leaves=tuple(told),
-            groups=tuple(self._told),
+            groups=tuple(self._groups),
             calls=self.calls,
             filled=self._filled,
             bystanders=tuple(self._bystanders),
@@ -235,7 +241,9 @@ class FollowedGraph:
         elif abs(predicted) <= 100 * ROUNDING * self._terms:
             verdict, reason = "not measured", "it is too small to show in the loss, even in float64"
         elif not actual <= FOLLOWS * predicted:
-            verdict, fraction = "too long", _fraction(rise, predicted)
+            is_shorter_better = not actual < min(0.0, rise(0.5))
+            verdict = "too long" if is_shorter_better else "falls"
+            fraction = _fraction(rise, predicted) if is_shorter_better else None
         return msgspec.structs.replace(
             found,
             verdict=verdict,

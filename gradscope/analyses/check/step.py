@@ -10,14 +10,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import torch
 from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.analyses.check import study as derivatives
-from gradscope.analyses.check.followed import FollowedGraph
+from gradscope.analyses.check.followed import FollowedGraph, Step
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.tape import Tape
 from gradscope.autograd.isolation import is_captured
@@ -30,14 +30,22 @@ from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
 
+class _Look(NamedTuple):
+    """An answer, the graph that it is about, and the custom Functions that may run again."""
+
+    answer: Checks
+    graph: FollowedGraph
+    customs: set[Any]
+
+
 class StepTape(Tape):
     """Keeps the calls of a recorder, and what was seen of graphs whose step is to come."""
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
-        self._looks: list[tuple[Checks, FollowedGraph, set[Any]]] = []
+        self._looks: list[_Look] = []
         self._on_step: Callable[[FrameType], object] | None = None
-        self._stepping: list[Any] = []
+        self._stepping: list[Step] = []
         self._handles: list[Any] = []
 
     def start(self) -> None:
@@ -63,23 +71,25 @@ class StepTape(Tape):
 
     def look(self, answer: Checks, graph: FollowedGraph, customs: set[Any]) -> None:
         """An answer about a graph; which of several is to be shown may turn out later."""
-        self._looks.append((answer, graph, customs))
+        self._looks.append(_Look(answer, graph, customs))
+        # Backward was called in a closure: the step is under way, and goes on.
+        for step in self._stepping:
+            graph.note_step(step)
 
     def wait(self, answer: Checks, on_step: Callable[[FrameType], object]) -> bool:
         """Go on to the step after this answer, which ``on_step`` is told of, with the frame that
         the program stands in; whether there is one to wait for."""
-        looks = [one for one in self._looks if one[0] is answer]
+        looks = [one for one in self._looks if one.answer is answer]
         super().end()
         self._looks, self._on_step = looks, on_step if looks else None
         return bool(looks)
 
     def heard_backward(self) -> bool:
         """The program is about to call backward once more: whether the step is over."""
-        (_, graph, _) = self._looks[0]
-        if not self._stepping and graph.is_over():
-            return True
-        graph.note_call()
-        return False
+        graph = self._looks[0].graph
+        is_over = not self._stepping and graph.is_over()
+        graph.calls += not is_over
+        return is_over
 
     def complete(self) -> Checks:
         """The answer with the step that was made by now."""
@@ -97,32 +107,34 @@ class StepTape(Tape):
         """A call has returned: one that computes with a leaf comes after the step."""
         if self._on_step is None:
             super().after(call, opened)
-        elif call.in_graph and not self._stepping and self._looks[0][1].is_over(call.operands):
+        elif call.in_graph and not self._stepping and self._looks[0].graph.is_over(call.operands):
             self._on_step(call.user or call.frame)
 
     def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if torch.compiler.is_compiling() or is_captured():
             return
+        frame = sys._getframe(1)
+        # A step in a closure would come by here as the one before it is not over yet.
+        if self._on_step and not self._stepping and self._looks[0].graph.has_stepped(optimizer):
+            self._on_step(self._recorder.places.user_frame(frame) or frame)
         with self._recorder.aside():
             # One that stands there already has failed.
             self._forget(optimizer)
-            self._stepping.append(optimizer)
-            if self._on_step is not None:
-                site = self._recorder.places.site_of(
-                    self._recorder.places.user_frame(sys._getframe(1))
-                )
-                at = "" if site is None else str(self._recorder.sources.origin(site))
-                # The first argument is the optimizer itself.
-                self._looks[0][1].note_step(optimizer, at, len(args) > 1 or bool(kwargs))
+            site = self._recorder.places.site_of(frame)
+            at = "" if site is None else str(self._recorder.sources.origin(site))
+            # The first argument is the optimizer itself.
+            self._stepping.append(Step(optimizer, at, len(args) > 1 or bool(kwargs)))
+            # Nobody waits yet where a hook steps in the very call that is looked at.
+            for look in self._looks:
+                look.graph.note_step(self._stepping[-1])
 
     def _after_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
         with self._recorder.aside():
             self._forget(optimizer)
 
     def _forget(self, optimizer: Any) -> None:
-        places = [number for number, one in enumerate(self._stepping) if one is optimizer]
-        if places:
-            del self._stepping[places[0] :]
+        places = (number for number, one in enumerate(self._stepping) if one.optimizer is optimizer)
+        del self._stepping[next(places, len(self._stepping)) :]
 
 
 LISTENER = StepTape

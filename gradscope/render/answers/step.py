@@ -40,6 +40,10 @@ AGAINST = -1e-3
 """A cosine below it is told of."""
 
 
+MOST_GROUPS = 4
+"""Groups of parameters that are told of."""
+
+
 class StepWriter(Writer):
     """Writes a step of the program."""
 
@@ -63,16 +67,21 @@ class StepWriter(Writer):
     # ------------------------------------------------------------------ sentences
 
     def _who(self) -> Iterator[str]:
-        for group in self._step.groups:
-            settings = ", ".join(f"{name} {numbers.number(one)}" for name, one in group.settings)
-            times = f", {group.steps} times" if group.steps > 1 else ""
+        groups = self._step.groups
+        for group in groups[:MOST_GROUPS]:
+            settings = ", ".join(
+                name if name == "maximize" else f"{name} {numbers.number(one)}"
+                for name, one in group.settings
+            )
             at = f" at {visible(group.at)}" if group.at else ""
-            yield f"step: {visible(group.optimizer)} ({settings}){at}{times}"
-        if self._moved and not self._step.groups:
+            yield f"step: {visible(group.optimizer)} ({settings}){at}"
+        if len(groups) > MOST_GROUPS:
+            yield f"… {len(groups) - MOST_GROUPS:,} more groups of parameters"
+        if self._moved and not groups:
             yield "step: by the program itself, no optimizer stepped"
-        if self._step.calls:
-            calls = count(self._step.calls, "more backward call")
-            yield f"before it came {calls} than the one above"
+        if self._step.calls and self._step.verdict != "no step":
+            came = count(self._step.calls, "more backward call")
+            yield f"{came} came before the step was over"
 
     def _gradient_used(self) -> Iterator[str]:
         """How the ``.grad`` that the optimizers found differs from this gradient."""
@@ -103,47 +112,51 @@ class StepWriter(Writer):
 
     def _verdict(self) -> str:
         step = self._step
-        predicted, actual = numbers.number(step.predicted), numbers.number(step.actual)
-        both = f"predicted {predicted}, was {actual}"
-        if step.verdict == "follows":
-            ratio = float(step.actual) / float(step.predicted)
-            more = f", and more: {numbers.number(ratio)} times" if ratio > 2 else ""
-            does = f"the step does what the gradient says{more}"
-            return f"loss {numbers.number(step.loss)}, {both}: {does}"
-        if step.verdict == "too long":
-            does = "rises" if not float(step.actual) <= 0 else "falls only"
-            return (
-                f"the loss {does} by {actual.removeprefix('-')}, where the gradient predicts "
-                f"{predicted}: {self._too_long()}"
-            )
-        if step.verdict == "uphill":
-            return f"the step goes uphill: g·Δ = {predicted}; the loss changed by {actual}"
-        if step.verdict == "across":
-            return f"the step is at a right angle to the gradient; the loss changed by {actual}"
+        if step.verdict == "not measured":
+            return f"step not measured: {visible(step.reason)}"
         if step.verdict == "no change":
             return "the step changed nothing"
         if step.verdict == "no step":
             return self._no_step()
-        return f"step not measured: {visible(step.reason)}"
+        loss, predicted, was = map(numbers.number, (step.loss, step.predicted, step.actual))
+        return f"loss {loss}, predicted {predicted}, was {was}: {self._judgement()}"
+
+    def _judgement(self) -> str:
+        step = self._step
+        if step.verdict == "too long":
+            does = "rises" if not float(step.actual) <= 0 else "falls by too little"
+            return f"the loss {does}: {self._too_long()}"
+        if step.verdict == "follows":
+            ratio = float(step.actual) / float(step.predicted)
+            more = f", the loss falls {numbers.number(ratio)} times as much" if ratio > 2 else ""
+            return f"the step does what the gradient says{more}"
+        return {
+            "falls": "the loss falls by less, and half of the step lowers it less than all of it",
+            "uphill": "the step goes uphill",
+        }.get(step.verdict, "the step is at a right angle to the gradient")
 
     def _too_long(self) -> str:
         part = self._step.fraction
         if part is None:
-            return "also at a millionth of the step it does not fall as predicted"
+            return "even a millionth of the step does not do what the gradient says"
         times = round(1 / float(part))
         longer = f"1/{times // 2} of it does not" if times > 2 else "all of it does not"
         excess = f"{times // 2} to {times} times" if times > 2 else "up to 2 times"
         return (
-            f"1/{times} of the step does what the gradient says, {longer}: on this batch it is "
+            f"1/{times} of the step does what the gradient says, {longer}. On this batch it is "
             f"{excess} too long"
         )
 
     def _no_step(self) -> str:
-        text = "no step: the program ended, and nothing had changed the leaves of this graph"
+        calls = count(self._step.calls, "more backward call")
+        after = f", after {calls}" if self._step.calls else ""
+        text = (
+            f"no step: nothing had changed the leaves of this graph when the program ended{after}"
+        )
         if self._step.bystanders:
             who = listed(map(visible, self._step.bystanders))
-            return f"{text}; {who} stepped, and holds none of them"
-        return f"{text} in place; {option('call', 'N')} looks at another backward call"
+            return f"{text}. {who} stepped, and holds none of them: give it these leaves"
+        return f"{text}. Only a change in place is seen: optimizer.step(), or w -= … under no_grad"
 
     # ------------------------------------------------------------------ parameters
 
@@ -157,7 +170,7 @@ class StepWriter(Writer):
     def _row(self, one: LeafStep) -> list[Cell]:
         cosine = _cosine(one)
         size = float(one.size)
-        length = numbers.number(float(one.change) / size) if size else ""
+        length = numbers.number(float(one.change) / size) if size else "θ was 0"
         note = "" if cosine is None or cosine > AGAINST else "against its gradient"
         note = "its gradient is 0" if not float(one.gradient) else note
         return [
@@ -185,7 +198,9 @@ class StepWriter(Writer):
             return "lr 0"
         if one.used is None and not group.has_closure:
             return "no .grad at the step"
-        return "" if one.used or group.has_closure else ".grad was 0"
+        if group.has_closure:
+            return ""
+        return "though .grad was not 0" if one.used else ".grad was 0"
 
     def _group(self, one: LeafStep) -> StepGroup:
         return self._step.groups[one.group or 0]
