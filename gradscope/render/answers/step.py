@@ -40,6 +40,9 @@ AGAINST = -1e-3
 """A cosine below it is told of."""
 
 
+NOISE = 1e-12
+"""A gradient that is smaller by that than the largest is 0, but for rounding."""
+
 MOST_GROUPS = 4
 """Groups of parameters that are told of."""
 
@@ -52,6 +55,7 @@ class StepWriter(Writer):
         self._step = step
         self._graph = graph
         self._moved = [one for one in step.leaves if float(one.change)]
+        self._largest = max((float(one.gradient) for one in step.leaves), default=0.0)
 
     def lines(self) -> Iterator[str]:
         """Everything."""
@@ -102,7 +106,7 @@ class StepWriter(Writer):
             length = numbers.number(ratio)
             yield (
                 f".grad at the step was not the gradient of this call: cosine "
-                f"{cosine:.2f}, {length} times as long{more}"
+                f"{numbers.number(cosine)}, {length} times as long{more}"
             )
         elif abs(ratio - 1) > SCALED:
             yield (
@@ -115,7 +119,7 @@ class StepWriter(Writer):
         if step.verdict == "not measured":
             return f"step not measured: {visible(step.reason)}"
         if step.verdict == "no change":
-            return "the step changed nothing"
+            return "the leaves are what they were before the step"
         if step.verdict == "no step":
             return self._no_step()
         loss, predicted, was = map(numbers.number, (step.loss, step.predicted, step.actual))
@@ -150,9 +154,7 @@ class StepWriter(Writer):
     def _no_step(self) -> str:
         calls = count(self._step.calls, "more backward call")
         after = f", after {calls}" if self._step.calls else ""
-        text = (
-            f"no step: nothing had changed the leaves of this graph when the program ended{after}"
-        )
+        text = f"no step: until the program ended nothing changed the leaves of this graph{after}"
         if self._step.bystanders:
             who = listed(map(visible, self._step.bystanders))
             return f"{text}. {who} stepped, and holds none of them: give it these leaves"
@@ -172,7 +174,8 @@ class StepWriter(Writer):
         size = float(one.size)
         length = numbers.number(float(one.change) / size) if size else "θ was 0"
         note = "" if cosine is None or cosine > AGAINST else "against its gradient"
-        note = "its gradient is 0" if not float(one.gradient) else note
+        if float(one.gradient) <= NOISE * self._largest:
+            cosine, note = None, "no gradient"
         return [
             (Part(self._name(one), "bold"),),
             (Part(numbers.number(one.product)),),
