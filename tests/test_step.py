@@ -264,6 +264,15 @@ def test_the_loss_may_fall_by_little_and_the_step_still_not_be_too_long(session:
     assert step.fraction is None
 
 
+def test_it_is_not_waited_for_without_end(session: Session) -> None:
+    text = HEAD + "for _ in range(300):\n    loss_of(model).backward()\nprint('the end')"
+    path = str(session.write(text))
+    done = session.cli("check", "--step", path)
+    assert "nothing changed the leaves of this graph in 256 more backward calls" in done.out
+    assert "the end" not in done.out
+    assert "stopped at backward call 257" in done.err
+
+
 def test_a_step_across_the_gradient(session: Session) -> None:
     text = """
     import torch
@@ -309,7 +318,10 @@ def test_it_is_told_in_words(name: str, session: Session) -> None:
 
 
 OTHERS = {
-    "no step": ("loss_of(model).backward()", "no step: until the program ended nothing changed"),
+    "no step": (
+        "loss_of(model).backward()",
+        "nothing changed the leaves of this graph before the program ended",
+    ),
     "another model's": (
         "other = copy.deepcopy(model)\nopt = torch.optim.SGD(other.parameters(), lr=1)\n"
         "loss_of(model).backward()\nopt.step()",
@@ -318,7 +330,7 @@ OTHERS = {
     "new tensors": (
         "w = torch.zeros(4, 1, requires_grad=True)\n(x @ w - y).square().mean().backward()\n"
         "w = (w - 0.1 * w.grad).detach().requires_grad_()\n((x @ w).sum()).backward()",
-        "after 1 more backward call. Only a change in place is seen",
+        "in 1 more backward call. Only a change in place is seen",
     ),
     "emptied": (
         SGD.format(1) + "loss_of(model).backward()\nopt.zero_grad()\nopt.step()",

@@ -285,8 +285,8 @@ def _require_all(placed: TapedGraph, replay: Replay, own: dict[int, list[TapeSlo
     )
     if behind:
         are = f"{count(behind, 'leaf')} {'is' if behind == 1 else 'are'}"
-        why = next(iter(replay.failed.values()), "")
-        raise Unrepeatable(f"{are} behind a call that cannot be run again" + (why and f": {why}"))
+        why = next(iter(replay.failed.values()), "no call of the program was seen to make a node")
+        raise Unrepeatable(f"{are} behind a call that cannot be run again: {why}")
 
 
 def _settings(group: dict[str, Any]) -> Iterator[tuple[str, float]]:

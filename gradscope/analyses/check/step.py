@@ -29,6 +29,9 @@ from gradscope.model.studies import Checks, TakenStep
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
+MOST_CALLS = 256
+"""Calls of backward after the one looked at, in which a step is waited for."""
+
 
 class _Look(NamedTuple):
     """An answer, the graph that it is about, and the custom Functions that may run again."""
@@ -87,9 +90,11 @@ class StepTape(Tape):
     def heard_backward(self) -> bool:
         """The program is about to call backward once more: whether the step is over."""
         graph = self._looks[0].graph
-        is_over = not self._stepping and graph.is_over()
+        is_over = False
+        with self._recorder.aside():
+            is_over = not self._stepping and graph.is_over()
         graph.calls += not is_over
-        return is_over
+        return is_over or graph.calls == MOST_CALLS
 
     def complete(self) -> Checks:
         """The answer with the step that was made by now."""

@@ -153,11 +153,11 @@ class StepWriter(Writer):
 
     def _no_step(self) -> str:
         calls = count(self._step.calls, "more backward call")
-        after = f", after {calls}" if self._step.calls else ""
-        text = f"no step: until the program ended nothing changed the leaves of this graph{after}"
+        when = f"in {calls}" if self._step.calls else "before the program ended"
+        text = f"no step: nothing changed the leaves of this graph {when}"
         if self._step.bystanders:
             who = listed(map(visible, self._step.bystanders))
-            return f"{text}. {who} stepped, and holds none of them: give it these leaves"
+            return f"{text}. {who} stepped, and holds none of them"
         return f"{text}. Only a change in place is seen: optimizer.step(), or w -= … under no_grad"
 
     # ------------------------------------------------------------------ parameters
