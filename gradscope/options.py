@@ -442,7 +442,7 @@ FIRST = {
     "explain": "leaf node jacobian root gradient call all output",
     "doctor": "call steps duration keep_going ignore fail_on format_name output",
     "memory": "root call by top all format_name output opened",
-    "check": "step node every_call root gradient call all seed output",
+    "check": "step node every_call root gradient call all output",
     "watch": "module code seed every keep hold width output",
     "ask": "process",
     "show": "held depth all focus path top format_name output",

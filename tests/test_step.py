@@ -289,7 +289,7 @@ SAID = {
     "lr": ("SGD", "SGD (lr 0.05) at program.py:"),
     "momentum": ("momentum of a step before", "SGD (lr 0.02, momentum 0.9)"),
     "goes down": ("SGD", "the step does what the gradient says"),
-    "rises": ("a rate far too high", "the loss rises: 1/"),
+    "rises": ("a rate far too high", "the loss rises. 1/"),
     "how much too long": ("a rate far too high", "times too long"),
     "uphill": ("the wrong sign", "the step goes uphill"),
     "maximize": ("the wrong sign", "lr 0.05, maximize"),

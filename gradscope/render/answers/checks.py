@@ -13,7 +13,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import Number
 from gradscope.model.report import Graph, Report
 from gradscope.model.studies import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
-from gradscope.render.answers.step import StepWriter
+from gradscope.render.answers.step import TakenStepWriter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Writer
@@ -94,7 +94,7 @@ class _CheckWriter(Writer):
             yield from self._leaves()
         if self.checks.step is not None:
             yield ""
-            yield from StepWriter(self.checks.step, self.graph, self.options).lines()
+            yield from TakenStepWriter(self.checks.step, self.graph, self.options).lines()
         yield from self._remarks()
 
     # ------------------------------------------------------------------ calls

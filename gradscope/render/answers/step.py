@@ -23,7 +23,7 @@ INKS: dict[StepVerdict, str] = {
 }
 
 COLUMNS = (
-    Column("step", narrowest=12, comfort=24),
+    Column("parameter", narrowest=12, comfort=24),
     Column("g·Δ", right=True),
     Column("‖Δ‖/‖θ‖", right=True),
     Column("cos(Δ, -g)", right=True),
@@ -47,7 +47,7 @@ MOST_GROUPS = 4
 """Groups of parameters that are told of."""
 
 
-class StepWriter(Writer):
+class TakenStepWriter(Writer):
     """Writes a step of the program."""
 
     def __init__(self, step: TakenStep, graph: Graph, options: Options) -> None:
@@ -123,13 +123,13 @@ class StepWriter(Writer):
         if step.verdict == "no step":
             return self._no_step()
         loss, predicted, was = map(numbers.number, (step.loss, step.predicted, step.actual))
-        return f"loss {loss}, predicted {predicted}, was {was}: {self._judgement()}"
+        return f"loss {loss}, predicted change {predicted}, was {was}: {self._judgement()}"
 
     def _judgement(self) -> str:
         step = self._step
         if step.verdict == "too long":
             does = "rises" if not float(step.actual) <= 0 else "falls by too little"
-            return f"the loss {does}: {self._too_long()}"
+            return f"the loss {does}. {self._too_long()}"
         if step.verdict == "follows":
             ratio = float(step.actual) / float(step.predicted)
             more = f", the loss falls {numbers.number(ratio)} times as much" if ratio > 2 else ""
@@ -142,12 +142,12 @@ class StepWriter(Writer):
     def _too_long(self) -> str:
         part = self._step.fraction
         if part is None:
-            return "even a millionth of the step does not do what the gradient says"
+            return "Even a millionth of the step does not do what the gradient says"
         times = round(1 / float(part))
         longer = f"1/{times // 2} of it does not" if times > 2 else "all of it does not"
         excess = f"{times // 2} to {times} times" if times > 2 else "up to 2 times"
         return (
-            f"1/{times} of the step does what the gradient says, {longer}. On this batch it is "
+            f"1/{times} of the step does what the gradient says, {longer}: on this batch it is "
             f"{excess} too long"
         )
 
