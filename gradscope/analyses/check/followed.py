@@ -90,7 +90,7 @@ class _Leaf:
         )
 
 
-class Step(NamedTuple):
+class OptimizerStep(NamedTuple):
     """A step of an optimizer: the line that makes it, and whether it is given a closure."""
 
     optimizer: Any
@@ -155,7 +155,7 @@ class FollowedGraph:
 
     # ------------------------------------------------------------------ while the program goes on
 
-    def note_step(self, step: Step) -> None:
+    def note_step(self, step: OptimizerStep) -> None:
         """An optimizer is about to step, or does so while backward is called."""
         known = [list(map(self._get, group["params"])) for group in step.optimizer.param_groups]
         if not any(map(any, known)):

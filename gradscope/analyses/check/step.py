@@ -17,7 +17,7 @@ import torch
 from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.analyses.check import study as derivatives
-from gradscope.analyses.check.followed import FollowedGraph, Step
+from gradscope.analyses.check.followed import FollowedGraph, OptimizerStep
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.tape import Tape
 from gradscope.autograd.isolation import is_captured
@@ -48,7 +48,7 @@ class StepTape(Tape):
         super().__init__(recorder)
         self._looks: list[_Look] = []
         self._on_step: Callable[[FrameType], object] | None = None
-        self._stepping: list[Step] = []
+        self._stepping: list[OptimizerStep] = []
         self._handles: list[Any] = []
 
     def start(self) -> None:
@@ -128,7 +128,7 @@ class StepTape(Tape):
             site = self._recorder.places.site_of(frame)
             at = "" if site is None else str(self._recorder.sources.origin(site))
             # The first argument is the optimizer itself.
-            self._stepping.append(Step(optimizer, at, len(args) > 1 or bool(kwargs)))
+            self._stepping.append(OptimizerStep(optimizer, at, len(args) > 1 or bool(kwargs)))
             # Nobody waits yet where a hook steps in the very call that is looked at.
             for look in self._looks:
                 look.graph.note_step(self._stepping[-1])
