@@ -268,7 +268,9 @@ def test_it_is_not_waited_for_without_end(session: Session) -> None:
     text = HEAD + "for _ in range(300):\n    loss_of(model).backward()\nprint('the end')"
     path = str(session.write(text))
     done = session.cli("check", "--step", path)
-    assert "nothing changed the leaves of this graph in 256 more backward calls" in done.out
+    assert (
+        "nothing changed the leaves of this graph in place in 256 more backward calls" in done.out
+    )
     assert "the end" not in done.out
     assert "stopped at backward call 257" in done.err
 
@@ -282,7 +284,7 @@ def test_a_step_across_the_gradient(session: Session) -> None:
         w[1] += 0.5
     """
     _, step = taken(session, text)
-    assert (step.verdict, step.predicted, step.actual) == ("across", 0.0, 0.25)
+    assert (step.verdict, step.predicted, step.actual) == ("not measured", 0.0, 0.25)
 
 
 SAID = {
@@ -293,15 +295,15 @@ SAID = {
     "how much too long": ("a rate far too high", "times too long"),
     "uphill": ("the wrong sign", "the step goes uphill"),
     "maximize": ("the wrong sign", "lr 0.05, maximize"),
-    "against": ("the wrong sign", "-1.00  against its gradient"),
+    "against": ("the wrong sign", "      -1.00"),
     "decay": ("weight decay", "lr 0.01, weight_decay 50"),
-    "nobody": ("by hand", "step: by the program itself, no optimizer stepped"),
+    "nobody": ("by hand", "step: by the program itself, by no optimizer"),
     "hooks": ("in hooks", "step: SGD (lr 0.05)"),
-    "clipped": ("clipped", "times the gradient of this call (clipped or scaled)"),
+    "clipped": ("clipped", " times as long (clipped or scaled)"),
     "accumulated": ("accumulated", "2 more backward calls came before the step was over"),
     "of several": ("accumulated", ".grad at the step was not the gradient of this call: cosine"),
     "closure": ("LBFGS", "2 more backward calls came before the step was over"),
-    "two": ("two optimizers", "step: Adam (lr 0.01) at program.py:"),
+    "two": ("two optimizers", ", Adam (lr 0.01) at program.py:"),
     "rate 0": ("one rate is 0", "did not move: 0.bias, 0.weight: lr 0"),
     "not held": ("not in the optimizer", "0.bias, 0.weight: held by no optimizer that stepped"),
     "no change": ("every rate is 0", "the leaves are what they were before the step"),
@@ -320,29 +322,29 @@ def test_it_is_told_in_words(name: str, session: Session) -> None:
 OTHERS = {
     "no step": (
         "loss_of(model).backward()",
-        "nothing changed the leaves of this graph before the program ended",
+        "nothing changed the leaves of this graph in place before the program ended",
     ),
     "another model's": (
         "other = copy.deepcopy(model)\nopt = torch.optim.SGD(other.parameters(), lr=1)\n"
         "loss_of(model).backward()\nopt.step()",
-        "SGD stepped, and holds none of them",
+        "before the program ended; SGD (lr 1) at program.py:15 holds none",
     ),
     "new tensors": (
         "w = torch.zeros(4, 1, requires_grad=True)\n(x @ w - y).square().mean().backward()\n"
         "w = (w - 0.1 * w.grad).detach().requires_grad_()\n((x @ w).sum()).backward()",
-        "in 1 more backward call. Only a change in place is seen",
+        "nothing changed the leaves of this graph in place in 1 more backward call",
     ),
     "emptied": (
         SGD.format(1) + "loss_of(model).backward()\nopt.zero_grad()\nopt.step()",
-        ".grad was empty when the optimizer stepped",
+        "0.weight: no .grad at the step",
     ),
     "zeroed": (
         SGD.format(1) + "loss_of(model).backward()\nopt.zero_grad(set_to_none=False)\nopt.step()",
-        ".grad was 0 when the optimizer stepped",
+        "0.weight: .grad was 0",
     ),
     "not finite": (
         SGD.format("float('inf')") + "loss_of(model).backward()\nopt.step()",
-        "step not measured: it leaves numbers that are not finite in 4 leaves",
+        "step not measured: it leaves numbers that are not finite",
     ),
     "cannot be run again": (
         SGD.format(1) + "from torch.utils.checkpoint import checkpoint\n"

@@ -6,6 +6,7 @@ relies on that.  Must not know of torch, or of how an answer was found."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
@@ -99,18 +100,14 @@ def _check_checks(checks: Checks, graph: Graph) -> None:
 
 
 def _check_step(step: TakenStep, graph: Graph) -> None:
-    place = "checks.step"
-    in_range((one.leaf for one in step.leaves), len(graph.leaves), place, "graph.leaves")
-    in_range((one.group for one in step.leaves), len(step.groups), place, f"{place}.groups")
-    norms = [norm for one in step.leaves for norm in (one.change, one.size, one.gradient, one.used)]
-    if any(norm is not None and float(norm) < 0 for norm in norms):
-        fail(f"{place}.leaves", "holds a norm that is negative")
-    settings = [value for group in step.groups for _, value in group.settings]
-    products = [number for one in step.leaves for number in (one.product, one.shared)]
-    numbers = (step.loss, step.predicted, step.actual, step.fraction, *norms, *products, *settings)
-    broken = unstorable(numbers)
-    if broken:
-        fail(place, broken)
+    in_range((one.leaf for one in step.leaves), len(graph.leaves), "checks.step", "graph.leaves")
+    in_range((one.group for one in step.leaves), len(step.groups), "checks.step", "its groups")
+    of_leaves = [(one.product, one.change, one.size, one.gradient) for one in step.leaves]
+    numbers = [*itertools.chain(*of_leaves), step.loss, step.predicted, step.actual, step.fraction]
+    numbers += [number for one in step.leaves for number in (one.used, one.shared)]
+    numbers += [value for group in step.groups for _, value in group.settings]
+    if broken := unstorable(numbers):
+        fail("checks.step", broken)
 
 
 def _check_calls(calls: Iterable[CallCheck], graph: Graph, table: str) -> None:

@@ -172,32 +172,30 @@ class LeafCheck(Struct, frozen=True):
 
 
 StepVerdict = Literal[
-    "follows", "falls", "too long", "uphill", "across", "no change", "no step", "not measured"
+    "follows", "falls", "too long", "uphill", "no change", "no step", "not measured"
 ]
 """The loss falls by at least half of what the gradient predicts; by less, and half of the step
 lowers it less; by less than half of the step does, or it rises; the gradient predicts that it
-rises; or that it stays; the step changed nothing; none was made; it could not be measured."""
+rises; the leaves are what they were; none was made; it could not be measured."""
 
 
 class StepGroup(Struct, frozen=True):
-    """Parameters that an optimizer has stepped alike: its class, the line of the step,
-    ``settings`` such as ``("lr", 0.1)``, and whether it calls a closure, which brings the gradients
-    during the step."""
+    """Parameters that one optimizer has stepped: its class, the line of the step, settings such as
+    ``("lr", 0.1)``, and whether it is given a closure, which brings the gradients only then."""
 
     optimizer: str
-    at: str = ""
-    settings: tuple[tuple[str, Number], ...] = ()
-    has_closure: bool = False
+    at: str
+    settings: tuple[tuple[str, Number], ...]
+    has_closure: bool
 
 
 class LeafStep(Struct, frozen=True):
     """What a step did to a leaf.
 
-    ``product`` is that of the gradient and the change, ``change``, ``size`` and ``gradient`` are
-    the 2-norms of the change, of the leaf before it and of its gradient.  ``group`` is an index of
-    the step's groups, None where no optimizer that stepped holds the leaf; ``used`` is the norm of
-    the ``.grad`` that it found there, None for none, and ``shared`` the product of that and
-    the gradient.
+    ``product`` is that of gradient and change; ``change``, ``size`` and ``gradient`` are the norms
+    of the change, the leaf before it and its gradient.  ``group`` is the first that held it,
+    ``used`` the norm of the ``.grad`` that was there then, ``shared`` its product with the
+    gradient.
     """
 
     leaf: int
@@ -213,12 +211,9 @@ class LeafStep(Struct, frozen=True):
 class TakenStep(Struct, frozen=True):
     """The program's own change of the leaves after the backward call, beside its gradient.
 
-    ``loss`` is the root, summed with the gradient fed in, on the same batch and in float64;
-    ``predicted`` and ``actual`` are its changes.  ``calls`` of backward came after that call and
-    before the step was over, ``filled`` leaves had a ``.grad`` before that call.  Where the step is
-    too long the loss still falls as predicted at ``fraction`` of it; None where at none that was
-    tried.
-    ``bystanders`` are optimizers that stepped and hold none of the leaves.
+    ``loss`` is the root on the same batch in float64, ``predicted`` and ``actual`` are its changes.
+    ``calls`` of backward came before the step was over.  Of a step that is too long, ``fraction``
+    of it is the largest tried that does what the gradient says, if any.
     """
 
     verdict: StepVerdict
@@ -228,9 +223,7 @@ class TakenStep(Struct, frozen=True):
     leaves: tuple[LeafStep, ...] = ()
     groups: tuple[StepGroup, ...] = ()
     calls: int = 0
-    filled: int = 0
     fraction: Number | None = None
-    bystanders: tuple[str, ...] = ()
     reason: str = ""
 
 

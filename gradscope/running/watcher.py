@@ -132,7 +132,7 @@ class Watcher:
         self._stopper.stop()
 
     def _on_come(self, frame: FrameType) -> None:
-        """What the answer waited for has come, between two backward calls."""
+        """What the answer waits for has come, between two backward calls."""
         self._complete()
         if not self._may_go_on():
             self._stop(frame, is_later=True)

@@ -7,30 +7,23 @@ Knows nothing of how a step is seen.
 from __future__ import annotations
 
 import math
-import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 import torch
 
-from gradscope.analyses.check.leaves import (
-    blocked_nodes,
-    require_same_roots,
-    tolerance_of,
-    weights_of,
-)
+from gradscope.analyses.check.leaves import all_leaves, weights_of
 from gradscope.analyses.check.placed import TapedGraph
-from gradscope.analyses.check.program import weighted_sum, wide_gradients
+from gradscope.analyses.check.program import LeafOnTape, weighted_sum
 from gradscope.analyses.check.replay import Replay
 from gradscope.autograd.elements import readable
 from gradscope.derivatives.call import TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
 from gradscope.derivatives.single_call import ROUNDING, dense_of, real
-from gradscope.model.plain import number
-from gradscope.model.studies import LeafStep, StepGroup, StepVerdict, TakenStep
-from gradscope.words import count
+from gradscope.model.plain import Number, number
+from gradscope.model.studies import LeafStep, StepGroup, TakenStep
 
 FOLLOWS = 0.5
 """The loss falls as predicted if it falls by this part of it: along a parabola such a step ends
@@ -39,68 +32,47 @@ before its lowest point."""
 HALVINGS = 20
 """Of a step that is too long, until the search for a fraction of it ends."""
 
-ACROSS = 1e-9
+NOISE = 1e-9
 """A cosine that rounding alone makes of a right angle."""
 
 SETTINGS = ("lr", "momentum", "weight_decay", "maximize")
-"""What is told of a group of parameters, where it is not 0."""
 
 
 @dataclass(eq=False)
-class _Leaf:
-    """A leaf: its slots on the tape, what it was, its gradient in float64, and what the optimizer
-    that stepped it found there."""
+class _Followed:
+    """A leaf as it was, and what the optimizer that stepped it found there."""
 
-    number: int
+    on_tape: LeafOnTape
     variable: torch.Tensor
-    slots: list[TapeSlot]
     before: torch.Tensor
-    gradient: torch.Tensor
     group: int | None = None
-    used: float | None = None
-    shared: float = 0.0
+    used: Number | None = None
+    shared: Number = 0.0
 
     @property
     def has_changed(self) -> bool:
         return not torch.equal(self.variable.detach(), self.before)
 
-    def change(self) -> torch.Tensor:
-        if not readable(self.variable) or self.variable.shape != self.before.shape:
-            raise Unrepeatable("the step has given a leaf another shape, or its memory back")
-        return widened(self.variable) - widened(self.before)  # type: ignore[no-any-return]
-
     def note_used(self) -> None:
         grad = self.variable.grad
         if grad is not None and readable(dense := dense_of(grad)):
             wide = real(widened(dense))
-            self.used = float(wide.norm())
-            self.shared = float((wide * self.gradient).sum())
+            self.used = _norm(wide)
+            self.shared = number(float((wide * real(self.on_tape.gradient)).sum()))
 
     def told(self, change: torch.Tensor) -> LeafStep:
-        wide = real(change)
-        return LeafStep(
-            self.number,
-            number(float((self.gradient * wide).sum())),
-            number(float(wide.norm())),
-            number(float(real(widened(self.before)).norm())),
-            number(float(self.gradient.norm())),
-            self.group,
-            None if self.used is None else number(self.used),
-            number(self.shared),
-        )
+        gradient, moved = real(self.on_tape.gradient), real(change)
+        product = number(float((gradient * moved).sum()))
+        sizes = (_norm(moved), _norm(real(widened(self.before))), _norm(gradient))
+        return LeafStep(self.on_tape.number, product, *sizes, self.group, self.used, self.shared)
 
 
 class OptimizerStep(NamedTuple):
-    """A step of an optimizer: the line that makes it, and whether it is given a closure."""
+    """A step: the line that makes it, and whether it is given a closure."""
 
     optimizer: Any
     at: str
     has_closure: bool
-
-    @property
-    def name(self) -> str:
-        """The class of the optimizer."""
-        return type(self.optimizer).__name__
 
 
 class FollowedGraph:
@@ -116,75 +88,56 @@ class FollowedGraph:
     def __init__(self, placed: TapedGraph) -> None:
         self.calls = 0
         self._calls, self._roots = placed.calls, list(placed.roots)
-        replay = Replay(placed.calls, placed.roots)
-        values = replay.run()
-        require_same_roots(placed, values, tolerance_of(placed))
-        own = placed.leaf_slots()
-        _require_all(placed, replay, own)
         # A loss that a GradScaler has multiplied is told as the program knows it.
         factor = placed.live.recorder.scaled.factor(placed.live.roots[0]) or 1.0
         self._weights = {slot: one / factor for slot, one in weights_of(placed).items()}
-        outside = dict.fromkeys(
-            slot.given
-            for slots in (placed.roots, *(call.slots for call in placed.calls))
-            for slot in slots
-        )
-        for given in outside:
-            if given is not None:
-                given.keep()
-        start = {slot: _start(slot) for slots in own.values() for slot in slots}
-        slopes = wide_gradients(replay, self._weights, start)
-        self._leaves: dict[int, _Leaf] = {}
-        for position, variable in enumerate(placed.variables):
-            before = own[position][-1].given.value  # type: ignore[union-attr]
-            parts = [part for slot in own[position] if (part := slopes[slot]) is not None]
-            gradient = sum(parts[1:], parts[0]) if parts else torch.zeros_like(widened(before))
-            leaf = _Leaf(position, variable, own[position], before, real(gradient))
-            if leaf.has_changed:
-                raise Unrepeatable("a leaf was changed between its use and the backward call")
-            self._leaves[id(variable)] = leaf
-        self._filled = sum(one.grad is not None for one in placed.variables)
+        replay = Replay(self._calls, self._roots)
+        values = replay.run()
+        leaves = all_leaves(placed, replay, values, self._weights)
         self._loss = weighted_sum(values, self._weights)
-        self._terms = sum(
-            float((real(values[slot].detach()) * real(weight)).abs().sum())
-            for slot, weight in self._weights.items()
-        )
+        taken = (slot for call in self._calls for slot in call.slots)
+        for slot in dict.fromkeys((*self._roots, *taken)):
+            if slot.given is not None:
+                slot.given.keep()
+        self._leaves: dict[int, _Followed] = {}
+        for leaf in leaves:
+            variable, given = placed.variables[leaf.number], leaf.slots[-1].given
+            one = _Followed(leaf, variable, given.value)  # type: ignore[union-attr]
+            if one.has_changed:
+                raise Unrepeatable("a leaf was changed between its use and the backward call")
+            self._leaves[id(variable)] = one
         self._groups: list[StepGroup] = []
-        self._stepped: list[weakref.ref[Any]] = []
-        self._bystanders: dict[str, None] = {}
-
-    # ------------------------------------------------------------------ while the program goes on
 
     def note_step(self, step: OptimizerStep) -> None:
         """An optimizer is about to step, or does so while backward is called."""
-        known = [list(map(self._get, group["params"])) for group in step.optimizer.param_groups]
-        if not any(map(any, known)):
-            self._bystanders[step.name] = None
-            return
-        self._stepped.append(weakref.ref(step.optimizer))
-        for group, leaves in zip(step.optimizer.param_groups, known, strict=True):
-            held = [leaf for leaf in leaves if leaf is not None and leaf.group is None]
-            told = StepGroup(step.name, step.at, tuple(_settings(group)), step.has_closure)
-            if held and told not in self._groups:
-                self._groups.append(told)
-            for leaf in held:
-                leaf.group = self._groups.index(told)
-                # A closure is yet to bring the gradients.
-                if not step.has_closure:
-                    leaf.note_used()
+        for group in step.optimizer.param_groups:
+            known = {name: group[name] for name in SETTINGS if name in group}
+            told = tuple((name, float(one)) for name, one in known.items() if one or name == "lr")
+            made = StepGroup(type(step.optimizer).__name__, step.at, told, step.has_closure)
+            if made not in self._groups:
+                self._groups.append(made)
+            for leaf in self._among(group["params"]):
+                if leaf.group is None:
+                    leaf.group = self._groups.index(made)
+                    # A closure is yet to bring the gradients.
+                    if not step.has_closure:
+                        leaf.note_used()
 
-    def has_stepped(self, optimizer: Any) -> bool:
-        """Whether an optimizer that holds some of the leaves has stepped."""
-        return any(one() is optimizer for one in self._stepped)
+    def holds(self, optimizer: Any) -> bool:
+        """Whether an optimizer has stepped some of the leaves, so that its next step is another."""
+        params = (one for group in optimizer.param_groups for one in group["params"])
+        return any(leaf.group is not None for leaf in self._among(params))
 
     def is_over(self, operands: Iterable[Any] | None = None) -> bool:
         """Whether a step has been made, now that the program computes with these again; by default
         with all leaves."""
-        known = self._leaves.values() if operands is None else map(self._get, operands)
-        return any(leaf is not None and (self._groups or leaf.has_changed) for leaf in known)
+        leaves = self._leaves.values()
+        has_stepped = any(leaf.group is not None for leaf in leaves)
+        used = leaves if operands is None else self._among(operands)
+        return any(has_stepped or leaf.has_changed for leaf in used)
 
-    def _get(self, tensor: Any) -> _Leaf | None:
-        return self._leaves.get(id(tensor))
+    def _among(self, tensors: Iterable[Any]) -> list[_Followed]:
+        return [self._leaves[id(one)] for one in tensors if id(one) in self._leaves]
 
     # ------------------------------------------------------------------ what came of it
 
@@ -194,104 +147,65 @@ class FollowedGraph:
         Raises:
             Unrepeatable: when a leaf cannot be read any more.
         """
-        leaves = list(self._leaves.values())
-        changes = [leaf.change() for leaf in leaves]
-        told = [leaf.told(change) for leaf, change in zip(leaves, changes, strict=True)]
-        found = TakenStep(
-            "no change" if self._groups else "no step",
-            number(self._loss),
-            leaves=tuple(told),
-            groups=tuple(self._groups),
-            calls=self.calls,
-            filled=self._filled,
-            bystanders=tuple(self._bystanders),
-        )
-        if not any(map(torch.any, changes)):
-            return found
-        spoilt = sum(not bool(change.isfinite().all()) for change in changes)
-        if spoilt:
-            reason = f"it leaves numbers that are not finite in {count(spoilt, 'leaf')}"
-            return msgspec.structs.replace(found, verdict="not measured", reason=reason)
-
-        def rise(part: float) -> float:
-            moved = {
-                slot: _start(slot) + part * change
-                for leaf, change in zip(leaves, changes, strict=True)
-                for slot in leaf.slots
-            }
-            # Anew each time: where a call fails for these values it may not for others.
-            values = Replay(self._calls, self._roots).run(moved)
-            is_whole = all(slot in values for slot in self._weights)
-            return weighted_sum(values, self._weights) - self._loss if is_whole else math.nan
-
-        return self._judged(found, told, rise)
+        changes: dict[TapeSlot, torch.Tensor] = {}
+        told = []
+        for leaf in self._leaves.values():
+            if not readable(leaf.variable) or leaf.variable.shape != leaf.before.shape:
+                raise Unrepeatable("the step gave a leaf another shape, or its memory back")
+            change = widened(leaf.variable) - widened(leaf.before)
+            told.append(leaf.told(change))
+            changes.update(dict.fromkeys(leaf.on_tape.slots, change))
+        loss, groups = number(self._loss), tuple(self._groups)
+        found = TakenStep("no step", loss, leaves=tuple(told), groups=groups, calls=self.calls)
+        if any(float(one.change) for one in told):
+            return self._judged(found, told, changes)
+        has_stepped = any(one.group is not None for one in told)
+        return msgspec.structs.replace(found, verdict="no change") if has_stepped else found
 
     def _judged(
-        self, found: TakenStep, told: Sequence[LeafStep], rise: Callable[[float], float]
+        self, found: TakenStep, told: Sequence[LeafStep], changes: dict[TapeSlot, torch.Tensor]
     ) -> TakenStep:
-        predicted, actual = sum(float(one.product) for one in told), rise(1.0)
-        verdict: StepVerdict = "follows"
-        fraction, reason = None, ""
+        predicted = sum(float(one.product) for one in told)
         # The longest that the product could be.
-        lengths = (math.hypot(*(float(getattr(one, name)) for one in told)) for name in NORMS)
-        if abs(predicted) <= ACROSS * math.prod(lengths):
-            verdict = "across"
+        longest = math.hypot(*(float(one.change) for one in told))
+        longest *= math.hypot(*(float(one.gradient) for one in told))
+        room = max(NOISE * longest, 100 * ROUNDING * abs(self._loss))
+        reason, fraction, actual = "", None, self._rise(changes, 1.0)
+        if not math.isfinite(predicted):
+            verdict, reason = "not measured", "it leaves numbers that are not finite"
+        elif abs(predicted) <= room:
+            verdict, reason = "not measured", "g·Δ is 0, but for rounding"
         elif predicted > 0:
             verdict = "uphill"
-        elif abs(predicted) <= 100 * ROUNDING * self._terms:
-            verdict, reason = "not measured", "it is too small to show in the loss, even in float64"
-        elif not actual <= FOLLOWS * predicted:
-            is_shorter_better = not actual < min(0.0, rise(0.5))
-            verdict = "too long" if is_shorter_better else "falls"
-            fraction = _fraction(rise, predicted) if is_shorter_better else None
-        return msgspec.structs.replace(
-            found,
-            verdict=verdict,
-            predicted=number(predicted),
-            actual=number(actual),
-            fraction=fraction,
-            reason=reason,
-        )
+        elif actual <= FOLLOWS * predicted:
+            verdict = "follows"
+        elif actual < min(0.0, self._rise(changes, 0.5)):
+            verdict = "falls"
+        else:
+            verdict, fraction = "too long", self._fraction(changes, predicted)
+        news = {"predicted": number(predicted), "actual": number(actual), "fraction": fraction}
+        return msgspec.structs.replace(found, verdict=verdict, reason=reason, **news)
+
+    def _rise(self, changes: dict[TapeSlot, torch.Tensor], part: float) -> float:
+        """The change of the loss by a part of the step; NaN where it cannot be computed."""
+        moved = {
+            slot: value_of(slot.given) + part * change  # type: ignore[arg-type]
+            for slot, change in changes.items()
+        }
+        # Anew each time: where a call fails for these values it may not for others.
+        values = Replay(self._calls, self._roots).run(moved)
+        is_whole = all(slot in values for slot in self._weights)
+        return weighted_sum(values, self._weights) - self._loss if is_whole else math.nan
+
+    def _fraction(self, changes: dict[TapeSlot, torch.Tensor], predicted: float) -> float | None:
+        """The largest of 1/2, 1/4, … of a step that does what the gradient says."""
+        for halvings in range(2, HALVINGS + 1, 2):
+            part = 0.5**halvings
+            if self._rise(changes, part) <= FOLLOWS * part * predicted:
+                twice = self._rise(changes, 2 * part) <= FOLLOWS * 2 * part * predicted
+                return 2 * part if twice else part
+        return None
 
 
-NORMS = ("change", "gradient")
-
-
-def _fraction(rise: Callable[[float], float], predicted: float) -> float | None:
-    """The largest of 1/2, 1/4, … of a step that does what the gradient says."""
-
-    def follows(halvings: int) -> bool:
-        part = 0.5**halvings
-        return rise(part) <= FOLLOWS * part * predicted
-
-    for halvings in range(2, HALVINGS + 1, 2):
-        if follows(halvings):
-            return float(0.5 ** (halvings - follows(halvings - 1)))
-    return None
-
-
-def _start(slot: TapeSlot) -> torch.Tensor:
-    """The value of a leaf that the program's own calls took."""
-    assert slot.given is not None
-    return value_of(slot.given)
-
-
-def _require_all(placed: TapedGraph, replay: Replay, own: dict[int, list[TapeSlot]]) -> None:
-    unseen = [node for nodes in placed.unseen() for node in nodes]
-    blocked = blocked_nodes(placed, replay, unseen)
-    behind = sum(
-        leaf.node in blocked or position not in own
-        for position, leaf in enumerate(placed.graph.leaves)
-    )
-    if behind:
-        are = f"{count(behind, 'leaf')} {'is' if behind == 1 else 'are'}"
-        why = next(iter(replay.failed.values()), "no call of the program was seen to make a node")
-        raise Unrepeatable(f"{are} behind a call that cannot be run again: {why}")
-
-
-def _settings(group: dict[str, Any]) -> Iterator[tuple[str, float]]:
-    for name in SETTINGS:
-        value = group.get(name)
-        # A rate may be a tensor.
-        if isinstance(value, (bool, int, float, torch.Tensor)) and (value or name == "lr"):
-            yield name, float(value)
+def _norm(tensor: torch.Tensor) -> Number:
+    return number(float(tensor.norm()))

@@ -29,7 +29,7 @@ from gradscope.derivatives.single_call import dense_of, real
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
 from gradscope.model.studies import LeafCheck
-from gradscope.words import listed
+from gradscope.words import count, listed
 
 Gradients = Sequence[torch.Tensor | None]
 
@@ -124,12 +124,12 @@ def check_leaves(
         Unrepeatable: when the program as a whole cannot be made again.
     """
     weights = weights_of(placed)
-    tolerance = tolerance_of(placed)
-    require_same_roots(placed, values, tolerance)
-    blocked = blocked_nodes(placed, replay, doubts.unsure)
+    tolerance = _tolerance(placed)
+    _refuse(placed, values, tolerance)
+    blocked = _blocked(placed, replay, doubts.unsure)
     reasons = [] if gradients is not None else [HOOKS if placed.has_hooks else KEPT]
     if gradients is None:
-        gradients = _without_hooks(placed, replay, weights)
+        gradients = _wide(placed, replay, weights)
     leaves = list(_leaves(placed, gradients, blocked, doubts.spoilt))
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
@@ -150,7 +150,28 @@ def check_leaves(
     return found, "; ".join(reasons)
 
 
-def _without_hooks(
+def all_leaves(
+    placed: TapedGraph,
+    replay: Replay,
+    values: Mapping[TapeSlot, torch.Tensor],
+    weights: Mapping[TapeSlot, torch.Tensor],
+) -> list[LeafOnTape]:
+    """Every leaf of the graph, with the gradient of the calls made again.
+
+    Raises:
+        Unrepeatable: when the program as a whole, or what leads to a leaf, cannot be made again.
+    """
+    _refuse(placed, values, _tolerance(placed))
+    blocked = _blocked(placed, replay, (node for nodes in placed.unseen() for node in nodes))
+    leaves = list(_leaves(placed, _wide(placed, replay, weights), blocked, {}))
+    behind = len(placed.graph.leaves) - len(leaves)
+    if behind:
+        why = next(iter(replay.failed.values()), "no call of the program was seen to make a node")
+        raise Unrepeatable(f"{count(behind, 'leaf')} behind a call that cannot be run again: {why}")
+    return leaves
+
+
+def _wide(
     placed: TapedGraph, replay: Replay, weights: Mapping[TapeSlot, torch.Tensor]
 ) -> Gradients:
     slots = placed.leaf_slots()
@@ -175,7 +196,7 @@ def _leaves(
         yield LeafOnTape(number, slots[number], dense, spoilt.get(number, ""))
 
 
-def blocked_nodes(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[int]:
+def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[int]:
     """Nodes behind something that could not be made again, or is not what it seems."""
     start = {node for call in replay.failed for node in placed.nodes[call]}
     start.update(unsure)
@@ -197,9 +218,7 @@ def weights_of(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
     }
 
 
-def require_same_roots(
-    placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], tolerance: float
-) -> None:
+def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], tolerance: float) -> None:
     """Differences of something else than the program say nothing of it."""
     for slot, root in placed.roots.items():
         if slot not in values:
@@ -212,7 +231,7 @@ def require_same_roots(
             raise Unrepeatable("run again in float64, its root has another value")
 
 
-def tolerance_of(placed: TapedGraph) -> float:
+def _tolerance(placed: TapedGraph) -> float:
     """What the coarsest tensor of the graph leaves of a derivative."""
     known = {name_of(kind): one for kind, one in TOLERANCES.items()}
     kinds = {tensor.dtype for node in placed.graph.nodes for tensor in node.outputs if tensor}

@@ -46,7 +46,7 @@ class StepTape(Tape):
 
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
-        self._looks: list[_Look] = []
+        self.looks: list[_Look] = []
         self._on_step: Callable[[FrameType], object] | None = None
         self._stepping: list[OptimizerStep] = []
         self._handles: list[Any] = []
@@ -55,42 +55,37 @@ class StepTape(Tape):
         """Hear of the steps of all optimizers."""
         self._handles = [
             optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
-            optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
+            optimizer_hooks.register_optimizer_step_post_hook(self._forget),
         ]
 
     def stop(self) -> None:
         """Leave no hook behind."""
         for handle in self._handles:
             handle.remove()
-        self._handles.clear()
 
     def end(self) -> None:
         """Nobody waits for a step any more."""
         super().end()
-        self._looks.clear()
-        self._on_step = None
+        self.looks, self._on_step = [], None
 
-    # ------------------------------------------------------------------ what was looked at
-
-    def look(self, answer: Checks, graph: FollowedGraph, customs: set[Any]) -> None:
-        """An answer about a graph; which of several is to be shown may turn out later."""
-        self._looks.append(_Look(answer, graph, customs))
+    def follow(self, look: _Look) -> None:
+        """A graph was looked at; which of several is to be shown may turn out later."""
+        self.looks.append(look)
         # Backward was called in a closure: the step is under way, and goes on.
         for step in self._stepping:
-            graph.note_step(step)
+            look.graph.note_step(step)
 
-    def wait(self, answer: Checks, on_step: Callable[[FrameType], object]) -> bool:
+    def wait(self, answer: Checks, on_step: Callable[[FrameType], object]) -> StepTape | None:
         """Go on to the step after this answer, which ``on_step`` is told of, with the frame that
-        the program stands in; whether there is one to wait for."""
-        looks = [one for one in self._looks if one.answer is answer]
-        super().end()
-        self._looks, self._on_step = looks, on_step if looks else None
-        return bool(looks)
+        the program stands in; None where there is none to wait for."""
+        looks = [one for one in self.looks if one.answer is answer]
+        self.end()
+        self.looks, self._on_step = looks, on_step if looks else None
+        return self if looks else None
 
     def heard_backward(self) -> bool:
         """The program is about to call backward once more: whether the step is over."""
-        graph = self._looks[0].graph
-        is_over = False
+        graph, is_over = self.looks[0].graph, False
         with self._recorder.aside():
             is_over = not self._stepping and graph.is_over()
         graph.calls += not is_over
@@ -98,51 +93,44 @@ class StepTape(Tape):
 
     def complete(self) -> Checks:
         """The answer with the step that was made by now."""
-        answer, graph, customs = self._looks[0]
+        look = self.looks[0]
         try:
-            with unnoticed(customs):
-                taken = graph.taken()
+            with unnoticed(look.customs):
+                return msgspec.structs.replace(look.answer, step=look.graph.taken())
         except Unrepeatable as error:
-            taken = TakenStep("not measured", reason=error.what)
-        return msgspec.structs.replace(answer, step=taken)
-
-    # ------------------------------------------------------------------ while the program goes on
+            return _unmeasured(look.answer, error)
 
     def after(self, call: TorchCall, opened: Any) -> None:
         """A call has returned: one that computes with a leaf comes after the step."""
         if self._on_step is None:
             super().after(call, opened)
-        elif call.in_graph and not self._stepping and self._looks[0].graph.is_over(call.operands):
+        elif call.in_graph and not self._stepping and self.looks[0].graph.is_over(call.operands):
             self._on_step(call.user or call.frame)
 
     def _before_step(self, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if torch.compiler.is_compiling() or is_captured():
             return
-        frame = sys._getframe(1)
-        # A step in a closure would come by here as the one before it is not over yet.
-        if self._on_step and not self._stepping and self._looks[0].graph.has_stepped(optimizer):
-            self._on_step(self._recorder.places.user_frame(frame) or frame)
+        frame, places = sys._getframe(1), self._recorder.places
+        if self._on_step and not self._stepping and self.looks[0].graph.holds(optimizer):
+            self._on_step(places.user_frame(frame) or frame)
         with self._recorder.aside():
             # One that stands there already has failed.
             self._forget(optimizer)
-            site = self._recorder.places.site_of(frame)
+            site = places.site_of(frame)
             at = "" if site is None else str(self._recorder.sources.origin(site))
             # The first argument is the optimizer itself.
             self._stepping.append(OptimizerStep(optimizer, at, len(args) > 1 or bool(kwargs)))
             # Nobody waits yet where a hook steps in the very call that is looked at.
-            for look in self._looks:
+            for look in self.looks:
                 look.graph.note_step(self._stepping[-1])
 
-    def _after_step(self, optimizer: Any, _args: object, _kwargs: object) -> None:
-        with self._recorder.aside():
-            self._forget(optimizer)
-
-    def _forget(self, optimizer: Any) -> None:
+    def _forget(self, optimizer: Any, *_: object) -> None:
         places = (number for number, one in enumerate(self._stepping) if one.optimizer is optimizer)
         del self._stepping[next(places, len(self._stepping)) :]
 
 
 LISTENER = StepTape
+wait = StepTape.wait
 
 
 def study(live: LiveGraph, asked: CheckStep) -> Checks:
@@ -152,17 +140,14 @@ def study(live: LiveGraph, asked: CheckStep) -> Checks:
         RootError: when the node asked for does not exist, or is a leaf.
     """
     tape: StepTape = live.listener
-    answer = derivatives.study(live, asked)
-    customs = derivatives.customs_of(tape)
+    answer, customs = derivatives.study(live, asked), derivatives.customs_of(tape)
     try:
         with unnoticed(customs):
-            graph = FollowedGraph(TapedGraph(live, tape))
+            tape.follow(_Look(answer, FollowedGraph(TapedGraph(live, tape)), customs))
     except Unrepeatable as error:
-        return msgspec.structs.replace(answer, step=TakenStep("not measured", reason=error.what))
-    tape.look(answer, graph, customs)
+        return _unmeasured(answer, error)
     return answer
 
 
-def wait(tape: StepTape, answer: Checks, on_step: Callable[[FrameType], object]) -> Any:
-    """Who completes the answer when the step was made; None where nobody does."""
-    return tape if tape.wait(answer, on_step) else None
+def _unmeasured(answer: Checks, error: Unrepeatable) -> Checks:
+    return msgspec.structs.replace(answer, step=TakenStep("not measured", reason=error.what))
