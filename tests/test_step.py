@@ -297,14 +297,14 @@ SAID = {
     "maximize": ("the wrong sign", "lr 0.05, maximize"),
     "against": ("the wrong sign", "      -1.00"),
     "decay": ("weight decay", "lr 0.01, weight_decay 50"),
-    "nobody": ("by hand", "step: by the program itself, by no optimizer"),
+    "nobody": ("by hand", "step: by the program itself, no optimizer"),
     "hooks": ("in hooks", "step: SGD (lr 0.05)"),
     "clipped": ("clipped", " times as long (clipped or scaled)"),
     "accumulated": ("accumulated", "2 more backward calls came before the step was over"),
     "of several": ("accumulated", ".grad at the step was not the gradient of this call: cosine"),
     "closure": ("LBFGS", "2 more backward calls came before the step was over"),
-    "two": ("two optimizers", ", Adam (lr 0.01) at program.py:"),
-    "rate 0": ("one rate is 0", "did not move: 0.bias, 0.weight: lr 0"),
+    "two": ("two optimizers", "step: Adam (lr 0.01) at program.py:"),
+    "rate 0": ("one rate is 0", "did not move: 0.bias, 0.weight: SGD (lr 0) at program.py:18"),
     "not held": ("not in the optimizer", "0.bias, 0.weight: held by no optimizer that stepped"),
     "no change": ("every rate is 0", "the leaves are what they were before the step"),
 }
@@ -395,8 +395,10 @@ def test_a_saved_step_is_shown_again(session: Session) -> None:
     assert told in session.cli("check", "report.json").out
     checks = storage.load(session.folder / "report.json").checks
     assert checks is not None
-    broken = msgspec.structs.replace(checks.step, groups=())  # type: ignore[type-var]
+    assert checks.step is not None
     report = storage.load(session.folder / "report.json")
-    checks = msgspec.structs.replace(checks, step=broken)
-    with pytest.raises(ReportError, match=r"checks\.step"):
-        check(msgspec.structs.replace(report, checks=checks))
+    for change in ({"loss": float("nan")}, {"leaves": (LeafStep(4, 0.0, 0.0, 0.0, 0.0),)}):
+        broken = msgspec.structs.replace(checks.step, **change)
+        wrong = msgspec.structs.replace(checks, step=broken)
+        with pytest.raises(ReportError, match=r"checks\.step"):
+            check(msgspec.structs.replace(report, checks=wrong))

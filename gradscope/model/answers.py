@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
+import msgspec
+
 from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import MOST_PASSES, Ranks
@@ -101,12 +103,8 @@ def _check_checks(checks: Checks, graph: Graph) -> None:
 
 def _check_step(step: TakenStep, graph: Graph) -> None:
     in_range((one.leaf for one in step.leaves), len(graph.leaves), "checks.step", "graph.leaves")
-    in_range((one.group for one in step.leaves), len(step.groups), "checks.step", "its groups")
-    of_leaves = [(one.product, one.change, one.size, one.gradient) for one in step.leaves]
-    numbers = [*itertools.chain(*of_leaves), step.loss, step.predicted, step.actual, step.fraction]
-    numbers += [number for one in step.leaves for number in (one.used, one.shared)]
-    numbers += [value for group in step.groups for _, value in group.settings]
-    if broken := unstorable(numbers):
+    fields = map(msgspec.structs.astuple, (step, *step.leaves))
+    if broken := unstorable(itertools.chain(*fields)):
         fail("checks.step", broken)
 
 

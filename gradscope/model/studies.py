@@ -179,23 +179,13 @@ lowers it less; by less than half of the step does, or it rises; the gradient pr
 rises; the leaves are what they were; none was made; it could not be measured."""
 
 
-class StepGroup(Struct, frozen=True):
-    """Parameters that one optimizer has stepped: its class, the line of the step, settings such as
-    ``("lr", 0.1)``, and whether it is given a closure, which brings the gradients only then."""
-
-    optimizer: str
-    at: str
-    settings: tuple[tuple[str, Number], ...]
-    has_closure: bool
-
-
 class LeafStep(Struct, frozen=True):
     """What a step did to a leaf.
 
     ``product`` is that of gradient and change; ``change``, ``size`` and ``gradient`` are the norms
-    of the change, the leaf before it and its gradient.  ``group`` is the first that held it,
-    ``used`` the norm of the ``.grad`` that was there then, ``shared`` its product with the
-    gradient.
+    of the change, the leaf before it and its gradient.  ``optimizer`` is the first that stepped it,
+    in words, ``used`` the norm of the ``.grad`` that was there then (NaN: a closure brought it
+    later), ``shared`` its product with the gradient.
     """
 
     leaf: int
@@ -203,7 +193,7 @@ class LeafStep(Struct, frozen=True):
     change: Number
     size: Number
     gradient: Number
-    group: int | None = None
+    optimizer: str = ""
     used: Number | None = None
     shared: Number = 0.0
 
@@ -213,7 +203,8 @@ class TakenStep(Struct, frozen=True):
 
     ``loss`` is the root on the same batch in float64, ``predicted`` and ``actual`` are its changes.
     ``calls`` of backward came before the step was over.  Of a step that is too long, ``fraction``
-    of it is the largest tried that does what the gradient says, if any.
+    of it is the largest tried that does what the gradient says, if any.  ``others`` are steps of
+    optimizers that hold none of the leaves, where no other was made.
     """
 
     verdict: StepVerdict
@@ -221,9 +212,9 @@ class TakenStep(Struct, frozen=True):
     predicted: Number = 0.0
     actual: Number = 0.0
     leaves: tuple[LeafStep, ...] = ()
-    groups: tuple[StepGroup, ...] = ()
     calls: int = 0
     fraction: Number | None = None
+    others: tuple[str, ...] = ()
     reason: str = ""
 
 

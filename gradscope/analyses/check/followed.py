@@ -23,7 +23,7 @@ from gradscope.derivatives.call import TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
 from gradscope.derivatives.single_call import ROUNDING, dense_of, real
 from gradscope.model.plain import Number, number
-from gradscope.model.studies import LeafStep, StepGroup, TakenStep
+from gradscope.model.studies import LeafStep, TakenStep
 
 FOLLOWS = 0.5
 """The loss falls as predicted if it falls by this part of it: along a parabola such a step ends
@@ -45,7 +45,7 @@ class _Followed:
     on_tape: LeafOnTape
     variable: torch.Tensor
     before: torch.Tensor
-    group: int | None = None
+    optimizer: str = ""
     used: Number | None = None
     shared: Number = 0.0
 
@@ -54,7 +54,7 @@ class _Followed:
         return not torch.equal(self.variable.detach(), self.before)
 
     def note_used(self) -> None:
-        grad = self.variable.grad
+        self.used, grad = None, self.variable.grad
         if grad is not None and readable(dense := dense_of(grad)):
             wide = real(widened(dense))
             self.used = _norm(wide)
@@ -64,7 +64,8 @@ class _Followed:
         gradient, moved = real(self.on_tape.gradient), real(change)
         product = number(float((gradient * moved).sum()))
         sizes = (_norm(moved), _norm(real(widened(self.before))), _norm(gradient))
-        return LeafStep(self.on_tape.number, product, *sizes, self.group, self.used, self.shared)
+        known = (self.optimizer, self.used, self.shared)
+        return LeafStep(self.on_tape.number, product, *sizes, *known)
 
 
 class OptimizerStep(NamedTuple):
@@ -73,6 +74,12 @@ class OptimizerStep(NamedTuple):
     optimizer: Any
     at: str
     has_closure: bool
+
+    def told(self, group: dict[str, Any]) -> str:
+        """In words, of a group of parameters."""
+        known = [f"{name} {float(group[name]):g}" for name in SETTINGS if group.get(name)]
+        known = known if group.get("lr", 1) else ["lr 0", *known]
+        return f"{type(self.optimizer).__name__} ({', '.join(known)}) at {self.at}"
 
 
 class FollowedGraph:
@@ -106,33 +113,30 @@ class FollowedGraph:
             if one.has_changed:
                 raise Unrepeatable("a leaf was changed between its use and the backward call")
             self._leaves[id(variable)] = one
-        self._groups: list[StepGroup] = []
+        self._others: dict[str, None] = {}
 
     def note_step(self, step: OptimizerStep) -> None:
         """An optimizer is about to step, or does so while backward is called."""
         for group in step.optimizer.param_groups:
-            known = {name: group[name] for name in SETTINGS if name in group}
-            told = tuple((name, float(one)) for name, one in known.items() if one or name == "lr")
-            made = StepGroup(type(step.optimizer).__name__, step.at, told, step.has_closure)
-            if made not in self._groups:
-                self._groups.append(made)
-            for leaf in self._among(group["params"]):
-                if leaf.group is None:
-                    leaf.group = self._groups.index(made)
-                    # A closure is yet to bring the gradients.
+            leaves = self._among(group["params"])
+            for leaf in leaves:
+                if not leaf.optimizer:
+                    leaf.optimizer, leaf.used = step.told(group), "NaN"
                     if not step.has_closure:
                         leaf.note_used()
+            if not leaves:
+                self._others[step.told(group)] = None
 
     def holds(self, optimizer: Any) -> bool:
         """Whether an optimizer has stepped some of the leaves, so that its next step is another."""
         params = (one for group in optimizer.param_groups for one in group["params"])
-        return any(leaf.group is not None for leaf in self._among(params))
+        return any(leaf.optimizer for leaf in self._among(params))
 
     def is_over(self, operands: Iterable[Any] | None = None) -> bool:
         """Whether a step has been made, now that the program computes with these again; by default
         with all leaves."""
         leaves = self._leaves.values()
-        has_stepped = any(leaf.group is not None for leaf in leaves)
+        has_stepped = any(leaf.optimizer for leaf in leaves)
         used = leaves if operands is None else self._among(operands)
         return any(has_stepped or leaf.has_changed for leaf in used)
 
@@ -155,12 +159,13 @@ class FollowedGraph:
             change = widened(leaf.variable) - widened(leaf.before)
             told.append(leaf.told(change))
             changes.update(dict.fromkeys(leaf.on_tape.slots, change))
-        loss, groups = number(self._loss), tuple(self._groups)
-        found = TakenStep("no step", loss, leaves=tuple(told), groups=groups, calls=self.calls)
+        loss = number(self._loss)
+        found = TakenStep("no step", loss, leaves=tuple(told), calls=self.calls)
         if any(float(one.change) for one in told):
             return self._judged(found, told, changes)
-        has_stepped = any(one.group is not None for one in told)
-        return msgspec.structs.replace(found, verdict="no change") if has_stepped else found
+        if any(one.optimizer for one in told):
+            return msgspec.structs.replace(found, verdict="no change")
+        return msgspec.structs.replace(found, others=tuple(self._others))
 
     def _judged(
         self, found: TakenStep, told: Sequence[LeafStep], changes: dict[TapeSlot, torch.Tensor]

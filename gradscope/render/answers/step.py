@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from gradscope.escaping import visible
 from gradscope.model.report import Graph
-from gradscope.model.studies import LeafStep, StepGroup, StepVerdict, TakenStep
+from gradscope.model.studies import LeafStep, StepVerdict, TakenStep
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Writer
@@ -50,18 +50,15 @@ class TakenStepWriter(Writer):
         super().__init__(options)
         self._step = step
         self._graph = graph
-        held = sorted({one.group for one in step.leaves if one.group is not None})
-        self._groups = [step.groups[number] for number in held]
+        self._who = listed(filter(None, (visible(one.optimizer) for one in step.leaves)))
         self._largest = max((float(one.gradient) for one in step.leaves), default=0.0)
 
     def lines(self) -> Iterator[str]:
         """Everything."""
         step = self._step
         moved = [one for one in step.leaves if float(one.change)]
-        if moved and not self._groups:
-            yield self.line("step: by the program itself, by no optimizer")
-        elif self._groups:
-            yield from self.wrapped(f"step: {listed(map(_group, self._groups))}")
+        if self._who or moved:
+            yield from self.wrapped(f"step: {self._who or 'by the program itself, no optimizer'}")
         if step.calls and step.verdict != "no step":
             calls = count(step.calls, "more backward call")
             yield self.line(f"{calls} came before the step was over")
@@ -99,7 +96,7 @@ class TakenStepWriter(Writer):
         if step.verdict == "no step":
             calls = count(step.calls, "more backward call")
             when = f"in {calls}" if step.calls else "before the program ended"
-            others = f"; {listed(map(_group, step.groups))} holds none" if step.groups else ""
+            others = f"; {listed(map(visible, step.others))} holds none" if step.others else ""
             return f"no step: nothing changed the leaves of this graph in place {when}{others}"
         said = SENTENCES.get(step.verdict) or f"the loss {self._too_long()}"
         if step.verdict == "no change":
@@ -146,21 +143,12 @@ class TakenStepWriter(Writer):
             yield from self.wrapped(f"did not move: {listed(names)}{reason}", "dim")
 
     def _why_unmoved(self, one: LeafStep) -> str:
-        if one.group is None:
-            return ": held by no optimizer that stepped" if self._groups else ""
-        group = self._step.groups[one.group]
-        if dict(group.settings).get("lr") == 0:
-            return ": lr 0"
-        if group.has_closure or one.used:
-            return ""
-        return ": no .grad at the step" if one.used is None else ": .grad was 0"
+        if not one.optimizer:
+            return ": held by no optimizer that stepped" if self._who else ""
+        if one.used is None:
+            return ": no .grad at the step"
+        return f": {visible(one.optimizer)}" if one.used else ": .grad was 0"
 
     def _name(self, one: LeafStep) -> str:
         leaf = self._graph.leaves[one.leaf]
         return visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
-
-
-def _group(group: StepGroup) -> str:
-    settings = ", ".join(f"{visible(name)} {numbers.number(one)}" for name, one in group.settings)
-    at = f" at {visible(group.at)}" if group.at else ""
-    return f"{visible(group.optimizer)} ({settings}){at}"
