@@ -269,7 +269,7 @@ def test_it_is_not_waited_for_without_end(session: Session) -> None:
     path = str(session.write(text))
     done = session.cli("check", "--step", path)
     assert (
-        "nothing changed the leaves of this graph in place in 256 more backward calls" in done.out
+        "nothing changed the leaves of this graph in place, in 256 more backward calls" in done.out
     )
     assert "the end" not in done.out
     assert "stopped at backward call 257" in done.err
@@ -327,12 +327,12 @@ OTHERS = {
     "another model's": (
         "other = copy.deepcopy(model)\nopt = torch.optim.SGD(other.parameters(), lr=1)\n"
         "loss_of(model).backward()\nopt.step()",
-        "before the program ended; SGD (lr 1) at program.py:15 holds none",
+        "before the program ended; SGD (lr 1) at program.py:15 holds none of them",
     ),
     "new tensors": (
         "w = torch.zeros(4, 1, requires_grad=True)\n(x @ w - y).square().mean().backward()\n"
         "w = (w - 0.1 * w.grad).detach().requires_grad_()\n((x @ w).sum()).backward()",
-        "nothing changed the leaves of this graph in place in 1 more backward call",
+        "nothing changed the leaves of this graph in place, in 1 more backward call",
     ),
     "emptied": (
         SGD.format(1) + "loss_of(model).backward()\nopt.zero_grad()\nopt.step()",

@@ -32,6 +32,9 @@ COLUMNS = (
 SAME, SCALED = 1e-3, 0.02
 """What the cosine of two gradients may lack of 1, and their lengths differ, without a word."""
 
+SHORTEST = 1e-9
+"""No smaller part of a step is tried."""
+
 NOISE = 1e-12
 """A gradient that is smaller by that than the largest is 0, but for rounding."""
 
@@ -81,12 +84,10 @@ class TakenStepWriter(Writer):
         if cosine < 1 - SAME:
             said = f"cosine {numbers.number(cosine)}, {length}"
             return f".grad at the step was not the gradient of this call: {said}"
+        if abs(ratio - 1) <= SCALED:
+            return ""
         how = "clipped or scaled" if ratio < 1 else "scaled or added up"
-        return (
-            f".grad at the step was that of this call, {length} ({how})"
-            if "times" in length
-            else ""
-        )
+        return f".grad at the step was the gradient of this call, {length} ({how})"
 
     def _verdict(self) -> str:
         step = self._step
@@ -95,9 +96,10 @@ class TakenStepWriter(Writer):
             return f"step not measured: {visible(step.reason)}"
         if step.verdict == "no step":
             calls = count(step.calls, "more backward call")
-            when = f"in {calls}" if step.calls else "before the program ended"
-            others = f"; {listed(map(visible, step.others))} holds none" if step.others else ""
-            return f"no step: nothing changed the leaves of this graph in place {when}{others}"
+            when = f", in {calls}" if step.calls else " before the program ended"
+            said = f"no step: nothing changed the leaves of this graph in place{when}"
+            others = listed(map(visible, step.others))
+            return f"{said}; {others} holds none of them" if others else said
         said = SENTENCES.get(step.verdict) or f"the loss {self._too_long()}"
         if step.verdict == "no change":
             return said
@@ -105,10 +107,10 @@ class TakenStepWriter(Writer):
 
     def _too_long(self) -> str:
         does = "rises" if not float(self._step.actual) <= 0 else "falls by too little"
-        part = self._step.fraction
-        if part is None:
+        part = float(self._step.fraction or 0)
+        if not SHORTEST < part < 1:
             return f"{does}. Even a millionth of the step does not do what the gradient says"
-        times = round(1 / float(part))
+        times = round(1 / part)
         longer, least = (f"1/{times // 2}", f"{times // 2} to") if times > 2 else ("all", "up to")
         return (
             f"{does}. 1/{times} of the step does what the gradient says, {longer} of it does not: "
@@ -126,7 +128,7 @@ class TakenStepWriter(Writer):
     def _row(self, one: LeafStep) -> list[Cell]:
         product, change, size = float(one.product), float(one.change), float(one.size)
         gradient = float(one.gradient)
-        is_known = NOISE * self._largest < gradient < math.inf and change < math.inf
+        is_known = gradient > NOISE * self._largest and 0 < change * gradient < math.inf
         texts = (
             numbers.number(product),
             numbers.number(change / size) if size else "θ was 0",
