@@ -113,6 +113,7 @@ class FollowedGraph:
             if one.has_changed:
                 raise Unrepeatable("a leaf was changed between its use and the backward call")
             self._leaves[id(variable)] = one
+        self._has_stepped = False
         self._others: dict[str, None] = {}
 
     def note_step(self, step: OptimizerStep) -> None:
@@ -124,6 +125,7 @@ class FollowedGraph:
                     leaf.optimizer, leaf.used = step.told(group), "NaN"
                     if not step.has_closure:
                         leaf.note_used()
+            self._has_stepped |= bool(leaves)
             if not leaves:
                 self._others[step.told(group)] = None
 
@@ -135,10 +137,8 @@ class FollowedGraph:
     def is_over(self, operands: Iterable[Any] | None = None) -> bool:
         """Whether a step has been made, now that the program computes with these again; by default
         with all leaves."""
-        leaves = self._leaves.values()
-        has_stepped = any(leaf.optimizer for leaf in leaves)
-        used = leaves if operands is None else self._among(operands)
-        return any(has_stepped or leaf.has_changed for leaf in used)
+        used = self._leaves.values() if operands is None else self._among(operands)
+        return any(self._has_stepped or leaf.has_changed for leaf in used)
 
     def _among(self, tensors: Iterable[Any]) -> list[_Followed]:
         return [self._leaves[id(one)] for one in tensors if id(one) in self._leaves]
@@ -163,7 +163,7 @@ class FollowedGraph:
         found = TakenStep("no step", loss, leaves=tuple(told), calls=self.calls)
         if any(float(one.change) for one in told):
             return self._judged(found, told, changes)
-        if any(one.optimizer for one in told):
+        if self._has_stepped:
             return msgspec.structs.replace(found, verdict="no change")
         return msgspec.structs.replace(found, others=tuple(self._others))
 

@@ -62,6 +62,7 @@ class StepTape(Tape):
         """Leave no hook behind."""
         for handle in self._handles:
             handle.remove()
+        self._stepping.clear()
 
     def end(self) -> None:
         """Nobody waits for a step any more."""
