@@ -568,6 +568,31 @@ def test_a_place_is_checked_once_unless_all_are_asked_for(session: Session) -> N
     assert (len(checks.calls), checks.repeats) == (5, 0)
 
 
+SILENT = {
+    "a fused optimizer": ("opt.step()", ""),
+    "data": ("for one in model.parameters():\n        one.data -= one.grad", ""),
+    "a batch norm that trains": ("opt.step()", "if step: model.eval()"),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_numbers_that_change_without_a_version_are_seen(name: str, session: Session) -> None:
+    change, before = SILENT[name]
+    text = f"""{HEAD}
+model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
+opt = torch.optim.Adam(model.parameters(), lr=0.5, fused=True)
+for step in range(2):
+    {before}
+    opt.zero_grad()
+    loss = model(torch.randn(16, 4) + 3).square().mean()
+    loss.backward()
+    {change}
+"""
+    _, checks = checked(session, text, "--call", "2")
+    assert not checks.reason
+    assert verdicts(checks) == {"right"}
+
+
 def test_one_node(session: Session) -> None:
     report, checks = checked(session, LOOP, "--node", "2")
     (one,) = checks.calls

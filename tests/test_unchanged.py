@@ -98,6 +98,8 @@ def test_training_goes_on_to_the_same_numbers(arguments: list[str], session: Ses
         ["check"],
         ["check", "--every-call", "--call", "3"],
         ["check", "--root", "loss", "--gradient", "2"],
+        ["check", "--step"],
+        ["check", "--step", "--call", "3"],
     ],
     ids=" ".join,
 )

@@ -18,7 +18,7 @@ from gradscope.cli.typed_command import (
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
 from gradscope.formats import FORMATS
-from gradscope.model.request import Check, Explain, MemoryStudy, SplitStudy
+from gradscope.model.request import Check, CheckStep, Explain, MemoryStudy, SplitStudy
 from gradscope.options import SETTINGS
 from gradscope.version import VERSION
 from gradscope.words import SIGNS, joined
@@ -209,7 +209,8 @@ def memory(given: Given) -> Result:
 
 
 @gradscope.command(
-    examples=("train.py", "train.py --every-call --format json"), epilog=CHECK_STATUSES
+    examples=("train.py", "train.py --step", "train.py --every-call --format json"),
+    epilog=CHECK_STATUSES,
 )
 def check(given: Given) -> Result:
     """Compare every derivative with finite differences.
@@ -217,12 +218,13 @@ def check(given: Given) -> Result:
     Runs the calls behind the graph again in float64, each alone, and compares what backward gives
     with differences of forward; then the gradients of all leaves with differences of the whole
     program. Custom Functions are checked call by call, built-in operations once a line of the
-    program.  TARGET may also be a saved report, FILE.json.
+    program.  --step also asks whether the program's own step does what the gradient says.  TARGET
+    may also be a saved report, FILE.json.
     """
     return _run(
         given,
         "check",
-        Check(node=given.node, everything=given.every_call),
+        (CheckStep if given.step else Check)(node=given.node, everything=given.every_call),
         is_bad=lambda report: bool(report.checks and report.checks.is_wrong),
     )
 

@@ -70,6 +70,17 @@ def follower(asked: Study | None, report: Report | None) -> Callable[[], Report]
     return lambda: msgspec.structs.replace(report, **{asked.field: finish()})
 
 
+def awaited(asked: Study | None, report: Report, listener: Any, on_come: Any) -> Any:
+    """Who completes a report by what the program does after the call; None where nobody does.
+
+    A room that has a function ``wait(listener, answer, on_come)`` says who: ``heard_backward`` is
+    asked at each further call whether it has come, ``complete`` gives the completed answer.
+    ``on_come`` is given the program's frame where it is seen to have come between two calls.
+    """
+    wait = getattr(_room(asked), "wait", None) if asked else None
+    return wait(listener, getattr(report, asked.field), on_come) if wait and asked else None
+
+
 def _room(asked: Study) -> Any:
     return importlib.import_module(f"gradscope.{asked.room}")
 

@@ -6,14 +6,17 @@ relies on that.  Must not know of torch, or of how an answer was found."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
+
+import msgspec
 
 from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.requirements import fail, in_range, unstorable
-from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Memory, Split
+from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Memory, Split, TakenStep
 
 LONGEST_COUNT = 50_000
 """Digits of a number of paths, as 160,000 sums one after the other have."""
@@ -94,6 +97,15 @@ def _check_checks(checks: Checks, graph: Graph) -> None:
             fail(f"{place}.leaves", "is empty; a gradient was compared")
         in_range(leaf.leaves, len(graph.leaves), f"{place}.leaves", "graph.leaves")
         _check_errors([leaf.error], place)
+    if checks.step is not None:
+        _check_step(checks.step, graph)
+
+
+def _check_step(step: TakenStep, graph: Graph) -> None:
+    in_range((one.leaf for one in step.leaves), len(graph.leaves), "checks.step", "graph.leaves")
+    fields = map(msgspec.structs.astuple, (step, *step.leaves))
+    if broken := unstorable(itertools.chain(*fields)):
+        fail("checks.step", broken)
 
 
 def _check_calls(calls: Iterable[CallCheck], graph: Graph, table: str) -> None:

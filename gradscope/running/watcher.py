@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
+import msgspec
 import torch
 
 from gradscope import doing
@@ -29,7 +30,7 @@ from gradscope.graphing.roots import (
     result_root,
     usable_root,
 )
-from gradscope.graphing.study import LiveGraph, follower, studied
+from gradscope.graphing.study import LiveGraph, awaited, follower, studied
 from gradscope.graphing.watched_call import MadeCall, MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -77,6 +78,7 @@ class Watcher:
         self._root = root and AwaitedRoot(root, request.root_line, self.recorder)
         self._member = member
         self._goes_on = request.run_on
+        self._awaited: Any = None
 
     @property
     def answered(self) -> bool:
@@ -87,7 +89,7 @@ class Watcher:
     def _is_done(self) -> bool:
         """Whether there is nothing more to wait for."""
         is_incomplete = self.error is None and self._steps_left > 0
-        return self.answered and not is_incomplete
+        return self.answered and not is_incomplete and self._awaited is None
 
     @contextmanager
     def _answering(self, fault: Callable[[Exception], Fault] = fault_of) -> Iterator[None]:
@@ -102,6 +104,8 @@ class Watcher:
     # ------------------------------------------------------------------ while it runs
 
     def _on_backward(self, call: BackwardCall) -> Any:
+        if self._awaited is not None and self._awaited.heard_backward():
+            self._complete()
         self.calls += 1
         watched: MadeCall | None = None
         self._member.meet(self.calls)
@@ -119,14 +123,32 @@ class Watcher:
             return watched.conclude()
         if self._may_go_on():
             return call.run() if self.answered else self.recorder.let_run(call)
+        self._stop(call.frame)
+
+    def _stop(self, frame: FrameType, is_later: bool = False) -> NoReturn:
         if not self._stopper.has_stopped:
             with self.recorder.aside():
-                self.stopped = StoppedAt.of(self.calls, call.frame, self.recorder)
+                self.stopped = StoppedAt.of(self.calls, frame, self.recorder, is_later)
         self._stopper.stop()
+
+    def _on_come(self, frame: FrameType) -> None:
+        """What the answer waits for has come, between two backward calls."""
+        self._complete()
+        if not self._may_go_on():
+            self._stop(frame, is_later=True)
+
+    def _complete(self) -> None:
+        """Complete an answer that waits for something: it has come, or the program has ended."""
+        later, self._awaited = self._awaited, None
+        if later is not None and self.report is not None and self._request.study is not None:
+            with self._answering(), unseen(), doing.during("looking at the step"):
+                field = self._request.study.field
+                self.report = msgspec.structs.replace(self.report, **{field: later.complete()})
+            self.recorder.end()
 
     def _is_asked_for(self, call: BackwardCall) -> bool:
         request = self._request
-        if self._is_done or self.calls < (request.call or 1):
+        if self._is_done or self._awaited or self.calls < (request.call or 1):
             return False
         # Of several steps the first tells; inner calls of the others walk another graph.
         return not (request.call is None and self.answered and is_inner(call))
@@ -146,11 +168,21 @@ class Watcher:
                 seen = self._inner.chosen(seen)
         self.report, self.error = seen.report, seen.error
         if self._is_done:
+            self._await()
+        if self._is_done:
             self.recorder.end()
+
+    def _await(self) -> None:
+        """Go on to what completes the answer, where something does."""
+        if self.report is not None and self.error is None:
+            study = self._request.study
+            self._awaited = awaited(study, self.report, self._listener, self._on_come)
 
     def _waiting(self) -> str:
         if self._is_done:
             return "waiting for the end of the program"
+        if self._awaited is not None:
+            return "waiting for the program's step"
         return self._request.waits_for(self.calls)
 
     def _may_go_on(self) -> bool:
@@ -246,6 +278,8 @@ class Watcher:
         if not self.answered:
             last = self._inner.chosen(Answer(None, None))
             self.report, self.error = last.report, last.error
+            self._await()
+        self._complete()
         asked, left = self._request.steps, self._steps_left
         if self.report is not None and 0 < left < asked < sys.maxsize:
             self.report = cut_short(self.report, asked - left, asked)

@@ -13,4 +13,7 @@ only; then the matrix, and leaves of its size, are moved within a form that torc
 (``call``). ``stale`` puts the node that a custom Function left in the graph beside a fresh run of
 it. What has no history is a constant, as it is to autograd: differences of ``x.detach()`` would be
 those of another function.
+
+``step`` waits for what the program then does to its leaves, and ``followed`` runs the tape again
+with the leaves as they are after it.
 """

@@ -29,7 +29,7 @@ from gradscope.derivatives.single_call import dense_of, real
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
 from gradscope.model.studies import LeafCheck
-from gradscope.words import listed
+from gradscope.words import count, listed
 
 Gradients = Sequence[torch.Tensor | None]
 
@@ -123,13 +123,13 @@ def check_leaves(
     Raises:
         Unrepeatable: when the program as a whole cannot be made again.
     """
-    weights = _weights(placed)
+    weights = weights_of(placed)
     tolerance = _tolerance(placed)
     _refuse(placed, values, tolerance)
     blocked = _blocked(placed, replay, doubts.unsure)
     reasons = [] if gradients is not None else [HOOKS if placed.has_hooks else KEPT]
     if gradients is None:
-        gradients = _without_hooks(placed, replay, weights)
+        gradients = _wide(placed, replay, weights)
     leaves = list(_leaves(placed, gradients, blocked, doubts.spoilt))
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
@@ -150,7 +150,28 @@ def check_leaves(
     return found, "; ".join(reasons)
 
 
-def _without_hooks(
+def all_leaves(
+    placed: TapedGraph,
+    replay: Replay,
+    values: Mapping[TapeSlot, torch.Tensor],
+    weights: Mapping[TapeSlot, torch.Tensor],
+) -> list[LeafOnTape]:
+    """Every leaf of the graph, with the gradient of the calls made again.
+
+    Raises:
+        Unrepeatable: when the program as a whole, or what leads to a leaf, cannot be made again.
+    """
+    _refuse(placed, values, _tolerance(placed))
+    blocked = _blocked(placed, replay, (node for nodes in placed.unseen() for node in nodes))
+    leaves = list(_leaves(placed, _wide(placed, replay, weights), blocked, {}))
+    behind = len(placed.graph.leaves) - len(leaves)
+    if behind:
+        why = next(iter(replay.failed.values()), "no call of the program was seen to make a node")
+        raise Unrepeatable(f"{count(behind, 'leaf')} behind a call that cannot be run again: {why}")
+    return leaves
+
+
+def _wide(
     placed: TapedGraph, replay: Replay, weights: Mapping[TapeSlot, torch.Tensor]
 ) -> Gradients:
     slots = placed.leaf_slots()
@@ -186,7 +207,7 @@ def _blocked(placed: TapedGraph, replay: Replay, unsure: Iterable[int]) -> set[i
     return placed.behind(start)
 
 
-def _weights(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
+def weights_of(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
     """What is fed in at each root."""
     if len(placed.roots) != len(placed.live.roots):
         raise Unrepeatable("the root was changed after the program had computed it")

@@ -80,6 +80,16 @@ def wide_gradients(
     return dict(zip(leaves, slopes, strict=True))
 
 
+def weighted_sum(
+    values: Mapping[TapeSlot, torch.Tensor], weights: Mapping[TapeSlot, torch.Tensor]
+) -> float:
+    """The roots as one number, each with what is fed in there."""
+    with torch.no_grad():
+        return sum(
+            float((real(values[slot]) * real(weight)).sum()) for slot, weight in weights.items()
+        )
+
+
 class WholeProgram:
     """The program as one function of its leaves.
 
@@ -106,7 +116,7 @@ class WholeProgram:
         self._half_readers = half_readers
         self._start: dict[TapeSlot, torch.Tensor] = {}
         self._largest = 0.0
-        self._here = self._sum(values)
+        self._here = weighted_sum(values, weights)
         self._terms = sum(
             float((real(values[slot].detach()) * real(weight)).abs().sum())
             for slot, weight in weights.items()
@@ -136,13 +146,6 @@ class WholeProgram:
             first, second = part[: len(part) // 2], part[len(part) // 2 :]
             part = first if self._compared(first).verdict == "wrong" else second
         yield part
-
-    def _sum(self, found: Mapping[TapeSlot, torch.Tensor]) -> float:
-        with torch.no_grad():
-            return sum(
-                float((real(found[slot]) * real(weight)).sum())
-                for slot, weight in self._weights.items()
-            )
 
     # ------------------------------------------------------------------ one direction
 
@@ -179,7 +182,7 @@ class WholeProgram:
                 for leaf in leaves
                 for slot in leaf.slots
             }
-            return self._sum(self._replay.run(moved))
+            return weighted_sum(self._replay.run(moved), self._weights)
 
         scale = sum(float(product.square().sum()) for product in products) ** 0.5
         scale = max(scale, SMALL * self._largest, 1e-12)

@@ -17,6 +17,7 @@ from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leav
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
+from gradscope.analyses.check.tape import Tape
 from gradscope.derivatives.call import Call, TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.rerun import codes_of, unnoticed
@@ -41,9 +42,13 @@ def study(live: LiveGraph, asked: Check) -> Checks:
     """
     tape: Any = live.listener
     _refuse(asked.node, live.probe.graph.nodes)
-    customs = {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
-    with unnoticed(customs):
+    with unnoticed(customs_of(tape)):
         return _checked(TapedGraph(live, tape), asked)
+
+
+def customs_of(tape: Tape) -> set[Any]:
+    """The custom Functions of the program that a tape may run again."""
+    return {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
 
 
 def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:

@@ -51,7 +51,8 @@ class Slots:
         if slot is None or stamp is None:
             return None
         version, bases = stamp
-        return slot if version == version_of(tensor) and slot.base in bases else None
+        is_same = version == version_of(tensor) and slot.base in bases
+        return slot if is_same and not is_rewritten(slot, tensor) else None
 
     def operand(self, tensor: torch.Tensor) -> TapeSlot:
         """The slot of a tensor that a call is about to take."""
@@ -96,6 +97,25 @@ class Slots:
         """Drop what is known of tensors and slots that are gone."""
         self._known.forget_dead()
         self._stamps = {key: one for key, one in self._stamps.items() if len(one[1])}
+
+
+def is_rewritten(slot: TapeSlot, tensor: torch.Tensor) -> bool:
+    """Whether a tensor from outside has other numbers than its copy, though its version is the
+    same: changed through ``.data``, by a fused optimizer, or by a batch norm that trains."""
+    given = slot.given
+    # A slot that taped calls have changed since has a history, and is no leaf.
+    if given is None or (slot.carries and given.leaf is None):
+        return False
+    known = given.value
+    if memory_of(known) == memory_of(tensor):
+        return False
+    if (known.shape, known.dtype, known.device) != (tensor.shape, tensor.dtype, tensor.device):
+        return True
+    # NaN is no other number than NaN.
+    is_exact = not (known.is_floating_point() or known.is_complex())
+    return not torch.equal(known, tensor) and (
+        is_exact or not torch.allclose(known, tensor, rtol=0, atol=0, equal_nan=True)
+    )
 
 
 def memory_of(tensor: torch.Tensor) -> int:

@@ -13,6 +13,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import Number
 from gradscope.model.report import Graph, Report
 from gradscope.model.studies import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
+from gradscope.render.answers.step import TakenStepWriter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Writer
@@ -91,6 +92,9 @@ class _CheckWriter(Writer):
         if self.checks.leaves or self.checks.reason:
             yield ""
             yield from self._leaves()
+        if self.checks.step is not None:
+            yield ""
+            yield from TakenStepWriter(self.checks.step, self.graph, self.options).lines()
         yield from self._remarks()
 
     # ------------------------------------------------------------------ calls
@@ -213,6 +217,8 @@ class _CheckWriter(Writer):
             words.append(f"{count(len(self.checks.calls), 'call')}: {tally}")
         if self.checks.leaves:
             words.append(f"whole program: {_tally(one.verdict for one in self.checks.leaves)}")
+        if self.checks.step is not None:
+            words.append(f"step: {self.checks.step.verdict}")
         return words
 
     def _remarks(self) -> Iterator[str]:

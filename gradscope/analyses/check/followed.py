@@ -1,0 +1,216 @@
+"""What the program's own step does to the loss of the backward call before it, on the same batch,
+beside what the gradient of that call predicts.
+
+Knows nothing of how a step is seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+import torch
+
+from gradscope.analyses.check.leaves import all_leaves, weights_of
+from gradscope.analyses.check.placed import TapedGraph
+from gradscope.analyses.check.program import LeafOnTape, weighted_sum
+from gradscope.analyses.check.replay import Replay
+from gradscope.autograd.elements import readable
+from gradscope.derivatives.call import TapeSlot
+from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
+from gradscope.derivatives.single_call import ROUNDING, dense_of, real
+from gradscope.model.plain import Number, number
+from gradscope.model.studies import LeafStep, TakenStep
+
+FOLLOWS = 0.5
+"""The loss falls as predicted if it falls by this part of it: along a parabola such a step ends
+before its lowest point."""
+
+HALVINGS = 20
+"""Of a step that is too long, until the search for a fraction of it ends."""
+
+NOISE = 1e-9
+"""A cosine that rounding alone makes of a right angle."""
+
+SETTINGS = ("lr", "momentum", "weight_decay", "maximize")
+
+
+@dataclass(eq=False)
+class _Followed:
+    """A leaf as it was, and what the optimizer that stepped it found there."""
+
+    on_tape: LeafOnTape
+    variable: torch.Tensor
+    before: torch.Tensor
+    optimizer: str = ""
+    used: Number | None = None
+    shared: Number = 0.0
+
+    @property
+    def has_changed(self) -> bool:
+        return not torch.equal(self.variable.detach(), self.before)
+
+    def note_used(self) -> None:
+        self.used, grad = None, self.variable.grad
+        if grad is not None and readable(dense := dense_of(grad)):
+            wide = real(widened(dense))
+            self.used = _norm(wide)
+            self.shared = number(float((wide * real(self.on_tape.gradient)).sum()))
+
+    def told(self, change: torch.Tensor) -> LeafStep:
+        gradient, moved = real(self.on_tape.gradient), real(change)
+        product = number(float((gradient * moved).sum()))
+        sizes = (_norm(moved), _norm(real(widened(self.before))), _norm(gradient))
+        known = (self.optimizer, self.used, self.shared)
+        return LeafStep(self.on_tape.number, product, *sizes, *known)
+
+
+class OptimizerStep(NamedTuple):
+    """A step: the line that makes it, and whether it is given a closure."""
+
+    optimizer: Any
+    at: str
+    has_closure: bool
+
+    def told(self, group: dict[str, Any]) -> str:
+        """In words, of a group of parameters."""
+        known = [f"{name} {float(group[name]):g}" for name in SETTINGS if group.get(name)]
+        known = known if group.get("lr", 1) else ["lr 0", *known]
+        return f"{type(self.optimizer).__name__} ({', '.join(known)}) at {self.at}"
+
+
+class FollowedGraph:
+    """The calls behind a graph, made ready to be made again when its leaves have changed.
+
+    Copies every leaf once, what else came from outside, and the gradients in float64; holds none of
+    the graph's nodes.  ``calls`` counts backward calls since then.
+
+    Raises:
+        Unrepeatable: when not all of the program can be made again.
+    """
+
+    def __init__(self, placed: TapedGraph) -> None:
+        self.calls = 0
+        self._calls, self._roots = placed.calls, list(placed.roots)
+        # A loss that a GradScaler has multiplied is told as the program knows it.
+        factor = placed.live.recorder.scaled.factor(placed.live.roots[0]) or 1.0
+        self._weights = {slot: one / factor for slot, one in weights_of(placed).items()}
+        replay = Replay(self._calls, self._roots)
+        values = replay.run()
+        leaves = all_leaves(placed, replay, values, self._weights)
+        self._loss = weighted_sum(values, self._weights)
+        taken = (slot for call in self._calls for slot in call.slots)
+        for slot in dict.fromkeys((*self._roots, *taken)):
+            if slot.given is not None:
+                slot.given.keep()
+        self._leaves: dict[int, _Followed] = {}
+        for leaf in leaves:
+            variable, given = placed.variables[leaf.number], leaf.slots[-1].given
+            one = _Followed(leaf, variable, given.value)  # type: ignore[union-attr]
+            if one.has_changed:
+                raise Unrepeatable("a leaf was changed between its use and the backward call")
+            self._leaves[id(variable)] = one
+        self._has_stepped = False
+        self._others: dict[str, None] = {}
+
+    def note_step(self, step: OptimizerStep) -> None:
+        """An optimizer is about to step, or does so while backward is called."""
+        for group in step.optimizer.param_groups:
+            leaves = self._among(group["params"])
+            for leaf in leaves:
+                if not leaf.optimizer:
+                    leaf.optimizer, leaf.used = step.told(group), "NaN"
+                    if not step.has_closure:
+                        leaf.note_used()
+            self._has_stepped |= bool(leaves)
+            if not leaves:
+                self._others[step.told(group)] = None
+
+    def holds(self, optimizer: Any) -> bool:
+        """Whether an optimizer has stepped some of the leaves, so that its next step is another."""
+        params = (one for group in optimizer.param_groups for one in group["params"])
+        return any(leaf.optimizer for leaf in self._among(params))
+
+    def is_over(self, operands: Iterable[Any] | None = None) -> bool:
+        """Whether a step has been made, now that the program computes with these again; by default
+        with all leaves."""
+        used = self._leaves.values() if operands is None else self._among(operands)
+        return any(self._has_stepped or leaf.has_changed for leaf in used)
+
+    def _among(self, tensors: Iterable[Any]) -> list[_Followed]:
+        return [self._leaves[id(one)] for one in tensors if id(one) in self._leaves]
+
+    # ------------------------------------------------------------------ what came of it
+
+    def taken(self) -> TakenStep:
+        """The step that the program has made since.
+
+        Raises:
+            Unrepeatable: when a leaf cannot be read any more.
+        """
+        changes: dict[TapeSlot, torch.Tensor] = {}
+        told = []
+        for leaf in self._leaves.values():
+            if not readable(leaf.variable) or leaf.variable.shape != leaf.before.shape:
+                raise Unrepeatable("the step gave a leaf another shape, or its memory back")
+            change = widened(leaf.variable) - widened(leaf.before)
+            told.append(leaf.told(change))
+            changes.update(dict.fromkeys(leaf.on_tape.slots, change))
+        loss = number(self._loss)
+        found = TakenStep("no step", loss, leaves=tuple(told), calls=self.calls)
+        if any(float(one.change) for one in told):
+            return self._judged(found, told, changes)
+        if self._has_stepped:
+            return msgspec.structs.replace(found, verdict="no change")
+        return msgspec.structs.replace(found, others=tuple(self._others))
+
+    def _judged(
+        self, found: TakenStep, told: Sequence[LeafStep], changes: dict[TapeSlot, torch.Tensor]
+    ) -> TakenStep:
+        predicted = sum(float(one.product) for one in told)
+        # The longest that the product could be.
+        longest = math.hypot(*(float(one.change) for one in told))
+        longest *= math.hypot(*(float(one.gradient) for one in told))
+        room = max(NOISE * longest, 100 * ROUNDING * abs(self._loss))
+        reason, fraction, actual = "", None, self._rise(changes, 1.0)
+        if not math.isfinite(predicted):
+            verdict, reason = "not measured", "it leaves numbers that are not finite"
+        elif abs(predicted) <= room:
+            verdict, reason = "not measured", "g·Δ is 0, but for rounding"
+        elif predicted > 0:
+            verdict = "uphill"
+        elif actual <= FOLLOWS * predicted:
+            verdict = "follows"
+        elif actual < min(0.0, self._rise(changes, 0.5)):
+            verdict = "falls"
+        else:
+            verdict, fraction = "too long", self._fraction(changes, predicted)
+        news = {"predicted": number(predicted), "actual": number(actual), "fraction": fraction}
+        return msgspec.structs.replace(found, verdict=verdict, reason=reason, **news)
+
+    def _rise(self, changes: dict[TapeSlot, torch.Tensor], part: float) -> float:
+        """The change of the loss by a part of the step; NaN where it cannot be computed."""
+        moved = {
+            slot: value_of(slot.given) + part * change  # type: ignore[arg-type]
+            for slot, change in changes.items()
+        }
+        # Anew each time: where a call fails for these values it may not for others.
+        values = Replay(self._calls, self._roots).run(moved)
+        is_whole = all(slot in values for slot in self._weights)
+        return weighted_sum(values, self._weights) - self._loss if is_whole else math.nan
+
+    def _fraction(self, changes: dict[TapeSlot, torch.Tensor], predicted: float) -> float | None:
+        """The largest of 1/2, 1/4, … of a step that does what the gradient says."""
+        for halvings in range(2, HALVINGS + 1, 2):
+            part = 0.5**halvings
+            if self._rise(changes, part) <= FOLLOWS * part * predicted:
+                twice = self._rise(changes, 2 * part) <= FOLLOWS * 2 * part * predicted
+                return 2 * part if twice else part
+        return None
+
+
+def _norm(tensor: torch.Tensor) -> Number:
+    return number(float(tensor.norm()))

@@ -1,0 +1,156 @@
+"""What a step did, as text: the change of the loss beside the predicted one, and what each
+parameter has to do with it.
+
+Must not know how it was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from gradscope.escaping import visible
+from gradscope.model.report import Graph
+from gradscope.model.studies import LeafStep, StepVerdict, TakenStep
+from gradscope.render.options import Options
+from gradscope.render.words import numbers
+from gradscope.render.words.table import Cell, Column, Part, Writer
+from gradscope.words import count, listed, option
+
+INKS: dict[StepVerdict, str] = {
+    "follows": "#2f7d4f",
+    "too long": "bold #d0327a",
+    "uphill": "bold #d0327a",
+}
+
+COLUMNS = (
+    Column("parameter", narrowest=12, comfort=24),
+    Column("g·Δ", right=True),
+    Column("‖Δ‖/‖θ‖", right=True),
+    Column("cos(Δ, -g)", right=True),
+)
+
+SAME, SCALED = 1e-3, 0.02
+"""What the cosine of two gradients may lack of 1, and their lengths differ, without a word."""
+
+SHORTEST = 1e-9
+"""No smaller part of a step is tried."""
+
+NOISE = 1e-12
+"""A gradient that is smaller by that than the largest is 0, but for rounding."""
+
+SENTENCES: dict[StepVerdict, str] = {
+    "follows": "the step does what the gradient says",
+    "falls": "the loss falls by less, and half of the step lowers it less than all of it",
+    "uphill": "the step goes uphill",
+    "no change": "the leaves are what they were before the step",
+}
+
+
+class TakenStepWriter(Writer):
+    """Writes a step of the program."""
+
+    def __init__(self, step: TakenStep, graph: Graph, options: Options) -> None:
+        super().__init__(options)
+        self._step = step
+        self._graph = graph
+        self._who = listed(filter(None, (visible(one.optimizer) for one in step.leaves)))
+        self._largest = max((float(one.gradient) for one in step.leaves), default=0.0)
+
+    def lines(self) -> Iterator[str]:
+        """Everything."""
+        step = self._step
+        moved = [one for one in step.leaves if float(one.change)]
+        if self._who or moved:
+            yield from self.wrapped(f"step: {self._who or 'by the program itself, no optimizer'}")
+        if step.calls and step.verdict != "no step":
+            calls = count(step.calls, "more backward call")
+            yield self.line(f"{calls} came before the step was over")
+        yield from self.wrapped(self._gradient_used())
+        yield from self.wrapped(self._verdict(), INKS.get(step.verdict, ""))
+        if moved:
+            yield from self._table(sorted(moved, key=lambda one: -abs(float(one.product))))
+        if step.verdict != "no step":
+            yield from self._unmoved()
+
+    def _gradient_used(self) -> str:
+        """How the ``.grad`` that the optimizers found differs from this gradient."""
+        known = [one for one in self._step.leaves if one.used is not None]
+        own = math.hypot(*(float(one.gradient) for one in known))
+        used = math.hypot(*(float(one.used or 0) for one in known))
+        if not 0 < own * used < math.inf:
+            return ""
+        cosine, ratio = sum(float(one.shared) for one in known) / (own * used), used / own
+        length = f"{numbers.number(ratio)} times as long" if abs(ratio - 1) > SCALED else "as long"
+        if cosine < 1 - SAME:
+            said = f"cosine {numbers.number(cosine)}, {length}"
+            return f".grad at the step was not the gradient of this call: {said}"
+        if abs(ratio - 1) <= SCALED:
+            return ""
+        how = "clipped or scaled" if ratio < 1 else "scaled or added up"
+        return f".grad at the step was the gradient of this call, {length} ({how})"
+
+    def _verdict(self) -> str:
+        step = self._step
+        loss, predicted, was = map(numbers.number, (step.loss, step.predicted, step.actual))
+        if step.verdict == "not measured":
+            return f"step not measured: {visible(step.reason)}"
+        if step.verdict == "no step":
+            calls = count(step.calls, "more backward call")
+            when = f", in {calls}" if step.calls else " before the program ended"
+            said = f"no step: nothing changed the leaves of this graph in place{when}"
+            others = listed(map(visible, step.others))
+            return f"{said}; {others} holds none of them" if others else said
+        said = SENTENCES.get(step.verdict) or f"the loss {self._too_long()}"
+        if step.verdict == "no change":
+            return said
+        return f"loss {loss}, predicted change {predicted}, was {was}: {said}"
+
+    def _too_long(self) -> str:
+        does = "rises" if not float(self._step.actual) <= 0 else "falls by too little"
+        part = float(self._step.fraction or 0)
+        if not SHORTEST < part < 1:
+            return f"{does}. Even a millionth of the step does not do what the gradient says"
+        times = round(1 / part)
+        longer, least = (f"1/{times // 2}", f"{times // 2} to") if times > 2 else ("all", "up to")
+        return (
+            f"{does}. 1/{times} of the step does what the gradient says, {longer} of it does not: "
+            f"on this batch it is {least} {times} times too long"
+        )
+
+    # ------------------------------------------------------------------ parameters
+
+    def _table(self, ordered: list[LeafStep]) -> Iterator[str]:
+        most = len(ordered) if self.options.folding.all else self.options.lines
+        yield from self.table(COLUMNS, [self._row(one) for one in ordered[:most]])
+        if len(ordered) > most:
+            yield self.line(f"… {len(ordered) - most:,} more parameters: {option('all')}")
+
+    def _row(self, one: LeafStep) -> list[Cell]:
+        product, change, size = float(one.product), float(one.change), float(one.size)
+        gradient = float(one.gradient)
+        is_known = gradient > NOISE * self._largest and 0 < change * gradient < math.inf
+        texts = (
+            numbers.number(product),
+            numbers.number(change / size) if size else "θ was 0",
+            f"{-product / (change * gradient):.2f}" if is_known else "",
+        )
+        return [(Part(self._name(one), "bold"),), *((Part(text),) for text in texts)]
+
+    def _unmoved(self) -> Iterator[str]:
+        reasons: dict[str, list[str]] = {}
+        for one in self._step.leaves:
+            if not float(one.change):
+                reasons.setdefault(self._why_unmoved(one), []).append(self._name(one))
+        for reason, names in reasons.items():
+            yield from self.wrapped(f"did not move: {listed(names)}{reason}", "dim")
+
+    def _why_unmoved(self, one: LeafStep) -> str:
+        if not one.optimizer:
+            return ": held by no optimizer that stepped" if self._who else ""
+        if one.used is None:
+            return ": no .grad at the step"
+        return f": {visible(one.optimizer)}" if one.used else ": .grad was 0"
+
+    def _name(self, one: LeafStep) -> str:
+        leaf = self._graph.leaves[one.leaf]
+        return visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"

@@ -1,0 +1,404 @@
+"""``gradscope check --step``: what a step does to the loss, beside plain torch in float64."""
+
+from __future__ import annotations
+
+import copy
+import runpy
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+from gradscope.errors import ReportError
+from gradscope.model import storage
+from gradscope.model.invariants import check
+from gradscope.model.report import Report
+from gradscope.model.studies import LeafStep, StepVerdict, TakenStep
+from tests.looking import Session
+
+HEAD = """
+import copy
+import torch
+from torch import nn
+import torch.nn.functional as F
+torch.manual_seed(0)
+x = torch.randn(24, 4)
+y = x.sum(1, keepdim=True)
+def loss_of(model, part=slice(None)):
+    kind = next(model.parameters()).dtype
+    return F.mse_loss(model(x[part].to(kind)), y[part].to(kind))
+model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+"""
+LOOK = """
+start, state = copy.deepcopy(model), torch.get_rng_state()
+loss = loss_of(model)
+"""
+USUAL = f"{LOOK}loss.backward()\nopt.step()\n"
+"""Such a program ends with the step, so that plain python leaves what it made of the model."""
+
+
+def taken(session: Session, text: str, *arguments: str) -> tuple[Report, TakenStep]:
+    """What is found of the step of a program."""
+    report = session.look(text, "--step", *arguments, command="check")
+    assert report.checks is not None
+    assert report.checks.step is not None
+    return report, report.checks.step
+
+
+def by_name(report: Report, step: TakenStep) -> dict[str, LeafStep]:
+    """What it did to each leaf."""
+    names = [leaf.names[0].removeprefix("model.") for leaf in report.graph.leaves]
+    return {names[one.leaf]: one for one in step.leaves}
+
+
+@dataclass
+class Plain:
+    """The same by torch alone, in float64, of a program that python has run."""
+
+    loss: float
+    actual: float
+    gradients: dict[str, torch.Tensor]
+    changes: dict[str, torch.Tensor]
+    sizes: dict[str, float]
+
+    @classmethod
+    def of(cls, path: str) -> Plain:
+        """What it did."""
+        left = runpy.run_path(path)
+
+        def at(model: Any) -> torch.Tensor:
+            torch.set_rng_state(left["state"])
+            found: torch.Tensor = left["loss_of"](model)
+            return found
+
+        model = copy.deepcopy(left["start"]).double()
+        moved = copy.deepcopy(left["start"]).double()
+        after = dict(left["model"].named_parameters())
+        named = {name: one for name, one in model.named_parameters() if one.requires_grad}
+        changes = {
+            name: after[name].detach().double() - one.detach() for name, one in named.items()
+        }
+        loss = at(model)
+        slopes = torch.autograd.grad(loss, list(named.values()))
+        with torch.no_grad():
+            for name, one in moved.named_parameters():
+                one.copy_(after[name].double())
+            actual = float(at(moved)) - loss.item()
+        sizes = {name: float(one.detach().norm()) for name, one in named.items()}
+        return cls(loss.item(), actual, dict(zip(named, slopes, strict=True)), changes, sizes)
+
+    def product(self, name: str) -> float:
+        """Of the gradient of a parameter and its change."""
+        return float((self.gradients[name] * self.changes[name]).sum())
+
+
+SGD = "opt = torch.optim.SGD(model.parameters(), lr={})\n"
+ACCUMULATED = """
+for part in (slice(8, 16), slice(16, 24)):
+    loss_of(model, part).backward()
+opt.step()
+"""
+BY_HAND = """
+with torch.no_grad():
+    for one in model.parameters():
+        one -= 0.05 * one.grad
+        one.grad = None
+"""
+CLOSURE = """
+def closure():
+    opt.zero_grad()
+    loss = loss_of(model)
+    loss.backward()
+    return loss
+start, state = copy.deepcopy(model), torch.get_rng_state()
+opt.step(closure)
+"""
+HOOKS = """
+each = {one: torch.optim.SGD([one], lr=0.05) for one in model.parameters()}
+for one in each:
+    one.register_post_accumulate_grad_hook(lambda one: each[one].step())
+"""
+SCALER = """
+scaler = torch.amp.GradScaler("cpu")
+scaler.scale(loss).backward()
+scaler.step(opt)
+scaler.update()
+"""
+CASES: dict[str, tuple[str, StepVerdict]] = {
+    "SGD": (SGD.format(0.05) + USUAL, "follows"),
+    "a rate far too high": (SGD.format(30) + USUAL, "too long"),
+    "momentum of a step before": (
+        "opt = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)\n"
+        "for one in model.parameters():\n    one.grad = torch.full_like(one, -20)\n"
+        "opt.step()\nopt.zero_grad()\n" + USUAL,
+        "uphill",
+    ),
+    "Adam": ("opt = torch.optim.Adam(model.parameters(), lr=0.01)\n" + USUAL, "follows"),
+    "foreach": (
+        "opt = torch.optim.AdamW(model.parameters(), lr=0.01, foreach=True)\n" + USUAL,
+        "follows",
+    ),
+    "fused": (
+        "opt = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)\n" + USUAL,
+        "follows",
+    ),
+    "weight decay": (
+        "opt = torch.optim.SGD(model.parameters(), lr=0.01, weight_decay=50)\n" + USUAL,
+        "uphill",
+    ),
+    "the wrong sign": (
+        "opt = torch.optim.SGD(model.parameters(), lr=0.05, maximize=True)\n" + USUAL,
+        "uphill",
+    ),
+    "LBFGS": (
+        "opt = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3)\n" + CLOSURE,
+        "follows",
+    ),
+    "SGD with a closure": (SGD.format(0.05) + CLOSURE, "follows"),
+    "by hand": (f"{LOOK}loss.backward()\n{BY_HAND}", "follows"),
+    "by hand, through data": (
+        f"{LOOK}loss.backward()\nfor one in model.parameters():\n    one.data += 0.05 * one.grad\n",
+        "uphill",
+    ),
+    "by hand, of grad": (
+        f"{LOOK}given = torch.autograd.grad(loss, list(model.parameters()))\n"
+        "with torch.no_grad():\n    for one, g in zip(model.parameters(), given):\n"
+        "        one.data = one - 0.05 * g\n",
+        "follows",
+    ),
+    "in hooks": (f"{HOOKS}{LOOK}loss.backward()\n", "follows"),
+    "clipped": (
+        f"{SGD.format(0.05)}{LOOK}loss.backward()\n"
+        "nn.utils.clip_grad_norm_(model.parameters(), 0.01)\nopt.step()\n",
+        "follows",
+    ),
+    "accumulated": (
+        f"{SGD.format(0.05)}{LOOK}loss.backward()\n{ACCUMULATED}",
+        "follows",
+    ),
+    "two optimizers": (
+        "one = torch.optim.SGD(model[0].parameters(), lr=0.05)\n"
+        "two = torch.optim.Adam(model[2].parameters(), lr=0.01)\n"
+        f"{LOOK}loss.backward()\none.step()\ntwo.step()\n",
+        "follows",
+    ),
+    "a rate that is a tensor": (SGD.format("torch.tensor(0.05)") + USUAL, "follows"),
+    "one rate is 0": (
+        "opt = torch.optim.SGD([{'params': model[0].parameters(), 'lr': 0.0},\n"
+        "                       {'params': model[2].parameters()}], lr=0.05)\n" + USUAL,
+        "follows",
+    ),
+    "every rate is 0": (SGD.format(0) + USUAL, "no change"),
+    "frozen": ("model[0].weight.requires_grad_(False)\n" + SGD.format(0.05) + USUAL, "follows"),
+    "not in the optimizer": (
+        "opt = torch.optim.SGD(model[2].parameters(), lr=0.05)\n" + USUAL,
+        "follows",
+    ),
+    "dropout": ("model.insert(2, nn.Dropout(0.5))\n" + SGD.format(0.05) + USUAL, "follows"),
+    "batch norm": ("model.insert(1, nn.BatchNorm1d(8))\n" + SGD.format(0.05) + USUAL, "follows"),
+    "batch norm that is evaluated": (
+        "model.insert(1, nn.BatchNorm1d(8))\nloss_of(model)\nmodel.eval()\n"
+        + SGD.format(0.05)
+        + USUAL,
+        "follows",
+    ),
+    "a large layer": (
+        "model = nn.Sequential(nn.Linear(4, 3000), nn.ReLU(), nn.Linear(3000, 1))\n"
+        + SGD.format(0.001)
+        + USUAL,
+        "follows",
+    ),
+    "a GradScaler": (f"{SGD.format(0.05)}{LOOK}{SCALER}", "follows"),
+    "in a function": (
+        f"{SGD.format(0.05)}{LOOK}def train():\n    loss.backward()\n    opt.step()\ntrain()\n",
+        "follows",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_number_is_that_of_plain_torch(name: str, session: Session) -> None:
+    text, verdict = CASES[name]
+    report, step = taken(session, HEAD + text)
+    plain = Plain.of(str(session.folder / "program.py"))
+    leaves = by_name(report, step)
+    assert step.verdict == verdict
+    assert leaves.keys() == plain.gradients.keys()
+    assert step.loss == pytest.approx(plain.loss)
+    if verdict != "no change":
+        assert step.predicted == pytest.approx(sum(map(plain.product, leaves)))
+        assert step.actual == pytest.approx(plain.actual, rel=1e-6)
+    for parameter, one in leaves.items():
+        change, gradient = plain.changes[parameter], plain.gradients[parameter]
+        assert one.product == pytest.approx(plain.product(parameter), abs=1e-12)
+        assert one.change == pytest.approx(float(change.norm()))
+        assert one.gradient == pytest.approx(float(gradient.norm()), abs=1e-12)
+        assert one.size == pytest.approx(plain.sizes[parameter])
+
+
+def test_the_fraction_that_does_what_the_gradient_says_was_tried(session: Session) -> None:
+    text = HEAD + CASES["a rate far too high"][0]
+    _, step = taken(session, text)
+    part = float(step.fraction or 0)
+    path = session.folder / "program.py"
+    changes = {}
+    for share in (part, 2 * part):
+        path.write_text(text.replace("lr=30", f"lr={30 * share}"), "utf-8")
+        changes[share] = Plain.of(str(path)).actual / (float(step.predicted) * share)
+    assert changes[part] >= 0.5 > changes[2 * part]
+
+
+def test_the_loss_may_fall_by_little_and_the_step_still_not_be_too_long(session: Session) -> None:
+    # Along sqrt the loss falls slower and slower, and no shorter step lowers it by more.
+    text = """
+    import torch
+    w = torch.tensor([1e-4], requires_grad=True)
+    opt = torch.optim.SGD([w], lr=0.5)
+    (-w.sqrt()).sum().backward()
+    opt.step()
+    """
+    _, step = taken(session, text)
+    assert step.verdict == "falls"
+    assert step.fraction is None
+
+
+def test_it_is_not_waited_for_without_end(session: Session) -> None:
+    text = HEAD + "for _ in range(300):\n    loss_of(model).backward()\nprint('the end')"
+    path = str(session.write(text))
+    done = session.cli("check", "--step", path)
+    assert (
+        "nothing changed the leaves of this graph in place, in 256 more backward calls" in done.out
+    )
+    assert "the end" not in done.out
+    assert "stopped at backward call 257" in done.err
+
+
+def test_a_step_across_the_gradient(session: Session) -> None:
+    text = """
+    import torch
+    w = torch.tensor([1.0, 0.0], requires_grad=True)
+    (w * w).sum().backward()
+    with torch.no_grad():
+        w[1] += 0.5
+    """
+    _, step = taken(session, text)
+    assert (step.verdict, step.predicted, step.actual) == ("not measured", 0.0, 0.25)
+
+
+SAID = {
+    "lr": ("SGD", "SGD (lr 0.05) at program.py:"),
+    "momentum": ("momentum of a step before", "SGD (lr 0.02, momentum 0.9)"),
+    "goes down": ("SGD", "the step does what the gradient says"),
+    "rises": ("a rate far too high", "the loss rises. 1/"),
+    "how much too long": ("a rate far too high", "times too long"),
+    "uphill": ("the wrong sign", "the step goes uphill"),
+    "maximize": ("the wrong sign", "lr 0.05, maximize"),
+    "against": ("the wrong sign", "      -1.00"),
+    "decay": ("weight decay", "lr 0.01, weight_decay 50"),
+    "nobody": ("by hand", "step: by the program itself, no optimizer"),
+    "hooks": ("in hooks", "step: SGD (lr 0.05)"),
+    "clipped": ("clipped", " times as long (clipped or scaled)"),
+    "accumulated": ("accumulated", "2 more backward calls came before the step was over"),
+    "of several": ("accumulated", ".grad at the step was not the gradient of this call: cosine"),
+    "closure": ("LBFGS", "2 more backward calls came before the step was over"),
+    "two": ("two optimizers", "step: Adam (lr 0.01) at program.py:"),
+    "rate 0": ("one rate is 0", "did not move: 0.bias, 0.weight: SGD (lr 0) at program.py:18"),
+    "not held": ("not in the optimizer", "0.bias, 0.weight: held by no optimizer that stepped"),
+    "no change": ("every rate is 0", "the leaves are what they were before the step"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_it_is_told_in_words(name: str, session: Session) -> None:
+    case, words = SAID[name]
+    path = str(session.write(HEAD + CASES[case][0]))
+    done = session.cli("check", "--step", path)
+    assert words in done.out.replace("\n", " ").replace("model.", "")
+    assert done.status == 0
+
+
+OTHERS = {
+    "no step": (
+        "loss_of(model).backward()",
+        "nothing changed the leaves of this graph in place before the program ended",
+    ),
+    "another model's": (
+        "other = copy.deepcopy(model)\nopt = torch.optim.SGD(other.parameters(), lr=1)\n"
+        "loss_of(model).backward()\nopt.step()",
+        "before the program ended; SGD (lr 1) at program.py:15 holds none of them",
+    ),
+    "new tensors": (
+        "w = torch.zeros(4, 1, requires_grad=True)\n(x @ w - y).square().mean().backward()\n"
+        "w = (w - 0.1 * w.grad).detach().requires_grad_()\n((x @ w).sum()).backward()",
+        "nothing changed the leaves of this graph in place, in 1 more backward call",
+    ),
+    "emptied": (
+        SGD.format(1) + "loss_of(model).backward()\nopt.zero_grad()\nopt.step()",
+        "0.weight: no .grad at the step",
+    ),
+    "zeroed": (
+        SGD.format(1) + "loss_of(model).backward()\nopt.zero_grad(set_to_none=False)\nopt.step()",
+        "0.weight: .grad was 0",
+    ),
+    "not finite": (
+        SGD.format("float('inf')") + "loss_of(model).backward()\nopt.step()",
+        "step not measured: it leaves numbers that are not finite",
+    ),
+    "cannot be run again": (
+        SGD.format(1) + "from torch.utils.checkpoint import checkpoint\n"
+        "hidden = checkpoint(model[0], x.requires_grad_(), use_reentrant=True)\n"
+        "model[2](hidden).sum().backward()\nopt.step()",
+        "step not measured: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_stands_in_the_way_is_said(name: str, session: Session) -> None:
+    text, words = OTHERS[name]
+    path = str(session.write(HEAD + text))
+    done = session.cli("check", "--step", path)
+    assert words in done.out.replace("\n", " ")
+
+
+LOOP = (
+    HEAD
+    + SGD.format(0.05)
+    + """
+for step in range(4):
+    opt.zero_grad()
+    loss = loss_of(model)
+    loss.backward()
+    opt.step()
+    print(step, loss.item())
+"""
+)
+
+
+def test_the_program_is_stopped_after_the_step(session: Session) -> None:
+    path = str(session.write(LOOP))
+    done = session.cli("check", "--step", "--call", "2", path, "-o", "report.json")
+    assert [line.split()[0] for line in done.out.splitlines()] == ["0", "1"]
+    line = next(n for n, text in enumerate(LOOP.strip().split("\n"), 1) if "F.mse_loss" in text)
+    assert (
+        f"stopped after the step that follows backward call 2, before program.py:{line}" in done.err
+    )
+
+
+def test_a_saved_step_is_shown_again(session: Session) -> None:
+    path = str(session.write(LOOP))
+    told = session.cli("check", "--step", path).out.partition("\n\nstep: ")[2]
+    assert told
+    session.cli("check", "--step", path, "-o", "report.json")
+    assert told in session.cli("check", "report.json").out
+    checks = storage.load(session.folder / "report.json").checks
+    assert checks is not None
+    assert checks.step is not None
+    report = storage.load(session.folder / "report.json")
+    for change in ({"loss": float("nan")}, {"leaves": (LeafStep(4, 0.0, 0.0, 0.0, 0.0),)}):
+        broken = msgspec.structs.replace(checks.step, **change)
+        wrong = msgspec.structs.replace(checks, step=broken)
+        with pytest.raises(ReportError, match=r"checks\.step"):
+            check(msgspec.structs.replace(report, checks=wrong))
