@@ -61,6 +61,7 @@ ANSWERS = {
     "graph": {"text": "tree"},
     "explain": {"text": "explain", "html": "explain_page"},
     "split": {"text": "split"},
+    "depends": {"text": "depends"},
     "memory": {"text": "memory"},
     "check": {"text": "checks"},
     "watch": {"text": "training", "html": "training_page"},

@@ -15,13 +15,13 @@ from typing import Any, Literal
 from gradscope.formats import DIAGNOSES, DRAWINGS, FORMATS, MAX_SIZE, Column
 from gradscope.ranks.job import WAIT
 
-RUNS = "trace backward explain doctor memory check watch"
-LOOKS = "trace backward explain doctor memory check diff"
+RUNS = "trace backward explain doctor memory check depends watch"
+LOOKS = "trace backward explain doctor memory check depends diff"
 GRAPHS = "trace backward show diff"
-STUDIES = "explain memory check diff"
-READS = "explain doctor memory check show diff"
-SHOWS = "trace backward explain memory check show diff"
-EVERY = "trace backward explain doctor memory check watch show diff"
+STUDIES = "explain memory check depends diff"
+READS = "explain doctor memory check depends show diff"
+SHOWS = "trace backward explain memory check depends show diff"
+EVERY = "trace backward explain doctor memory check depends watch show diff"
 """The commands that run a program, look at one of its calls, draw a graph, tell more than a graph,
 read a saved report, write in any format; and all that have something to show."""
 
@@ -116,6 +116,17 @@ def read_duration(text: str) -> float:
     raise ValueError(f"{text!r} is not a duration; write 90s, 10m or 1h")
 
 
+def read_axes(text: str) -> tuple[int, ...]:
+    """One axis, or one of each of two tensors.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if re.fullmatch(r"\s*-?\d{1,4}\s*(,\s*-?\d{1,4}\s*)?", text, re.ASCII):
+        return tuple(map(int, text.split(",")))
+    raise ValueError(f"{text!r} is neither an axis nor two; write 1, or 0,1")
+
+
 def read_steps(text: str) -> int:
     """A number of backward calls; of all of them one beyond all others.
 
@@ -165,7 +176,7 @@ class Running:
     )
     wait: float = row(
         "--wait SECONDS  Under torchrun: how long rank 0 waits for the report of each other rank.",
-        "trace backward explain doctor memory check",
+        "trace backward explain doctor memory check depends",
         default=WAIT,
         least=0,
     )
@@ -206,7 +217,7 @@ class Looking:
     call: int | None = rows(
         variant(
             "--call N  Look at the Nth backward call.",
-            "trace backward explain memory check diff",
+            "trace backward explain memory check depends diff",
             least=1,
             without="the first",
         ),
@@ -265,9 +276,19 @@ class Looking:
         "and however long that takes.",
         "doctor",
     )
+    of: str | None = row(
+        '--of NAME  Ask of this tensor: a variable, or "#ID".', "depends", without="the root"
+    )
+    on: str | None = row("--on NAME  Ask how it depends on this tensor or leaf.", "depends")
+    axis: tuple[int, ...] | None = row(
+        "--axis AXES  Tell apart the indices along this axis of both, or along one of each: 0,1.",
+        "depends",
+        read=read_axes,
+        without="the first of one size",
+    )
     budget: float | None = row(
-        "--budget SECONDS  With --by: stop after this time, and tell what is known by then.",
-        "backward",
+        "--budget SECONDS  Of depends, or with --by: stop then, and tell what is known.",
+        "backward depends",
         least=0,
     )
     create_graph: str | None = row(
@@ -415,7 +436,11 @@ class Writing:
     )
     format_name: str | None = rows(
         variant(_FORMAT, "trace backward show", choices=tuple(FORMATS)),
-        variant(_FORMAT, "explain memory check", choices=("text", "code", "markdown", *DRAWINGS)),
+        variant(
+            _FORMAT,
+            "explain memory check depends",
+            choices=("text", "code", "markdown", *DRAWINGS),
+        ),
         variant(_FORMAT, "diff", choices=("text", *DRAWINGS)),
         variant("--format FORMAT  Output format of the findings:", "doctor", choices=DIAGNOSES),
     )
@@ -443,6 +468,7 @@ FIRST = {
     "doctor": "call steps duration keep_going ignore fail_on format_name output",
     "memory": "root call by top all format_name output opened",
     "check": "step node every_call root gradient call all output",
+    "depends": "of on axis root call budget all output",
     "watch": "module code seed every keep hold width output",
     "ask": "process",
     "show": "held depth all focus path top format_name output",

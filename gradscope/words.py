@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from difflib import SequenceMatcher
 
 _ENDING = re.compile(r"Backward(?:Autograd\w*)?\d*$")
-_PLURALS = {"leaf": "leaves"}
+_PLURALS = {"leaf": "leaves", "index": "indices"}
 """Of the nouns that do not only take an s."""
 
 MOST_COMPARED = 20_000

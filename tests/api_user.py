@@ -50,6 +50,7 @@ def ask() -> list[str]:
     explained: gradscope.Report = gradscope.explain(loss, "0.weight", all=True)
     held: gradscope.Report = gradscope.memory(loss)
     held.show(by="line", top=2)
+    mapped: gradscope.Report = gradscope.depends(net(torch.ones(2, 4)), "0.bias", axis=(1, 0))
     report: gradscope.Report = gradscope.doctor(loss, ignore=["GS205"])
     findings: tuple[gradscope.Finding, ...] = report.findings
     with gradscope.record(check=True) as run:
@@ -58,6 +59,7 @@ def ask() -> list[str]:
     checked.show()
     assert checked.checks is not None and not checked.checks.is_wrong
     assert explained.explanation is not None and held.memory is not None
+    assert mapped.dependence is not None and mapped.dependence.of.axis == 1
     looks: list[Callable[[torch.Tensor], gradscope.Report]] = [
         *(run.trace, run.backward, run.explain, run.check, run.memory, run.doctor)
     ]

@@ -28,7 +28,7 @@ programs of each page, with the lines of `-` and with those of `+`, are run.
 | --- | --- | --- |
 """
 
-LOOKS = ("trace", "backward", "explain", "check", "memory", "doctor")
+LOOKS = ("trace", "backward", "explain", "check", "memory", "depends", "doctor")
 HEAD = """# From Python
 
 Generated from the docstrings (`make docs`), and compared by the tests. Everything that the

@@ -79,7 +79,7 @@ def test_an_option_means_the_same_in_every_command() -> None:
                 meaning = (option.help, option.metavar, option.is_flag)
                 told.setdefault(option.opts[0], {}).setdefault(meaning, []).append(name)
     assert {option: list(told[option].values()) for option in told if len(told[option]) > 1} == {}
-    assert len(told["--call"][next(iter(told["--call"]))]) == 6
+    assert len(told["--call"][next(iter(told["--call"]))]) == 7
 
 
 def test_the_table_names_commands_that_there_are() -> None:

@@ -47,7 +47,7 @@ from tests.test_page import packed
 QUICK = tuple(name for name in FORMATS if name not in ("svg", "png", "pdf"))
 """Formats that need no other program."""
 
-ANSWERS = ("explain", "memory", "check", "backward --by term")
+ANSWERS = ("explain", "memory", "check", "backward --by term", "depends")
 """Commands that show what they saved again."""
 
 EARLIER = "an earlier result\n"
@@ -219,6 +219,15 @@ def test_blanks_without_end_are_only_long(session: Session) -> None:
         ("terms", "split.nodes.0.node", 99, "99 is not an index of graph.nodes"),
         ("terms", "split.nodes.0.norms", [1.0], "split.nodes[0].norms: has 1 numbers"),
         ("split", "split.leaves.0.products", [], "does not compare each of 4 pieces"),
+        ("depends", "dependence.of.node", 99, "99 is not an index of graph.nodes"),
+        ("depends", "dependence.on.axis", 2, "2 is not an index of its shape"),
+        ("depends", "dependence.on.shape", [0, 3], "dependence.on: has no elements"),
+        ("depends", "dependence.rows", [0, 9], "9 is not an index of its axis"),
+        ("depends", "dependence.rows", [0, 0], "are indices in order, each with norms"),
+        ("depends", "dependence.norms.0", [1.0], "has 1 numbers for 2 indices"),
+        ("depends", "dependence.norms.0.0", -1.0, "holds a norm that is negative"),
+        ("depends", "dependence.crossing.node", 99, "99 is not an index of graph.nodes"),
+        ("depends", "dependence.crossing.row", 9, "9 is not an index of its axis"),
         ("backward", "graph.leaves.0.norm", -1.0, "a norm is not negative"),
     ],
 )
@@ -536,6 +545,7 @@ COMMANDS = [
     ["explain"],
     ["memory"],
     ["check"],
+    ["depends", "--on", "second"],
     ["doctor"],
     ["doctor", "--format", "json"],
     ["doctor", "--format", "github"],
@@ -550,7 +560,9 @@ def test_names_of_a_program_are_only_text(
     command: list[str], program: str, session: Session
 ) -> None:
     path = session.write(RUNS if program == "runs" else FAILS)
-    done = told(session.cli(*command, str(path)), (0, 1))
+    # What may not be called is refused where each node is called alone.
+    statuses = (0, 1, 2) if command[0] == "depends" else (0, 1)
+    done = told(session.cli(*command, str(path)), statuses)
     assert "\ngradscope: forged" not in done.out + done.err
     assert "caught" not in done.out + done.err or program == "fails"
 

@@ -552,6 +552,7 @@ def test_a_rank_that_tells_nothing_is_said(folder: Path) -> None:
     ("words", "said"),
     [
         ("check", "gradscope check makes calls of its own"),
+        ("depends --on w", "gradscope depends makes calls of its own"),
         ("explain", "gradscope explain makes calls of its own"),
         ("backward --gradient 2.0", "--gradient makes calls of its own"),
         ("backward --root loss", "--root makes calls of its own"),

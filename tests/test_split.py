@@ -400,6 +400,17 @@ loss = F.mse_loss(out, y)
         mixes="ScaledDotProduct",
     ),
     Program(
+        "a view where a transpose is meant",
+        """
+enc, head = nn.Linear(5, 5), nn.Linear(5, 2)
+x, y = torch.randn(4, 6, 5), torch.randn(4, 2)
+out = head(torch.tanh(enc(x).view(6, 4, 5)).transpose(0, 1).mean(1))
+loss = F.mse_loss(out, y)
+""",
+        {"out": "F.mse_loss(out[i], y[i]) / 4"},
+        mixes="View",
+    ),
+    Program(
         "as many steps as samples, the steps first",
         """
 rnn, head = nn.GRU(3, 5), nn.Linear(5, 1)

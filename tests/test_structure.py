@@ -52,6 +52,7 @@ ROOMS = {
     "derivatives",
     "analyses/explain": "handlers words errors escaping model autograd recording graphing",
     "analyses/split": "doing words errors model autograd graphing analyses/explain",
+    "analyses/depends": "words errors model autograd graphing analyses/explain analyses/split",
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "patched doing handlers words errors escaping filesystem garbage model target "
     "autograd recording graphing ranks analyses/doctor",
@@ -119,6 +120,7 @@ WITH_TORCH = (
     "analyses/check/",
     "analyses/explain/",
     "analyses/split/",
+    "analyses/depends/",
     "analyses/memory/",
 )
 

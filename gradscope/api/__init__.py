@@ -5,7 +5,7 @@ command line stands on the same rooms.  torch is imported only by the functions 
 """
 
 from gradscope.api.difference import Difference, diff
-from gradscope.api.looking import backward, check, doctor, explain, load, memory, trace
+from gradscope.api.looking import backward, check, depends, doctor, explain, load, memory, trace
 from gradscope.api.recording import RecordedBlock, Run, record
 from gradscope.api.report import LeafGradient, Report
 from gradscope.api.watching import WatchedTraining, watch
@@ -24,6 +24,7 @@ __all__ = [
     "WatchedTraining",
     "backward",
     "check",
+    "depends",
     "diff",
     "doctor",
     "explain",

@@ -15,7 +15,7 @@ from gradscope.filesystem import cache_folder, here
 from gradscope.formats import MAX_SIZE
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
-from gradscope.model.request import Check, Explain, MemoryStudy, SplitStudy
+from gradscope.model.request import Check, DependsStudy, Explain, MemoryStudy, SplitStudy
 from gradscope.rules import RULES, IgnoredByComment, diagnose, find_rule
 from gradscope.words import count
 
@@ -200,6 +200,41 @@ class Looks:
         return self._look(root, None, MemoryStudy())
 
     @public
+    def depends(
+        self,
+        root: torch.Tensor,
+        on: str,
+        *,
+        of: str | None = None,
+        axis: int | tuple[int, int] | None = None,
+        budget: float | None = None,
+    ) -> Report:
+        """Which elements of one tensor depend on which of another.
+
+        A gradient that is not zero at one index only goes from the one to the other, for each index
+        along an axis.  The report's ``dependence`` holds the norms of what arrives at each index.
+
+        Args:
+            root: any tensor that requires grad.
+            on: the name of the tensor that may be depended on: a variable, a leaf, or ``"#3"`` for
+                what node 3 made.
+            of: the name of the one that depends on it; by default ``root`` itself.
+            axis: the axis of both, or one of each; by default the first of one size in both.
+            budget: seconds after which what is known is told.
+
+        Raises:
+            TypeError: when ``axis`` is neither a number nor two.
+            RootError: when ``root`` carries no gradient history, the graph has no such tensor, or
+                no such axis.
+            CaptureError: when an earlier call has freed the graph, or a node on the way cannot be
+                called.
+        """
+        axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        if len(axes) > 2 or not all(type(one) is int for one in axes):
+            raise TypeError(f"depends() takes one axis, or a tuple of two, not {axis!r}")
+        return self._look(root, None, DependsStudy(on, of, axes, budget))
+
+    @public
     def doctor(self, root: torch.Tensor, *, ignore: Collection[str] = ()) -> Report:
         """What is wrong with a graph that is there, and with the gradient that flows through it.
 
@@ -230,6 +265,7 @@ class Looks:
 _BARE = Looks()
 trace, backward, explain = _BARE.trace, _BARE.backward, _BARE.explain
 check, memory, doctor = _BARE.check, _BARE.memory, _BARE.doctor
+depends = _BARE.depends
 
 
 @public

@@ -65,8 +65,8 @@ class Report(plain.Report, frozen=True):
     itself.
 
     ``graph`` holds nodes, edges and leaves, ``passes`` the gradients, ``notes`` whole sentences for
-    the reader, and ``findings`` what a doctor found.  ``explanation``, ``checks``, ``memory``
-    and ``split`` are there where they were asked for.
+    the reader, and ``findings`` what a doctor found.  ``explanation``, ``checks``, ``memory``,
+    ``split`` and ``dependence`` are there where they were asked for.
     """
 
     @classmethod

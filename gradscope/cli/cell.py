@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 NAME = "%%gradscope"
 
-_COMMANDS = ("trace", "backward", "explain", "doctor", "memory", "check")
+_COMMANDS = ("trace", "backward", "explain", "doctor", "memory", "check", "depends")
 _OF_THE_GROUP = ("-h", "--help", "--version")
 
 

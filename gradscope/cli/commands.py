@@ -17,8 +17,15 @@ from gradscope.cli.typed_command import (
 )
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
-from gradscope.formats import FORMATS
-from gradscope.model.request import Check, CheckStep, Explain, MemoryStudy, SplitStudy
+from gradscope.formats import FORMATS, SAVED
+from gradscope.model.request import (
+    Check,
+    CheckStep,
+    DependsStudy,
+    Explain,
+    MemoryStudy,
+    SplitStudy,
+)
 from gradscope.options import SETTINGS
 from gradscope.version import VERSION
 from gradscope.words import SIGNS, joined
@@ -229,6 +236,24 @@ def check(given: Given) -> Result:
     )
 
 
+@gradscope.command(
+    examples=("train.py --of logits --on x", "train.py --of logits --on emb --axis 1"),
+    epilog=EXIT_STATUSES,
+)
+def depends(given: Given) -> Result:
+    """Show which elements of one tensor depend on which of another.
+
+    Sends a gradient from each index of the one, along an axis, and tells at which indices of the
+    other it arrives: whether samples mix, whether a causal mask holds, whether padding gets a
+    gradient; and at which line the gradient of one index first comes to others.  TARGET may also be
+    a saved answer, FILE.json.
+    """
+    if given.on is None and not (given.target or "").endswith(SAVED):
+        raise TargetError("depends needs a tensor that another may depend on", "name it: --on NAME")
+    asked = given.part(DependsStudy, on=given.on or "", axis=given.axis or ())
+    return _run(given, "depends", asked, gradients=False)
+
+
 @gradscope.command(examples=("train.py", "train.py --every 100 -o run.jsonl"), epilog=EXIT_STATUSES)
 def watch(given: Given) -> Result:
     """Watch the gradients of a training for as long as it runs.
@@ -241,7 +266,7 @@ def watch(given: Given) -> Result:
     return run_watch(given)
 
 
-for _command in (trace, backward, explain, doctor, memory, check, watch):
+for _command in (trace, backward, explain, doctor, memory, check, depends, watch):
     _command.help = f"{inspect.cleandoc(_command.help or '')}\n{TARGETS}"
 
 

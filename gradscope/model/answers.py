@@ -1,5 +1,5 @@
 """The invariants of what a report holds beside its graph and gradients: what is kept in memory,
-what a check found, an explanation, a gradient taken apart.
+what a check found, an explanation, a gradient taken apart, what depends on what.
 
 Indices lead somewhere, and numbers are as many as they are said to be: whoever shows an answer
 relies on that.  Must not know of torch, or of how an answer was found."""
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from gradscope.model.dependence import Dependence
 from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import MOST_PASSES, Ranks
@@ -36,6 +37,8 @@ def check_answers(report: Report) -> None:
         _Explained(report.explanation, report.graph).check()
     if report.split is not None:
         _check_split(report.split, report.graph)
+    if report.dependence is not None:
+        _check_dependence(report.dependence, report.graph)
     if report.ranks is not None:
         _check_ranks(report.ranks)
         calls = [one.number for one in report.passes]
@@ -155,6 +158,29 @@ def _check_split(split: Split, graph: Graph) -> None:
     broken = unstorable([*values, split.mixing.share if split.mixing else None])
     if broken:
         fail("split", broken)
+
+
+def _check_dependence(found: Dependence, graph: Graph) -> None:
+    """Each row is an index of the one tensor, and has a norm for each index of the other."""
+    crossings = [] if found.crossing is None else [found.crossing]
+    nodes = [found.of.node, found.on.node, *(one.node for one in crossings)]
+    in_range(nodes, len(graph.nodes), "dependence", "graph.nodes")
+    for side, place in ((found.of, "dependence.of"), (found.on, "dependence.on")):
+        in_range([side.axis], len(side.shape), place, "its shape")
+        if not all(0 < size < 2**63 for size in side.shape):
+            fail(place, "has no elements")
+    rows = (*found.rows, *(one.row for one in crossings))
+    in_range(rows, found.of.size, "dependence.rows", "its axis")
+    if [*found.rows] != sorted({*found.rows}) or len(found.rows) != len(found.norms):
+        fail("dependence.rows", "are indices in order, each with norms")
+    for position, norms in enumerate(found.norms):
+        wrong = unstorable((*norms, found.rounding))
+        if len(norms) != found.on.size:
+            wrong = f"has {len(norms)} numbers for {found.on.size} indices"
+        elif not wrong and any(float(norm) < 0 for norm in norms):
+            wrong = "holds a norm that is negative"
+        if wrong:
+            fail(f"dependence.norms[{position}]", wrong)
 
 
 class _Explained:

@@ -37,8 +37,8 @@ def check(report: Report) -> None:
     _check_edges(graph)
     _check_leaves(graph)
     _check_findings(report)
-    answers = report.memory, report.checks, report.explanation, report.split, report.ranks
-    if any(one is not None for one in answers):
+    studied = report.memory, report.checks, report.explanation, report.split, report.dependence
+    if any(one is not None for one in (*studied, report.ranks)):
         from gradscope.model.answers import check_answers
 
         check_answers(report)

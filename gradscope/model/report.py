@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from gradscope.model.dependence import Dependence
 from gradscope.model.explanation import Explanation
 from gradscope.model.observations import Finding, Watched
 from gradscope.model.plain import Accumulation as Accumulation
@@ -205,6 +206,7 @@ class Report(Struct, frozen=True):
     memory: Memory | None = None
     explanation: Explanation | None = None
     split: Split | None = None
+    dependence: Dependence | None = None
     ranks: Ranks | None = None
     others: tuple[Report, ...] = ()
     format: Literal["gradscope/1"] = FORMAT

@@ -250,6 +250,26 @@ class SplitStudy(Study):
         return cls("term", names, budget=budget)
 
 
+@dataclass(frozen=True)
+class DependsStudy(Study):
+    """Which elements of one tensor depend on which of another?
+
+    ``of`` and ``on`` are names; no ``of`` is the root.  ``axis``: that of both, or one of each;
+    none is found by size.  ``budget``: seconds, after which what is known is told.
+    """
+
+    room: ClassVar[str] = "analyses.depends.study"
+    command: ClassVar[str] = "depends"
+    doing: ClassVar[str] = "measuring what depends on what"
+    field: ClassVar[str] = "dependence"
+    makes_calls: ClassVar[bool] = True
+
+    on: str
+    of: str | None = None
+    axis: tuple[int, ...] = ()
+    budget: float | None = None
+
+
 _NAME = r"[^\s,:()\[\]]+(?:\[[^\]]*\][^\s,:()\[\]]*)*"
 """A name of a tensor, which may have commas of its own: ``losses["a, b"]``."""
 

@@ -46,7 +46,7 @@ def encode(report: Report) -> bytes:
     fields = msgspec.structs.asdict(report)
     if report.observations is not None:
         fields["observations"] = report.observations.figures()
-    answers = ("memory", "checks", "explanation", "split", "ranks")
+    answers = ("memory", "checks", "explanation", "split", "dependence", "ranks")
     for late in ("observations", "findings", *answers, "others"):
         # Where nobody asked for an answer, the saved form says nothing of one.
         if not fields[late]:

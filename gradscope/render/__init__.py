@@ -112,13 +112,14 @@ def format_for(path: str | Path) -> str:
 
 
 def answer_format(report: Report, name: str) -> str:
-    """The format for what was asked of a report: an explanation, a check, a count of memory or a
-    gradient taken apart has one of its own for ``text`` and others of :data:`ANSWERS`."""
+    """The format for what was asked of a report: an answer of :data:`ANSWERS` has one of its own
+    for ``text``, and for what else is named there."""
     asked = {
         "explain": report.explanation,
         "check": report.checks,
         "memory": report.memory,
         "split": report.split,
+        "depends": report.dependence,
     }
     command = next((word for word, answer in asked.items() if answer is not None), "graph")
     return ANSWERS[command].get(name, name)

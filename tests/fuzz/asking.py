@@ -46,6 +46,7 @@ def look(value: Any) -> None:
         *(gradscope.explain, gradscope.check),
     ):
         _told(function, value)
+    _told(gradscope.depends, value, "x")
 
 
 def _told(function: Any, *values: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
@@ -80,13 +80,17 @@ class Puller:
     Args:
         walked: the graph.
         roots: the places where backward starts.
+        within: the edges that gradients are sent along, if not all.
     """
 
-    def __init__(self, walked: Walked, roots: Iterable[Place]) -> None:
+    def __init__(
+        self, walked: Walked, roots: Iterable[Place], within: Collection[int] | None = None
+    ) -> None:
         self.walked = walked
         self.leaving: list[list[int]] = [[] for _ in walked.nodes]
         for number, (source, *_) in enumerate(walked.edges):
-            self.leaving[source].append(number)
+            if within is None or number in within:
+                self.leaving[source].append(number)
         self._reached = {(target, output) for _, _, target, output in walked.edges} | {*roots}
         self._refusals: dict[int, str] = {}
         self._released = saved.ReleasedMemory()

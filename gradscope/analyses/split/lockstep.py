@@ -36,6 +36,7 @@ class Lockstep:
         seeds: the gradients that backward starts with.
         cut: the pieces that a gradient is taken apart into, by number, at a place where it is.
         end: when to stop, on the clock of :func:`time.monotonic`.
+        at: a tensor on the way at which they end, too.
 
     ``passed`` is told of each call: its node, what went in and what came out, by edge.
     """
@@ -46,8 +47,10 @@ class Lockstep:
         seeds: Mapping[Place, torch.Tensor],
         cut: Callable[[Place, torch.Tensor], Carried],
         end: float | None = None,
+        at: Place | None = None,
     ) -> None:
         self._puller = puller
+        self._at = at or (-1, 0)
         self._cut = cut
         self._end = end
         self._waiting: dict[int, dict[int, Carried]] = defaultdict(dict)
@@ -69,7 +72,7 @@ class Lockstep:
             if not arrived:
                 continue
             yield number, arrived
-            if is_leaf(node):
+            if is_leaf(node) or number == self._at[0]:
                 continue
             doing.still(f"{words}, node {number + 1:,} of {count(len(nodes), 'node')}")
             if self._end is not None and time.monotonic() > self._end:

@@ -6,19 +6,18 @@ import itertools
 import math
 import operator
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 
 from gradscope.analyses.explain.pull import Place
-from gradscope.analyses.split.lockstep import Carried
 from gradscope.analyses.split.pieces import Plan, TensorNames, named_place
 from gradscope.analyses.split.terms import Summands
 from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.plain import number
 from gradscope.model.report import Graph
-from gradscope.model.studies import Mixing, SplitPiece
+from gradscope.model.studies import SplitPiece
 from gradscope.words import option
 
 _ROWWISE = frozenset(
@@ -28,15 +27,6 @@ _ROWWISE = frozenset(
 
 FAR = 12
 """Nodes behind a loss among which its rows are looked for."""
-
-LOOKED_AT = 2
-"""Samples that are followed to see whether they stay apart."""
-
-NOTICED = 1e-4
-"""A share of a gradient that is more than rounding."""
-
-_CONTRACTING = frozenset(("Mm", "Addmm", "Bmm", "Baddbmm", "Linear"))
-"""Operations in which a matrix made of parameters gets a sum over all samples."""
 
 
 def by_sample(live: LiveGraph, names: Sequence[str]) -> Plan:
@@ -58,12 +48,13 @@ def by_sample(live: LiveGraph, names: Sequence[str]) -> Plan:
     pieces = [SplitPiece(str(row), index=(row,)) for row in range(size[0])]
     rows = tuple(dict.fromkeys(map(known.of, places)))
     every = range(size[0])
-    return Plan(pieces, dict.fromkeys(places, every), _row, rows, size[0])
+    return Plan(pieces, dict.fromkeys(places, every), row_alone, rows, size[0])
 
 
-def _row(gradient: torch.Tensor, row: int) -> torch.Tensor:
+def row_alone(gradient: torch.Tensor, row: int, dim: int = 0) -> torch.Tensor:
+    """The gradient at one index; zeros elsewhere."""
     alone = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
-    alone[row] = gradient[row]
+    alone.select(dim, row).copy_(gradient.select(dim, row))
     return alone
 
 
@@ -94,7 +85,7 @@ def by_output(live: LiveGraph, most: int) -> Plan:
 
 
 def _element(gradient: torch.Tensor, element: int) -> torch.Tensor:
-    return _row(gradient.reshape(-1), element).view(gradient.shape)
+    return row_alone(gradient.reshape(-1), element).view(gradient.shape)
 
 
 # ---------------------------------------------------------------- which tensors have rows
@@ -157,60 +148,3 @@ def _parted(graph: Graph, known: Summands, place: Place) -> Place:
 def _shape(graph: Graph, place: Place) -> tuple[int, ...]:
     info = graph.nodes[place[0]].output(place[1])
     return () if info is None else info.shape
-
-
-# ---------------------------------------------------------------- whether they stay apart
-
-
-class MixingWatch:
-    """Sees where the gradient of one sample first comes to the rows of others."""
-
-    def __init__(self, graph: Graph, rows: int) -> None:
-        self._graph = graph
-        self._known = Summands(graph)
-        self._rows = rows
-        self.found: Mixing | None = None
-
-    def passed(
-        self, node: int, arrived: Mapping[int, Carried], sent: Mapping[int, Carried]
-    ) -> None:
-        """A node was called."""
-        if self.found is not None:
-            return
-        if not all(0 <= self._foreign(carried) <= NOTICED for carried in arrived.values()):
-            return
-        # Of another shape it may be something that all samples share, or rows of another kind.
-        shapes = {one.shape for carried in arrived.values() for one in carried.values()}
-        is_contracting = self._graph.nodes[node].short_op in _CONTRACTING
-        for edge, carried in sent.items():
-            place = self._graph.edges[edge].target, self._graph.edges[edge].output
-            share = self._foreign(carried)
-            is_alike = next(iter(carried.values())).shape in shapes
-            if (share > NOTICED and is_alike) and not is_of_parameters(
-                self._graph, self._known, place, any_shape=is_contracting
-            ):
-                self.found = Mixing(node, number(share))
-                return
-
-    def _foreign(self, carried: Carried) -> float:
-        """The largest share that any sample has in rows of others, along the dimension that keeps
-        them apart best; below 0 where none is as long as there are samples."""
-        rows = [row for row in sorted(carried) if row >= 0][:LOOKED_AT]
-        shape = carried[rows[0]].shape if rows else ()
-        return min(
-            (
-                max(_elsewhere(carried[row], row, dim) for row in rows)
-                for dim, size in enumerate(shape)
-                if size == self._rows
-            ),
-            default=-1.0,
-        )
-
-
-def _elsewhere(gradient: torch.Tensor, row: int, dim: int) -> float:
-    """The share of a gradient that is in other rows, by norm."""
-    rows = gradient.unsqueeze(-1).movedim(dim, 0).flatten(1)
-    sizes = torch.linalg.vector_norm(rows, dim=1).tolist()
-    whole = math.hypot(*sizes)
-    sizes[row] = 0.0
-    return math.hypot(*sizes) / whole if whole else 0.0

@@ -11,8 +11,9 @@ import torch
 
 from gradscope.analyses.explain.pull import CannotCall, Place, Puller, check_numbers, summed
 from gradscope.analyses.split.lockstep import WHOLE, Carried, Lockstep, OverBudget, products
+from gradscope.analyses.split.mixing import MixingWatch
 from gradscope.analyses.split.pieces import Plan, by_term
-from gradscope.analyses.split.rows import MixingWatch, by_output, by_sample
+from gradscope.analyses.split.rows import by_output, by_sample
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.summary import measure

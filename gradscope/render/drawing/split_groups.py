@@ -107,13 +107,18 @@ def sentences(report: Report, split: Split, groups: Mapping[str, Combined]) -> s
 def _mixed(report: Report, split: Split) -> Iterator[str]:
     """Where samples do not stay apart."""
     if split.mixing is not None:
-        node = report.graph.nodes[split.mixing.node]
-        origin = report.graph.origin_of(node)
-        place = f" ({PurePath(origin.file).name}:{origin.line})" if origin else ""
+        share = percent(float(split.mixing.share))
         yield (
-            f"samples mix at {node.short_op}{place}: {percent(float(split.mixing.share))} of what "
-            "it sends on for one of them, by norm, goes to the rows of others"
+            f"samples mix at {place_of(report, split.mixing.node)}: {share} of what it "
+            "sends on for one of them, by norm, goes to the rows of others"
         )
+
+
+def place_of(report: Report, number: int) -> str:
+    """An operation, and its line."""
+    node = report.graph.nodes[number]
+    origin = report.graph.origin_of(node)
+    return node.short_op + (f" ({PurePath(origin.file).name}:{origin.line})" if origin else "")
 
 
 def _outliers(names: Sequence[str], norms: Sequence[float]) -> Iterator[str]:

@@ -1,0 +1,453 @@
+"""What depends on what: every number against torch by hand, the verdicts, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import runpy
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+
+import gradscope
+from gradscope.errors import GradscopeError
+from gradscope.model.dependence import Dependence
+from gradscope.model.report import Report
+from gradscope.render.answers.depends import render
+from gradscope.render.options import Options
+from tests.conftest import process_preserved
+from tests.looking import Session
+from tests.test_split import NOTICING
+
+START = """
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+torch.manual_seed(0)
+x = torch.randn(4, 6, 6, requires_grad=True)
+mask = torch.ones(6, 6, dtype=torch.bool)
+
+def attention(h, hidden):
+    scores = (h @ h.transpose(1, 2)).masked_fill(hidden, -torch.inf)
+    return torch.softmax(scores, -1) @ h  # mixed
+
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that makes ``out`` of ``x``, with what is said of it, and how many of its lines
+    end with a comment that says so."""
+
+    name: str
+    text: str
+    verdict: str
+    axis: str = "1"
+    crossing: str = ""
+    exact: bool = True
+    more: str = ""
+
+    @property
+    def source(self) -> str:
+        return START + textwrap.dedent(self.text).strip("\n") + "\nloss = out.abs().sum()\n"
+
+
+LATER = "out[:, {}] depends on x[:, {}] (‖g‖ "
+EVERY = "each out[{}] depends on every x[{}]; most of all at another index: out["
+CAUSAL = "each out[:, i] depends on no later x[:, j], only on x[:, i] and earlier ones"
+OWN = "each out[{0}] depends on x[{0}] alone"
+
+PROGRAMS = (
+    Program("each row alone", "out = nn.Linear(6, 6)(x)", OWN.format("i"), "0"),
+    Program("each step alone", "out = nn.LayerNorm(6)(x)", OWN.format(":, i")),
+    Program(
+        "a view that mixes the batch",
+        "h = x * 2\nh = h.view(6, 4, 6)  # mixed\nout = nn.Linear(6, 5)(h).transpose(0, 1)",
+        EVERY.format("i", "j"),
+        "0",
+        "View",
+    ),
+    Program(
+        "batch norm in training",
+        "out = nn.BatchNorm1d(6)(x)  # mixed",
+        EVERY.format("i", "j"),
+        "0",
+        "NativeBatchNorm",
+    ),
+    Program("batch norm in eval", "out = nn.BatchNorm1d(6).eval()(x)", OWN.format("i"), "0"),
+    Program(
+        "a batch norm of what was flattened",
+        "flat = nn.BatchNorm1d(6)(x.flatten(0, 1))\nout = flat.view(4, 6, 6)  # mixed",
+        EVERY.format("i", "j"),
+        "0",
+        "View",
+        exact=False,
+    ),
+    Program("a causal mask", "out = attention(x, mask.triu(1))", CAUSAL, crossing="Bmm"),
+    Program(
+        "a causal mask that is off by one",
+        "out = x + attention(F.layer_norm(x, (6,)), mask.triu(2))",
+        LATER.format(0, 1),
+        crossing="Bmm",
+        more="as 5 of 6 do, up to 1 later",
+    ),
+    Program(
+        "a causal layer above one that is not",
+        "h = x.flip(1).cumsum(1).flip(1)  # mixed\nout = h.cumsum(1)",
+        EVERY.format(":, i", ":, j"),
+        crossing="Flip",
+    ),
+    Program(
+        "no mask",
+        "out = attention(x, mask & False)",
+        EVERY.format(":, i", ":, j"),
+        crossing="Bmm",
+    ),
+    Program(
+        "attention that takes the batch for the sequence",
+        "layer = nn.TransformerEncoderLayer(6, 2, 8)\nout = layer(x)  # mixed",
+        EVERY.format("i", "j"),
+        "0",
+        "Bmm",
+    ),
+    Program(
+        "an RNN forward",
+        "rnn = nn.GRU(6, 6, batch_first=True)\nout = rnn(x)[0]  # mixed",
+        CAUSAL,
+        crossing="Stack",
+        exact=False,
+    ),
+    Program(
+        "as many samples as steps",
+        "rnn = nn.GRU(6, 6)\nout = rnn(x[:, :4].transpose(0, 1))[0].transpose(0, 1)",
+        "each out[i] depends on x[i] alone",
+        "0",
+    ),
+    Program(
+        "an RNN in both directions",
+        "rnn = nn.RNN(6, 3, batch_first=True, bidirectional=True)\nout = rnn(x)[0]  # mixed",
+        EVERY.format(":, i", ":, j"),
+        crossing="Stack",
+        exact=False,
+    ),
+    Program(
+        "a convolution that looks ahead",
+        "conv = nn.Conv1d(6, 6, 3, padding=1)\n"
+        "out = conv(x.transpose(1, 2)).transpose(1, 2)  # mixed",
+        LATER.format(0, 1),
+        crossing="Convolution",
+    ),
+    Program(
+        "a convolution that is causal by padding",
+        "conv = nn.Conv1d(6, 6, 3)\n"
+        "h = F.pad(x.transpose(1, 2), (2, 0))\n"
+        "out = conv(h).transpose(1, 2)  # mixed",
+        CAUSAL,
+        crossing="Convolution",
+        exact=False,
+    ),
+    Program(
+        "a convolution with steps",
+        "conv = nn.Conv1d(6, 2, 2, stride=2)\nout = conv(x.transpose(1, 2)[..., :5])",
+        "each out[:, :, i] depends on at most 2 x[:, j] of 6: out[:, :, 0] on x[:, 0:2], "
+        "out[:, :, 1] on x[:, 2:4]",
+        "2,1",
+        more="no gradient comes to x[:, 4:6]; to each other x[:, j] a gradient does",
+    ),
+    Program(
+        "earlier ones alone",
+        "out = torch.cat([torch.zeros(4, 1, 6), x[:, :5].cumsum(1)], 1)  # mixed",
+        "each other out[:, i] depends on no later x[:, j], only on earlier ones",
+        crossing="Cat",
+        exact=False,
+        more="no gradient comes to x from out[:, 0]",
+    ),
+    Program(
+        "later ones alone",
+        "out = torch.cat([x[:, 1:], torch.zeros(4, 1, 6)], 1)  # mixed",
+        LATER.format(0, 1),
+        crossing="Cat",
+        exact=False,
+        more="none depends on an earlier one",
+    ),
+    Program(
+        "equal weights would cancel",
+        "out = torch.softmax(x, 2)",
+        OWN.format(":, i"),
+    ),
+    Program(
+        "what only rounding is left of",
+        "out = torch.softmax(x + x.roll(1, 1).sum(2, keepdim=True), 2)",
+        OWN.format(":, i"),
+        more="may be rounding: it does not count above",
+    ),
+    Program(
+        "complex numbers", "out = torch.fft.fft(x.cumsum(1))  # mixed", CAUSAL, crossing="Cumsum"
+    ),
+    Program("nothing", "out = torch.sign(x)", "no gradient comes to x from out[:, 0:6]"),
+)
+
+
+def lines(program: Program) -> list[int]:
+    """The numbers of the lines that are marked as those at which indices come together."""
+    text = program.source.lstrip("\n")
+    marked = [n for n, line in enumerate(text.splitlines(), 1) if line.endswith("# mixed")]
+    return [line for line in marked if line > 11] or marked
+
+
+def dependence_of(report: Report) -> Dependence:
+    assert report.dependence is not None
+    return report.dependence
+
+
+def text_of(report: Report, **options: Any) -> str:
+    return " ".join(render(report, Options(**options)).split())
+
+
+def weights(like: torch.Tensor) -> torch.Tensor:
+    """The numbers that are sent, as the documentation has them."""
+    shape = (*like.shape, 2) if like.is_complex() else like.shape
+    drawn = torch.rand(shape, generator=torch.Generator().manual_seed(0)) - 0.5
+    drawn = torch.where(drawn < 0, drawn - 0.5, drawn + 0.5)
+    return (torch.view_as_complex(drawn) if like.is_complex() else drawn).to(like.dtype)
+
+
+def by_hand(of: torch.Tensor, on: torch.Tensor, axes: tuple[int, int]) -> list[list[float]]:
+    """The same norms, each row by a backward pass of torch's own."""
+    whole = weights(of)
+    found = []
+    for row in range(of.shape[axes[0]]):
+        alone = torch.zeros_like(whole)
+        alone.select(axes[0], row).copy_(whole.select(axes[0], row))
+        (brought,) = torch.autograd.grad(of, on, alone, retain_graph=True, allow_unused=True)
+        brought = torch.zeros_like(on) if brought is None else brought
+        parts = brought.movedim(axes[1], 0).flatten(1)
+        found.append([part.double().norm().item() for part in parts])
+    return found
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.name)
+def test_it_measures_what_torch_says_and_tells_it(program: Program, session: Session) -> None:
+    asked = ("--of", "out", "--on", "x", "--axis", program.axis)
+    report = session.look(program.source, *asked, command="depends")
+    found = dependence_of(report)
+    namespace = runpy.run_path(str(session.folder / "program.py"))
+    axes = tuple(map(int, program.axis.split(",")))
+    expected = by_hand(namespace["out"], namespace["x"], (axes[0], axes[-1]))
+    assert found.rows == tuple(range(len(expected)))
+    for row, norms in zip(expected, found.norms, strict=True):
+        assert [*map(float, norms)] == pytest.approx(row, rel=1e-4, abs=1e-6 * max(row))
+    told = text_of(report, width=1000)
+    assert program.verdict in told
+    assert program.more in told
+    assert (found.crossing is not None) == bool(program.crossing), told
+    if found.crossing is not None:
+        node = report.graph.nodes[found.crossing.node]
+        origin = report.graph.origin_of(node)
+        assert node.short_op.startswith(program.crossing)
+        assert found.crossing.exact == program.exact
+        assert origin is not None
+        assert origin.line in lines(program)
+        words = "indices at" if program.exact else "index at the result of"
+        assert f"{words} {node.short_op} (program.py:{origin.line})" in told
+
+
+PADDED = (
+    START
+    + """
+lengths = torch.tensor([4, 3, 2, 4])
+padding = torch.arange(6)[None] >= lengths[:, None]
+emb = x * 1
+out = attention(emb, padding[:, None, :])
+loss = (out * ~padding[:, :, None]).pow(2).mean()
+"""
+)
+
+
+def test_what_is_padded_is_told_by_what_arrives(session: Session) -> None:
+    told = text_of(session.look(PADDED, "--on", "emb", "--axis", "1", command="depends"))
+    assert "does loss [] depend on emb [4,6,6]? · axis 1" in told
+    assert "loss depends on 4 of 6 emb[:, j]" in told
+    assert "no gradient comes to emb[:, 4:6]; to each other emb[:, j] a gradient does" in told
+    text = PADDED.replace("padding[:, None, :]", "padding[:, None, :] & False")
+    told = text_of(session.look(text, "--on", "emb", "--axis", "1", command="depends"))
+    assert "loss depends on every emb[:, j]" in told
+
+
+@pytest.mark.parametrize(
+    ("shapes", "arguments", "said"),
+    [
+        ("(4, 6, 6)", (), "axis 0, the first that fits (--axis N chooses)"),
+        ("(4, 6, 6)", ("--axis", "-1"), "axis 2"),
+        ("(4, 6, 6)", ("--axis", "1,2"), "axes 1 and 2"),
+        ("(1, 6, 6)", (), "axis 1, the first that fits (--axis N chooses)"),
+        ("(2, 4)", (), "axes 1 and 0, the first that fits (--axis N chooses)"),
+    ],
+)
+def test_the_axes_are_said(
+    shapes: str, arguments: tuple[str, ...], said: str, session: Session
+) -> None:
+    text = START + f"out = x.sum() * torch.ones({shapes})\nloss = out.sum()\n"
+    text = text.replace("(4, 6, 6, req", "(1, 6, 6, req") if shapes[1] == "1" else text
+    report = session.look(text, "--of", "out", "--on", "x", *arguments, command="depends")
+    assert text_of(report, width=200).split(" · ")[2].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "what", "hint"),
+    [
+        ("", ("--of", "h"), "depends needs a tensor that another may depend on", "--on NAME"),
+        ("", ("--of", "h", "--on", "nil"), "no tensor called nil is on the way", "nearest first"),
+        ("", ("--of", "x", "--on", "x"), "x and x are one tensor", "the first made of the second"),
+        ("", ("--of", "h", "--on", "x", "--axis", "3"), "h [4, 6, 2] has no axis 3", "--axis 0,1"),
+        ("", ("--of", "h", "--on", "x", "--axis", "-4"), "h [4, 6, 2] has no axis -4", "--axis"),
+        ("", ("--of", "h", "--on", "x", "--axis", "a"), "'a' is neither an axis nor two", "write"),
+        ("", ("--of", "h", "--on", "n.bias"), "", ""),
+        ("", ("--of", "h", "--on", "k"), "h [4, 6, 2] and k [3] have no axis of one size", "0,1"),
+        (
+            "",
+            ("--of", "h", "--on", "plain"),
+            "plain carries no gradient history",
+            '" (n(plain)); or let the program call plain.requires_grad_()',
+        ),
+        (
+            "",
+            ("--of", "h", "--on", "ids"),
+            "ids carries no gradient history",
+            '" (e(ids))\n',
+        ),
+        (
+            "from torch.utils.checkpoint import checkpoint\n"
+            "h = checkpoint(torch.sin, h * 2, use_reentrant=False) + 1\n",
+            ("--of", "h", "--on", "x"),
+            "no gradient can be sent alone: ",
+            "choose --of and --on with nothing of the kind between",
+        ),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(
+    text: str, arguments: tuple[str, ...], what: str, hint: str, session: Session
+) -> None:
+    source = START + "n, e = nn.Linear(6, 2), nn.Embedding(6, 2)\nplain = torch.randn(4, 6, 6)\n"
+    source += "k, ids = torch.zeros(3, requires_grad=True), torch.zeros(4, 6, dtype=torch.long)\n"
+    source += "h = e(ids) + n(plain) + n(x) * k.sum()\n"
+    path = str(session.write(source + text + "loss = h.sum()\nloss.backward()\n"))
+    done = session.cli("depends", path, *arguments)
+    if not what:
+        assert done.status == 0
+        assert "each h[:, :, i] depends on n.bias[i] alone" in done.out
+        return
+    assert done.status == 2
+    assert what in done.err
+    assert hint in done.err
+
+
+def test_what_is_inside_a_checkpoint_does_not_matter_elsewhere(session: Session) -> None:
+    text = START + "from torch.utils.checkpoint import checkpoint\nout = x * 2\n"
+    text += "loss = checkpoint(lambda t: t.sin().sum(), out, use_reentrant=False)\n"
+    report = session.look(text, "--of", "out", "--on", "x", command="depends")
+    assert "each out[i] depends on x[i] alone" in text_of(report)
+
+
+def test_what_no_way_leads_to_gets_nothing(session: Session) -> None:
+    text = START + "out, other = x * 2, x * 3\nloss = (out + other).sum()\n"
+    report = session.look(text, "--of", "out", "--on", "other", command="depends")
+    assert "no gradient comes to other from out[0:4]" in text_of(report)
+    assert {*dependence_of(report).norms} == {(0.0,) * 4}
+
+
+def test_rows_that_are_not_finite_are_told_for_themselves(session: Session) -> None:
+    text = START + "scale = torch.ones(4, 1, 1)\nscale[2] = torch.nan\nout = x * scale\n"
+    text += "loss = out.sum()\n"
+    report = session.look(text, "--of", "out", "--on", "x", command="depends")
+    told = text_of(report)
+    assert "NaN or infinity comes to x[2] from out[0:4]" in told  # 0 times NaN, too
+    assert "where it is finite, each out[i] depends on x[i] alone" in told
+    assert "1 ··██✖✖··" in told
+    assert "1 ..##!!.." in text_of(report, unicode=False)
+
+
+def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
+    text = START + "long = torch.randn(300, requires_grad=True)\nout = long.cumsum(0)\n"
+    arguments = ("--of", "out", "--on", "long")
+    report = session.look(text + "loss = out.sum()\n", *arguments, command="depends")
+    found = dependence_of(report)
+    assert len(found.rows) == 64
+    assert (found.rows[0], found.rows[-1], len(found.norms[0])) == (0, 299, 300)
+    told = text_of(report)
+    assert "asked at 64 of 300 indices, evenly spread" in told
+    assert "each out[i] that was asked depends on no later long[j]" in told
+    assert "a cell is the largest of up to 5 indices" in told
+    assert "32 of 64 rows: --all" in told
+    assert text_of(report, width=40).count("█") > 100  # it fits there, too
+
+
+def test_a_budget_that_is_over_is_told(session: Session) -> None:
+    path = str(session.write(PROGRAMS[6].source))
+    done = session.cli("depends", path, "--of", "out", "--on", "x", "--budget", "0")
+    assert done.status == 0
+    assert "stopped after 0 s (--budget): 0 of 4 indices are told" in " ".join(done.out.split())
+    assert "depends on" not in done.out.partition("?")[2]
+
+
+# ---------------------------------------------------------------- nothing of it is noticed
+
+
+def test_nothing_changes_and_no_hook_runs(session: Session) -> None:
+    path = str(session.write(START.partition("torch.manual_seed(0)\n")[0] + NOTICING))
+    plain = io.StringIO()
+    with process_preserved(), contextlib.redirect_stdout(plain):
+        torch.manual_seed(3)
+        runpy.run_path(path, run_name="__main__")
+    text = session.write("import torch\ntorch.manual_seed(3)\n" + Path(path).read_text("utf-8"))
+    arguments = ("--of", "out", "--on", "h", "--run-on", "-q", "-o", "told.json")
+    done = session.cli("depends", str(text), *arguments)
+    assert done.status == 0, done.err
+    assert done.out == plain.getvalue()
+
+
+def test_from_python_nothing_changes_either() -> None:
+    namespace: dict[str, Any] = {}
+    with process_preserved():
+        exec(compile(PROGRAMS[7].source, "program.py", "exec"), namespace)
+        out, x, state = namespace["out"], namespace["x"], torch.get_rng_state()
+        version = x._version
+        report = gradscope.depends(out, "x", axis=1)
+        assert torch.equal(state, torch.get_rng_state())
+        assert (x.grad, x._version) == (None, version)
+        assert dependence_of(report).of.name == "out"
+        assert "out[:, 0] depends on x[:, 1]" in " ".join(str(report).split())
+        assert dependence_of(gradscope.depends(out, "x")).of.axis == 0
+        with pytest.raises(TypeError, match="one axis, or a tuple of two, not 'b'"):
+            gradscope.depends(out, "x", axis="b")  # type: ignore[arg-type]
+        with pytest.raises(GradscopeError, match="has no axis 7"):
+            gradscope.depends(out, "x", axis=(0, 7))
+        namespace["loss"].backward()  # its buffers are there
+
+
+def test_a_saved_answer_is_shown_again(session: Session) -> None:
+    path = str(session.write(PROGRAMS[7].source))
+    asked = ("--of", "out", "--on", "x", "--axis", "1")
+    first = session.cli("depends", path, *asked).out
+    assert session.cli("depends", path, *asked, "-o", "told.json").status == 0
+    again = session.cli("depends", "told.json").out
+    assert again.partition("?")[2].split() == first.partition("?")[2].split()
+    assert session.cli("depends", path, *asked, "-o", "told.html").status == 0
+    none = session.cli("trace", path, "-o", "none.json")
+    assert none.status == 0
+    assert "none.json holds no dependence" in session.cli("depends", "none.json").err
+
+
+def test_of_nothing_measured_there_is_no_text() -> None:
+    with process_preserved():
+        x = torch.ones(2, requires_grad=True)
+        report = gradscope.trace(x * 2)
+    with pytest.raises(GradscopeError, match="does not hold what depends on what"):
+        render(report, Options())
+    assert msgspec.structs.replace(report, dependence=None) == report
