@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from gradscope.escaping import visible
 from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing import cells
-from gradscope.render.drawing.calls import Calls
 from gradscope.render.drawing.cells import BAD_INK, Cells, size_cell
 from gradscope.render.drawing.facts import notes_of
 from gradscope.render.drawing.head import Head, ranking
@@ -33,6 +33,9 @@ from gradscope.render.words.text import Glyphs
 from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
 from gradscope.words import count
+
+if TYPE_CHECKING:
+    from gradscope.render.drawing.calls import Calls
 
 FEWEST_LINES = 12
 """A budget below this would leave nothing to read."""
@@ -66,10 +69,13 @@ class _Tree:
         self.glyphs = self.head.glyphs
         self.notes = [len(notes_of(scene, item)) for item in scene.view.items]
         self.walk = Walk(scene.view, self.glyphs, self.notes)
-        median = "of what is drawn once" if scene.view.templates else ""
-        self.calls = Calls(scene, self.glyphs, median) if scene.each else None
+        self.calls: Calls | None = None
         self.cells = Cells(scene, self.glyphs)
-        if self.calls is not None:
+        if scene.each:
+            from gradscope.render.drawing.calls import Calls
+
+            median = "of what is drawn once" if scene.view.templates else ""
+            self.calls = Calls(scene, self.glyphs, median)
             self.cells = CallCells(scene, self.glyphs, self.calls)
 
     def lines(self) -> Iterator[str]:
