@@ -402,3 +402,32 @@ def test_a_saved_step_is_shown_again(session: Session) -> None:
         wrong = msgspec.structs.replace(checks, step=broken)
         with pytest.raises(ReportError, match=r"checks\.step"):
             check(msgspec.structs.replace(report, checks=wrong))
+
+
+MOVED = {
+    "freed": ("model[0].weight.untyped_storage().resize_(0)\n", "its memory was given back"),
+    "widened": ("model.double()\nopt.step()\n", "another shape, dtype or device"),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_leaf_that_cannot_be_compared_is_said(name: str, session: Session) -> None:
+    text, words = MOVED[name]
+    end = "x = model[2](torch.ones(8, dtype=model[2].weight.dtype)).sum()\nx.backward()\n"
+    path = str(session.write(f"{HEAD}{SGD.format(0.1)}loss_of(model).backward()\n{text}{end}"))
+    done = session.cli("check", "--step", path)
+    assert words in done.out.replace("\n", " ")
+    assert done.status == 0
+
+
+def test_nan_is_no_change(session: Session) -> None:
+    text = """
+    import torch
+    w = torch.tensor([1.0, float("nan")], requires_grad=True)
+    opt = torch.optim.SGD([w], lr=0.1)
+    w[:1].square().sum().backward()
+    w.grad[1] = 0
+    opt.step()
+    """
+    _, step = taken(session, text)
+    assert "changed" not in step.reason

@@ -18,6 +18,7 @@ from gradscope.analyses.check.leaves import all_leaves, weights_of
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import LeafOnTape, weighted_sum
 from gradscope.analyses.check.replay import Replay
+from gradscope.analyses.check.tape import differs, kind_of
 from gradscope.autograd.elements import readable
 from gradscope.derivatives.call import TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
@@ -35,6 +36,8 @@ HALVINGS = 20
 NOISE = 1e-9
 """A cosine that rounding alone makes of a right angle."""
 
+MOVED = "a leaf has another shape, dtype or device since, or its memory was given back"
+
 SETTINGS = ("lr", "momentum", "weight_decay", "maximize")
 
 
@@ -51,7 +54,7 @@ class _Followed:
 
     @property
     def has_changed(self) -> bool:
-        return not torch.equal(self.variable.detach(), self.before)
+        return readable(self.variable) and differs(self.variable.detach(), self.before)
 
     def note_used(self) -> None:
         self.used, grad = None, self.variable.grad
@@ -154,8 +157,8 @@ class FollowedGraph:
         changes: dict[TapeSlot, torch.Tensor] = {}
         told = []
         for leaf in self._leaves.values():
-            if not readable(leaf.variable) or leaf.variable.shape != leaf.before.shape:
-                raise Unrepeatable("the step gave a leaf another shape, or its memory back")
+            if not readable(leaf.variable) or kind_of(leaf.variable) != kind_of(leaf.before):
+                raise Unrepeatable(MOVED)
             change = widened(leaf.variable) - widened(leaf.before)
             told.append(leaf.told(change))
             changes.update(dict.fromkeys(leaf.on_tape.slots, change))
