@@ -184,6 +184,20 @@ CASES: dict[str, tuple[str, StepVerdict]] = {
         f"{LOOK}loss.backward()\none.step()\ntwo.step()\n",
         "follows",
     ),
+    "two optimizers of the same": (
+        f"{SGD.format(0.05)}two = torch.optim.Adam(model.parameters(), lr=0.01)\n"
+        f"{LOOK}loss.backward()\nopt.step()\ntwo.step()\n",
+        "follows",
+    ),
+    "an optimizer of one's own": (
+        "class Own(torch.optim.Optimizer):\n"
+        "    def step(self):\n"
+        "        with torch.no_grad():\n"
+        "            for one in self.param_groups[0]['params']:\n"
+        "                one -= 0.05 * one.grad\n"
+        "opt = Own(model.parameters(), {'lr': None, 'momentum': (0.9, 0.99)})\n" + USUAL,
+        "follows",
+    ),
     "a rate that is a tensor": (SGD.format("torch.tensor(0.05)") + USUAL, "follows"),
     "one rate is 0": (
         "opt = torch.optim.SGD([{'params': model[0].parameters(), 'lr': 0.0},\n"
@@ -297,13 +311,18 @@ SAID = {
     "maximize": ("the wrong sign", "lr 0.05, maximize"),
     "against": ("the wrong sign", "      -1.00"),
     "decay": ("weight decay", "lr 0.01, weight_decay 50"),
-    "nobody": ("by hand", "step: by the program itself, no optimizer"),
+    "nobody": ("by hand", "step: no optimizer was seen to make it"),
     "hooks": ("in hooks", "step: SGD (lr 0.05)"),
     "clipped": ("clipped", " times as long (clipped or scaled)"),
     "accumulated": ("accumulated", "2 more backward calls came before the step was over"),
     "of several": ("accumulated", ".grad at the step was not the gradient of this call: cosine"),
     "closure": ("LBFGS", "2 more backward calls came before the step was over"),
     "two": ("two optimizers", "step: Adam (lr 0.01) at program.py:"),
+    "two of the same": (
+        "two optimizers of the same",
+        "step: SGD (lr 0.05) at program.py:18, Adam (lr 0.01) at program.py:19",
+    ),
+    "own": ("an optimizer of one's own", "step: Own at program.py:"),
     "rate 0": ("one rate is 0", "did not move: 0.bias, 0.weight: SGD (lr 0) at program.py:18"),
     "not held": ("not in the optimizer", "0.bias, 0.weight: held by no optimizer that stepped"),
     "no change": ("every rate is 0", "the leaves are what they were before the step"),
@@ -322,6 +341,10 @@ def test_it_is_told_in_words(name: str, session: Session) -> None:
 OTHERS = {
     "no step": (
         "loss_of(model).backward()",
+        "nothing changed the leaves of this graph in place before the program ended",
+    ),
+    "no backward call": (
+        "loss = loss_of(model)",
         "nothing changed the leaves of this graph in place before the program ended",
     ),
     "another model's": (
@@ -431,3 +454,22 @@ def test_nan_is_no_change(session: Session) -> None:
     """
     _, step = taken(session, text)
     assert "changed" not in step.reason
+
+
+INNER = """
+import gc
+import torch
+w = torch.ones(5000, requires_grad=True)
+for _ in range({}):
+    torch.autograd.grad(w.square().sum(), w, create_graph=True)
+known = (one for one in gc.get_objects() if isinstance(one, torch.Tensor))
+print("held:", sum(one.dtype == torch.float64 for one in known))
+"""
+
+
+def test_of_many_inner_calls_little_is_held(session: Session) -> None:
+    held = []
+    for count in (3, 6):
+        done = session.cli("check", "--step", str(session.write(INNER.format(count))))
+        held.append(next(line for line in done.out.splitlines() if line.startswith("held:")))
+    assert held[0] == held[1]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, NamedTuple
 
 import msgspec
@@ -48,7 +49,7 @@ class _Followed:
     on_tape: LeafOnTape
     variable: torch.Tensor
     before: torch.Tensor
-    optimizer: str = ""
+    optimizers: dict[str, None] = field(default_factory=dict)
     used: Number | None = None
     shared: Number = 0.0
 
@@ -67,7 +68,7 @@ class _Followed:
         gradient, moved = real(self.on_tape.gradient), real(change)
         product = number(float((gradient * moved).sum()))
         sizes = (_norm(moved), _norm(real(widened(self.before))), _norm(gradient))
-        known = (self.optimizer, self.used, self.shared)
+        known = (tuple(self.optimizers), self.used, self.shared)
         return LeafStep(self.on_tape.number, product, *sizes, *known)
 
 
@@ -80,9 +81,12 @@ class OptimizerStep(NamedTuple):
 
     def told(self, group: dict[str, Any]) -> str:
         """In words, of a group of parameters."""
-        known = [f"{name} {float(group[name]):g}" for name in SETTINGS if group.get(name)]
-        known = known if group.get("lr", 1) else ["lr 0", *known]
-        return f"{type(self.optimizer).__name__} ({', '.join(known)}) at {self.at}"
+        values = {name: _one_number(group.get(name)) for name in SETTINGS}
+        known = [
+            f"{name} {one:g}" for name, one in values.items() if one or (name, one) == ("lr", 0)
+        ]
+        said = f" ({', '.join(known)})" if known else ""
+        return f"{type(self.optimizer).__name__}{said} at {self.at}"
 
 
 class FollowedGraph:
@@ -124,18 +128,14 @@ class FollowedGraph:
         for group in step.optimizer.param_groups:
             leaves = self._among(group["params"])
             for leaf in leaves:
-                if not leaf.optimizer:
-                    leaf.optimizer, leaf.used = step.told(group), "NaN"
+                if not leaf.optimizers:
+                    leaf.used = "NaN"
                     if not step.has_closure:
                         leaf.note_used()
+                leaf.optimizers[step.told(group)] = None
             self._has_stepped |= bool(leaves)
             if not leaves:
                 self._others[step.told(group)] = None
-
-    def holds(self, optimizer: Any) -> bool:
-        """Whether an optimizer has stepped some of the leaves, so that its next step is another."""
-        params = (one for group in optimizer.param_groups for one in group["params"])
-        return any(leaf.optimizer for leaf in self._among(params))
 
     def is_over(self, operands: Iterable[Any] | None = None) -> bool:
         """Whether a step has been made, now that the program computes with these again; by default
@@ -213,6 +213,13 @@ class FollowedGraph:
                 twice = self._rise(changes, 2 * part) <= FOLLOWS * 2 * part * predicted
                 return 2 * part if twice else part
         return None
+
+
+def _one_number(value: Any) -> float | None:
+    """A setting of an optimizer, where it is one number."""
+    if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
+        value = value.item()
+    return float(value) if isinstance(value, Real) else None
 
 
 def _norm(tensor: torch.Tensor) -> Number:

@@ -53,7 +53,7 @@ class TakenStepWriter(Writer):
         super().__init__(options)
         self._step = step
         self._graph = graph
-        self._who = listed(filter(None, (visible(one.optimizer) for one in step.leaves)))
+        self._who = listed(visible(one) for leaf in step.leaves for one in leaf.optimizers)
         self._largest = max((float(one.gradient) for one in step.leaves), default=0.0)
 
     def lines(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ class TakenStepWriter(Writer):
         step = self._step
         moved = [one for one in step.leaves if float(one.change)]
         if self._who or moved:
-            yield from self.wrapped(f"step: {self._who or 'by the program itself, no optimizer'}")
+            yield from self.wrapped(f"step: {self._who or 'no optimizer was seen to make it'}")
         if step.calls and step.verdict != "no step":
             calls = count(step.calls, "more backward call")
             yield self.line(f"{calls} came before the step was over")
@@ -145,11 +145,11 @@ class TakenStepWriter(Writer):
             yield from self.wrapped(f"did not move: {listed(names)}{reason}", "dim")
 
     def _why_unmoved(self, one: LeafStep) -> str:
-        if not one.optimizer:
+        if not one.optimizers:
             return ": held by no optimizer that stepped" if self._who else ""
         if one.used is None:
             return ": no .grad at the step"
-        return f": {visible(one.optimizer)}" if one.used else ": .grad was 0"
+        return f": {listed(map(visible, one.optimizers))}" if one.used else ": .grad was 0"
 
     def _name(self, one: LeafStep) -> str:
         leaf = self._graph.leaves[one.leaf]
