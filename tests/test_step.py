@@ -278,6 +278,13 @@ def test_the_loss_may_fall_by_little_and_the_step_still_not_be_too_long(session:
     assert step.fraction is None
 
 
+def test_the_next_step_of_an_optimizer_is_another(session: Session) -> None:
+    text, _ = CASES["LBFGS"]
+    _, once = taken(session, HEAD + text)
+    _, twice = taken(session, f"{HEAD}{text}opt.step(closure)\n")
+    assert once == twice
+
+
 def test_it_is_not_waited_for_without_end(session: Session) -> None:
     text = HEAD + "for _ in range(300):\n    loss_of(model).backward()\nprint('the end')"
     path = str(session.write(text))

@@ -93,7 +93,8 @@ class FollowedGraph:
     """The calls behind a graph, made ready to be made again when its leaves have changed.
 
     Copies every leaf once, what else came from outside, and the gradients in float64; holds none of
-    the graph's nodes.  ``calls`` counts backward calls since then.
+    the graph's nodes.  ``calls`` counts backward calls since then; ``stepped_by`` are the optimizers
+    that have stepped leaves of it.
 
     Raises:
         Unrepeatable: when not all of the program can be made again.
@@ -120,7 +121,7 @@ class FollowedGraph:
             if one.has_changed:
                 raise Unrepeatable("a leaf was changed between its use and the backward call")
             self._leaves[id(variable)] = one
-        self._has_stepped = False
+        self.stepped_by: list[Any] = []
         self._others: dict[str, None] = {}
 
     def note_step(self, step: OptimizerStep) -> None:
@@ -133,15 +134,16 @@ class FollowedGraph:
                     if not step.has_closure:
                         leaf.note_used()
                 leaf.optimizers[step.told(group)] = None
-            self._has_stepped |= bool(leaves)
-            if not leaves:
+            if leaves:
+                self.stepped_by.append(step.optimizer)
+            else:
                 self._others[step.told(group)] = None
 
     def is_over(self, operands: Iterable[Any] | None = None) -> bool:
         """Whether a step has been made, now that the program computes with these again; by default
         with all leaves."""
         used = self._leaves.values() if operands is None else self._among(operands)
-        return any(self._has_stepped or leaf.has_changed for leaf in used)
+        return any(self.stepped_by or leaf.has_changed for leaf in used)
 
     def _among(self, tensors: Iterable[Any]) -> list[_Followed]:
         return [self._leaves[id(one)] for one in tensors if id(one) in self._leaves]
@@ -166,7 +168,7 @@ class FollowedGraph:
         found = TakenStep("no step", loss, leaves=tuple(told), calls=self.calls)
         if any(float(one.change) for one in told):
             return self._judged(found, told, changes)
-        if self._has_stepped:
+        if self.stepped_by:
             return msgspec.structs.replace(found, verdict="no change")
         return msgspec.structs.replace(found, others=tuple(self._others))
 

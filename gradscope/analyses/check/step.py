@@ -113,6 +113,8 @@ class StepTape(Tape):
         if torch.compiler.is_compiling() or is_captured():
             return
         frame, places = sys._getframe(1), self._recorder.places
+        if self._on_step and not self._stepping and optimizer in self.looks[0].graph.stepped_by:
+            self._on_step(places.user_frame(frame) or frame)
         with self._recorder.aside():
             # One that stands there already has failed.
             self._forget(optimizer)
