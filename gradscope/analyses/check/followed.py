@@ -93,8 +93,8 @@ class FollowedGraph:
     """The calls behind a graph, made ready to be made again when its leaves have changed.
 
     Copies every leaf once, what else came from outside, and the gradients in float64; holds none of
-    the graph's nodes.  ``calls`` counts backward calls since then; ``stepped_by`` are the optimizers
-    that have stepped leaves of it.
+    the graph's nodes.  ``calls`` counts backward calls since then; ``stepped_by`` are the
+    optimizers that have stepped leaves of it.
 
     Raises:
         Unrepeatable: when not all of the program can be made again.
