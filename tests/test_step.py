@@ -264,6 +264,18 @@ def test_the_fraction_that_does_what_the_gradient_says_was_tried(session: Sessio
     assert changes[part] >= 0.5 > changes[2 * part]
 
 
+def test_no_part_of_a_step_is_passed_over(session: Session) -> None:
+    # Half of the step does what the gradient says, a quarter does not.
+    text = """
+    import torch
+    w = torch.zeros(1, requires_grad=True)
+    (-w + 0.5 * (2 * torch.pi * w).sin() ** 2 + 2 * w**8).sum().backward()
+    w.data.fill_(1.0)
+    """
+    _, step = taken(session, text)
+    assert (step.verdict, step.fraction) == ("too long", 0.5)
+
+
 def test_the_loss_may_fall_by_little_and_the_step_still_not_be_too_long(session: Session) -> None:
     # Along sqrt the loss falls slower and slower, and no shorter step lowers it by more.
     text = """

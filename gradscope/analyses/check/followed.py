@@ -209,12 +209,9 @@ class FollowedGraph:
 
     def _fraction(self, changes: dict[TapeSlot, torch.Tensor], predicted: float) -> float | None:
         """The largest of 1/2, 1/4, … of a step that does what the gradient says."""
-        for halvings in range(2, HALVINGS + 1, 2):
-            part = 0.5**halvings
-            if self._rise(changes, part) <= FOLLOWS * part * predicted:
-                twice = self._rise(changes, 2 * part) <= FOLLOWS * 2 * part * predicted
-                return 2 * part if twice else part
-        return None
+        parts = (0.5**halvings for halvings in range(1, HALVINGS + 1))
+        does = (p for p in parts if self._rise(changes, p) <= FOLLOWS * p * predicted)
+        return next(does, None)
 
 
 def _one_number(value: Any) -> float | None:
