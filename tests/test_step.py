@@ -264,6 +264,18 @@ def test_the_fraction_that_does_what_the_gradient_says_was_tried(session: Sessio
     assert changes[part] >= 0.5 > changes[2 * part]
 
 
+def test_a_loss_that_is_not_a_number_does_not_rise(session: Session) -> None:
+    text = """
+    import torch
+    w = torch.ones(1, requires_grad=True)
+    opt = torch.optim.SGD([w], lr=3)
+    w.log().sum().backward()
+    opt.step()
+    """
+    done = session.cli("check", "--step", str(session.write(text)))
+    assert "was nan: the loss is not a number after it. 1/4 of the" in done.out.replace("\n", " ")
+
+
 def test_no_part_of_a_step_is_passed_over(session: Session) -> None:
     # Half of the step does what the gradient says, a quarter does not.
     text = """

@@ -106,7 +106,9 @@ class TakenStepWriter(Writer):
         return f"loss {loss}, predicted change {predicted}, was {was}: {said}"
 
     def _too_long(self) -> str:
-        does = "rises" if not float(self._step.actual) <= 0 else "falls by too little"
+        actual = float(self._step.actual)
+        does = "rises" if actual > 0 else "falls by too little"
+        does = "is not a number after it" if math.isnan(actual) else does
         part = float(self._step.fraction or 0)
         if not SHORTEST < part < 1:
             return f"{does}. Even a millionth of the step does not do what the gradient says"
