@@ -184,6 +184,20 @@ CASES: dict[str, tuple[str, StepVerdict]] = {
         f"{LOOK}loss.backward()\none.step()\ntwo.step()\n",
         "follows",
     ),
+    "two optimizers of the same": (
+        f"{SGD.format(0.05)}two = torch.optim.Adam(model.parameters(), lr=0.01)\n"
+        f"{LOOK}loss.backward()\nopt.step()\ntwo.step()\n",
+        "follows",
+    ),
+    "an optimizer of one's own": (
+        "class Own(torch.optim.Optimizer):\n"
+        "    def step(self):\n"
+        "        with torch.no_grad():\n"
+        "            for one in self.param_groups[0]['params']:\n"
+        "                one -= 0.05 * one.grad\n"
+        "opt = Own(model.parameters(), {'lr': None, 'momentum': (0.9, 0.99)})\n" + USUAL,
+        "follows",
+    ),
     "a rate that is a tensor": (SGD.format("torch.tensor(0.05)") + USUAL, "follows"),
     "one rate is 0": (
         "opt = torch.optim.SGD([{'params': model[0].parameters(), 'lr': 0.0},\n"
@@ -250,6 +264,30 @@ def test_the_fraction_that_does_what_the_gradient_says_was_tried(session: Sessio
     assert changes[part] >= 0.5 > changes[2 * part]
 
 
+def test_a_loss_that_is_not_a_number_does_not_rise(session: Session) -> None:
+    text = """
+    import torch
+    w = torch.ones(1, requires_grad=True)
+    opt = torch.optim.SGD([w], lr=3)
+    w.log().sum().backward()
+    opt.step()
+    """
+    done = session.cli("check", "--step", str(session.write(text)))
+    assert "was nan: the loss is not a number after it. 1/4 of the" in done.out.replace("\n", " ")
+
+
+def test_no_part_of_a_step_is_passed_over(session: Session) -> None:
+    # Half of the step does what the gradient says, a quarter does not.
+    text = """
+    import torch
+    w = torch.zeros(1, requires_grad=True)
+    (-w + 0.5 * (2 * torch.pi * w).sin() ** 2 + 2 * w**8).sum().backward()
+    w.data.fill_(1.0)
+    """
+    _, step = taken(session, text)
+    assert (step.verdict, step.fraction) == ("too long", 0.5)
+
+
 def test_the_loss_may_fall_by_little_and_the_step_still_not_be_too_long(session: Session) -> None:
     # Along sqrt the loss falls slower and slower, and no shorter step lowers it by more.
     text = """
@@ -262,6 +300,13 @@ def test_the_loss_may_fall_by_little_and_the_step_still_not_be_too_long(session:
     _, step = taken(session, text)
     assert step.verdict == "falls"
     assert step.fraction is None
+
+
+def test_the_next_step_of_an_optimizer_is_another(session: Session) -> None:
+    text, _ = CASES["LBFGS"]
+    _, once = taken(session, HEAD + text)
+    _, twice = taken(session, f"{HEAD}{text}opt.step(closure)\n")
+    assert once == twice
 
 
 def test_it_is_not_waited_for_without_end(session: Session) -> None:
@@ -297,13 +342,18 @@ SAID = {
     "maximize": ("the wrong sign", "lr 0.05, maximize"),
     "against": ("the wrong sign", "      -1.00"),
     "decay": ("weight decay", "lr 0.01, weight_decay 50"),
-    "nobody": ("by hand", "step: by the program itself, no optimizer"),
+    "nobody": ("by hand", "step: no optimizer was seen to make it"),
     "hooks": ("in hooks", "step: SGD (lr 0.05)"),
     "clipped": ("clipped", " times as long (clipped or scaled)"),
     "accumulated": ("accumulated", "2 more backward calls came before the step was over"),
     "of several": ("accumulated", ".grad at the step was not the gradient of this call: cosine"),
     "closure": ("LBFGS", "2 more backward calls came before the step was over"),
     "two": ("two optimizers", "step: Adam (lr 0.01) at program.py:"),
+    "two of the same": (
+        "two optimizers of the same",
+        "step: SGD (lr 0.05) at program.py:18, Adam (lr 0.01) at program.py:19",
+    ),
+    "own": ("an optimizer of one's own", "step: Own at program.py:"),
     "rate 0": ("one rate is 0", "did not move: 0.bias, 0.weight: SGD (lr 0) at program.py:18"),
     "not held": ("not in the optimizer", "0.bias, 0.weight: held by no optimizer that stepped"),
     "no change": ("every rate is 0", "the leaves are what they were before the step"),
@@ -322,6 +372,10 @@ def test_it_is_told_in_words(name: str, session: Session) -> None:
 OTHERS = {
     "no step": (
         "loss_of(model).backward()",
+        "nothing changed the leaves of this graph in place before the program ended",
+    ),
+    "no backward call": (
+        "loss = loss_of(model)",
         "nothing changed the leaves of this graph in place before the program ended",
     ),
     "another model's": (
@@ -402,3 +456,51 @@ def test_a_saved_step_is_shown_again(session: Session) -> None:
         wrong = msgspec.structs.replace(checks, step=broken)
         with pytest.raises(ReportError, match=r"checks\.step"):
             check(msgspec.structs.replace(report, checks=wrong))
+
+
+MOVED = {
+    "freed": ("model[0].weight.untyped_storage().resize_(0)\n", "its memory was given back"),
+    "widened": ("model.double()\nopt.step()\n", "another shape, dtype or device"),
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_leaf_that_cannot_be_compared_is_said(name: str, session: Session) -> None:
+    text, words = MOVED[name]
+    end = "x = model[2](torch.ones(8, dtype=model[2].weight.dtype)).sum()\nx.backward()\n"
+    path = str(session.write(f"{HEAD}{SGD.format(0.1)}loss_of(model).backward()\n{text}{end}"))
+    done = session.cli("check", "--step", path)
+    assert words in done.out.replace("\n", " ")
+    assert done.status == 0
+
+
+def test_nan_is_no_change(session: Session) -> None:
+    text = """
+    import torch
+    w = torch.tensor([1.0, float("nan")], requires_grad=True)
+    opt = torch.optim.SGD([w], lr=0.1)
+    w[:1].square().sum().backward()
+    w.grad[1] = 0
+    opt.step()
+    """
+    _, step = taken(session, text)
+    assert "changed" not in step.reason
+
+
+INNER = """
+import gc
+import torch
+w = torch.ones(5000, requires_grad=True)
+for _ in range({}):
+    torch.autograd.grad(w.square().sum(), w, create_graph=True)
+known = (one for one in gc.get_objects() if isinstance(one, torch.Tensor))
+print("held:", sum(one.dtype == torch.float64 for one in known))
+"""
+
+
+def test_of_many_inner_calls_little_is_held(session: Session) -> None:
+    held = []
+    for count in (3, 6):
+        done = session.cli("check", "--step", str(session.write(INNER.format(count))))
+        held.append(next(line for line in done.out.splitlines() if line.startswith("held:")))
+    assert held[0] == held[1]

@@ -183,8 +183,8 @@ class LeafStep(Struct, frozen=True):
     """What a step did to a leaf.
 
     ``product`` is that of gradient and change; ``change``, ``size`` and ``gradient`` are the norms
-    of the change, the leaf before it and its gradient.  ``optimizer`` is the first that stepped it,
-    in words, ``used`` the norm of the ``.grad`` that was there then (NaN: a closure brought it
+    of the change, the leaf before it and its gradient.  ``optimizers`` stepped it, in words;
+    ``used`` is the norm of the ``.grad`` that the first of them found (NaN: a closure brought it
     later), ``shared`` its product with the gradient.
     """
 
@@ -193,7 +193,7 @@ class LeafStep(Struct, frozen=True):
     change: Number
     size: Number
     gradient: Number
-    optimizer: str = ""
+    optimizers: tuple[str, ...] = ()
     used: Number | None = None
     shared: Number = 0.0
 

@@ -261,6 +261,8 @@ class Watcher:
                 else:
                     own = self.recorder.places.own_frames(frames)
                     self._show_last(Scopes.of_frames(own), error)
+            self._await()
+            self._complete()
         # Torch's words for a backward call that has nowhere to go.
         if error is not None and "does not require grad" in message(error):
             self.error = self.error or refusal(self.recorder, frames)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ from gradscope.analyses.check.leaves import all_leaves, weights_of
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import LeafOnTape, weighted_sum
 from gradscope.analyses.check.replay import Replay
+from gradscope.analyses.check.tape import differs, kind_of
 from gradscope.autograd.elements import readable
 from gradscope.derivatives.call import TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
@@ -35,6 +37,8 @@ HALVINGS = 20
 NOISE = 1e-9
 """A cosine that rounding alone makes of a right angle."""
 
+MOVED = "a leaf has another shape, dtype or device since, or its memory was given back"
+
 SETTINGS = ("lr", "momentum", "weight_decay", "maximize")
 
 
@@ -45,13 +49,13 @@ class _Followed:
     on_tape: LeafOnTape
     variable: torch.Tensor
     before: torch.Tensor
-    optimizer: str = ""
+    optimizers: dict[str, None] = field(default_factory=dict)
     used: Number | None = None
     shared: Number = 0.0
 
     @property
     def has_changed(self) -> bool:
-        return not torch.equal(self.variable.detach(), self.before)
+        return readable(self.variable) and differs(self.variable.detach(), self.before)
 
     def note_used(self) -> None:
         self.used, grad = None, self.variable.grad
@@ -64,7 +68,7 @@ class _Followed:
         gradient, moved = real(self.on_tape.gradient), real(change)
         product = number(float((gradient * moved).sum()))
         sizes = (_norm(moved), _norm(real(widened(self.before))), _norm(gradient))
-        known = (self.optimizer, self.used, self.shared)
+        known = (tuple(self.optimizers), self.used, self.shared)
         return LeafStep(self.on_tape.number, product, *sizes, *known)
 
 
@@ -77,16 +81,20 @@ class OptimizerStep(NamedTuple):
 
     def told(self, group: dict[str, Any]) -> str:
         """In words, of a group of parameters."""
-        known = [f"{name} {float(group[name]):g}" for name in SETTINGS if group.get(name)]
-        known = known if group.get("lr", 1) else ["lr 0", *known]
-        return f"{type(self.optimizer).__name__} ({', '.join(known)}) at {self.at}"
+        values = {name: _one_number(group.get(name)) for name in SETTINGS}
+        known = [
+            f"{name} {one:g}" for name, one in values.items() if one or (name, one) == ("lr", 0)
+        ]
+        said = f" ({', '.join(known)})" if known else ""
+        return f"{type(self.optimizer).__name__}{said} at {self.at}"
 
 
 class FollowedGraph:
     """The calls behind a graph, made ready to be made again when its leaves have changed.
 
     Copies every leaf once, what else came from outside, and the gradients in float64; holds none of
-    the graph's nodes.  ``calls`` counts backward calls since then.
+    the graph's nodes.  ``calls`` counts backward calls since then; ``stepped_by`` are the
+    optimizers that have stepped leaves of it.
 
     Raises:
         Unrepeatable: when not all of the program can be made again.
@@ -113,7 +121,7 @@ class FollowedGraph:
             if one.has_changed:
                 raise Unrepeatable("a leaf was changed between its use and the backward call")
             self._leaves[id(variable)] = one
-        self._has_stepped = False
+        self.stepped_by: list[Any] = []
         self._others: dict[str, None] = {}
 
     def note_step(self, step: OptimizerStep) -> None:
@@ -121,24 +129,21 @@ class FollowedGraph:
         for group in step.optimizer.param_groups:
             leaves = self._among(group["params"])
             for leaf in leaves:
-                if not leaf.optimizer:
-                    leaf.optimizer, leaf.used = step.told(group), "NaN"
+                if not leaf.optimizers:
+                    leaf.used = "NaN"
                     if not step.has_closure:
                         leaf.note_used()
-            self._has_stepped |= bool(leaves)
-            if not leaves:
+                leaf.optimizers[step.told(group)] = None
+            if leaves:
+                self.stepped_by.append(step.optimizer)
+            else:
                 self._others[step.told(group)] = None
-
-    def holds(self, optimizer: Any) -> bool:
-        """Whether an optimizer has stepped some of the leaves, so that its next step is another."""
-        params = (one for group in optimizer.param_groups for one in group["params"])
-        return any(leaf.optimizer for leaf in self._among(params))
 
     def is_over(self, operands: Iterable[Any] | None = None) -> bool:
         """Whether a step has been made, now that the program computes with these again; by default
         with all leaves."""
         used = self._leaves.values() if operands is None else self._among(operands)
-        return any(self._has_stepped or leaf.has_changed for leaf in used)
+        return any(self.stepped_by or leaf.has_changed for leaf in used)
 
     def _among(self, tensors: Iterable[Any]) -> list[_Followed]:
         return [self._leaves[id(one)] for one in tensors if id(one) in self._leaves]
@@ -154,8 +159,8 @@ class FollowedGraph:
         changes: dict[TapeSlot, torch.Tensor] = {}
         told = []
         for leaf in self._leaves.values():
-            if not readable(leaf.variable) or leaf.variable.shape != leaf.before.shape:
-                raise Unrepeatable("the step gave a leaf another shape, or its memory back")
+            if not readable(leaf.variable) or kind_of(leaf.variable) != kind_of(leaf.before):
+                raise Unrepeatable(MOVED)
             change = widened(leaf.variable) - widened(leaf.before)
             told.append(leaf.told(change))
             changes.update(dict.fromkeys(leaf.on_tape.slots, change))
@@ -163,7 +168,7 @@ class FollowedGraph:
         found = TakenStep("no step", loss, leaves=tuple(told), calls=self.calls)
         if any(float(one.change) for one in told):
             return self._judged(found, told, changes)
-        if self._has_stepped:
+        if self.stepped_by:
             return msgspec.structs.replace(found, verdict="no change")
         return msgspec.structs.replace(found, others=tuple(self._others))
 
@@ -204,12 +209,16 @@ class FollowedGraph:
 
     def _fraction(self, changes: dict[TapeSlot, torch.Tensor], predicted: float) -> float | None:
         """The largest of 1/2, 1/4, … of a step that does what the gradient says."""
-        for halvings in range(2, HALVINGS + 1, 2):
-            part = 0.5**halvings
-            if self._rise(changes, part) <= FOLLOWS * part * predicted:
-                twice = self._rise(changes, 2 * part) <= FOLLOWS * 2 * part * predicted
-                return 2 * part if twice else part
-        return None
+        parts = (0.5**halvings for halvings in range(1, HALVINGS + 1))
+        does = (p for p in parts if self._rise(changes, p) <= FOLLOWS * p * predicted)
+        return next(does, None)
+
+
+def _one_number(value: Any) -> float | None:
+    """A setting of an optimizer, where it is one number."""
+    if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
+        value = value.item()
+    return float(value) if isinstance(value, Real) else None
 
 
 def _norm(tensor: torch.Tensor) -> Number:

@@ -71,7 +71,8 @@ class StepTape(Tape):
 
     def follow(self, look: _Look) -> None:
         """A graph was looked at; which of several is to be shown may turn out later."""
-        self.looks.append(look)
+        # Of several the first is shown or the last.
+        self.looks = [*self.looks[:1], look]
         # Backward was called in a closure: the step is under way, and goes on.
         for step in self._stepping:
             look.graph.note_step(step)
@@ -112,7 +113,7 @@ class StepTape(Tape):
         if torch.compiler.is_compiling() or is_captured():
             return
         frame, places = sys._getframe(1), self._recorder.places
-        if self._on_step and not self._stepping and self.looks[0].graph.holds(optimizer):
+        if self._on_step and not self._stepping and optimizer in self.looks[0].graph.stepped_by:
             self._on_step(places.user_frame(frame) or frame)
         with self._recorder.aside():
             # One that stands there already has failed.

@@ -106,16 +106,23 @@ def is_rewritten(slot: TapeSlot, tensor: torch.Tensor) -> bool:
     # A slot that taped calls have changed since has a history, and is no leaf.
     if given is None or (slot.carries and given.leaf is None):
         return False
-    known = given.value
-    if memory_of(known) == memory_of(tensor):
-        return False
-    if (known.shape, known.dtype, known.device) != (tensor.shape, tensor.dtype, tensor.device):
+    return memory_of(given.value) != memory_of(tensor) and differs(given.value, tensor)
+
+
+def differs(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are not of one kind, or hold other numbers; NaN is none other than
+    NaN."""
+    if kind_of(one) != kind_of(other):
         return True
-    # NaN is no other number than NaN.
-    is_exact = not (known.is_floating_point() or known.is_complex())
-    return not torch.equal(known, tensor) and (
-        is_exact or not torch.allclose(known, tensor, rtol=0, atol=0, equal_nan=True)
+    is_exact = not (one.is_floating_point() or one.is_complex())
+    return not torch.equal(one, other) and (
+        is_exact or not torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
     )
+
+
+def kind_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What two tensors must have in common to be compared number by number."""
+    return tensor.shape, tensor.dtype, tensor.device
 
 
 def memory_of(tensor: torch.Tensor) -> int:

@@ -53,7 +53,7 @@ class TakenStepWriter(Writer):
         super().__init__(options)
         self._step = step
         self._graph = graph
-        self._who = listed(filter(None, (visible(one.optimizer) for one in step.leaves)))
+        self._who = listed(visible(one) for leaf in step.leaves for one in leaf.optimizers)
         self._largest = max((float(one.gradient) for one in step.leaves), default=0.0)
 
     def lines(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ class TakenStepWriter(Writer):
         step = self._step
         moved = [one for one in step.leaves if float(one.change)]
         if self._who or moved:
-            yield from self.wrapped(f"step: {self._who or 'by the program itself, no optimizer'}")
+            yield from self.wrapped(f"step: {self._who or 'no optimizer was seen to make it'}")
         if step.calls and step.verdict != "no step":
             calls = count(step.calls, "more backward call")
             yield self.line(f"{calls} came before the step was over")
@@ -106,7 +106,9 @@ class TakenStepWriter(Writer):
         return f"loss {loss}, predicted change {predicted}, was {was}: {said}"
 
     def _too_long(self) -> str:
-        does = "rises" if not float(self._step.actual) <= 0 else "falls by too little"
+        actual = float(self._step.actual)
+        does = "rises" if actual > 0 else "falls by too little"
+        does = "is not a number after it" if math.isnan(actual) else does
         part = float(self._step.fraction or 0)
         if not SHORTEST < part < 1:
             return f"{does}. Even a millionth of the step does not do what the gradient says"
@@ -145,11 +147,11 @@ class TakenStepWriter(Writer):
             yield from self.wrapped(f"did not move: {listed(names)}{reason}", "dim")
 
     def _why_unmoved(self, one: LeafStep) -> str:
-        if not one.optimizer:
+        if not one.optimizers:
             return ": held by no optimizer that stepped" if self._who else ""
         if one.used is None:
             return ": no .grad at the step"
-        return f": {visible(one.optimizer)}" if one.used else ": .grad was 0"
+        return f": {listed(map(visible, one.optimizers))}" if one.used else ": .grad was 0"
 
     def _name(self, one: LeafStep) -> str:
         leaf = self._graph.leaves[one.leaf]
