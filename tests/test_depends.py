@@ -185,7 +185,20 @@ PROGRAMS = (
         "what only rounding is left of",
         "out = torch.softmax(x + x.roll(1, 1).sum(2, keepdim=True), 2)",
         OWN.format(":, i"),
-        more="may be rounding: it does not count above",
+        more="may be rounding: it is not counted as a gradient",
+    ),
+    Program(
+        "rounding in a sum of many",
+        "x = torch.randn(8, 512, requires_grad=True)\n"
+        "out = torch.softmax(x + x.roll(1, 0).sum(1, keepdim=True), 1)",
+        OWN.format("i"),
+        "0",
+        more="may be rounding: it is not counted as a gradient",
+    ),
+    Program(
+        "nothing but rounding",
+        "out = F.layer_norm(x, (6,)).mean(2)",
+        "nothing but what is marked ~ comes to x from out[:, 0:6]",
     ),
     Program(
         "complex numbers", "out = torch.fft.fft(x.cumsum(1))  # mixed", CAUSAL, crossing="Cumsum"
@@ -371,6 +384,33 @@ def test_rows_that_are_not_finite_are_told_for_themselves(session: Session) -> N
     assert "where it is finite, each out[i] depends on x[i] alone" in told
     assert "1 ··██✖✖··" in told
     assert "1 ..##!!.." in text_of(report, unicode=False)
+
+
+def test_few_digits_hide_no_index(session: Session) -> None:
+    text = START + "b = x.detach().bfloat16().requires_grad_()\n"
+    text += "out = b + attention(b, mask.triu(2)) / 500\nloss = out.float().sum()\n"
+    report = session.look(text, "--of", "out", "--on", "b", "--axis", "1", command="depends")
+    assert "out[:, 0] depends on b[:, 1]" in text_of(report)
+    assert "as 5 of 6 do, up to 1 later" in text_of(report)
+
+
+def test_a_backward_that_is_not_linear_is_not_called_rounding(session: Session) -> None:
+    text = (
+        START
+        + """
+class Limited(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, h):
+        return h * 1
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.clamp(-0.01, 0.01)
+out = Limited.apply(x)
+loss = out.sum()
+"""
+    )
+    report = session.look(text, "--of", "out", "--on", "x", command="depends")
+    assert "each out[i] depends on x[i] alone" in text_of(report)
 
 
 def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
