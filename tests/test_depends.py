@@ -322,6 +322,26 @@ def test_the_axes_are_said(
         ("", ("--of", "h", "--on", "x", "--axis", "-4"), "h [4, 6, 2] has no axis -4", "--axis"),
         ("", ("--of", "h", "--on", "x", "--axis", "a"), "'a' is neither an axis nor two", "write"),
         ("", ("--of", "h", "--on", "n.bias"), "", ""),
+        (
+            "",
+            ("--of", "loss", "--on", "h", "--axis", "1,2"),
+            "",
+            "loss depends on every h[:, :, j]",
+        ),
+        ("", ("--of", "h", "--on", "s"), "s is one number, without an axis", "that has one"),
+        (
+            "lost = torch.ones(3)\n",
+            ("--on", "lost"),
+            "lost carries no",
+            "name one on the way to it;",
+        ),
+        ("h = t.detach().exp() * k.sum()\n", ("--on", "h"), "what h is now is not on", '"#1"'),
+        (
+            "for _ in range(12):\n    h = h * 2\nt, h = h, 0\n",
+            ("--on", "h"),
+            "13 tensors were called h",
+            'and 5 more, the first made "#13" (the numbers behind # in the tree)',
+        ),
         ("", ("--of", "h", "--on", "k"), "h [4, 6, 2] and k [3] have no axis of one size", "0,1"),
         (
             "",
@@ -337,8 +357,8 @@ def test_the_axes_are_said(
         ),
         (
             "from torch.utils.checkpoint import checkpoint\n"
-            "h = checkpoint(torch.sin, h * 2, use_reentrant=False) + 1\n",
-            ("--of", "h", "--on", "x"),
+            "t = checkpoint(torch.sin, h * 2, use_reentrant=False) + 1\n",
+            ("--of", "t", "--on", "x"),
             "no gradient can be sent alone: ",
             "choose --of and --on with nothing of the kind between",
         ),
@@ -349,12 +369,13 @@ def test_what_cannot_be_measured_is_refused(
 ) -> None:
     source = START + "n, e = nn.Linear(6, 2), nn.Embedding(6, 2)\nplain = torch.randn(4, 6, 6)\n"
     source += "k, ids = torch.zeros(3, requires_grad=True), torch.zeros(4, 6, dtype=torch.long)\n"
-    source += "h = e(ids) + n(plain) + n(x) * k.sum()\n"
-    path = str(session.write(source + text + "loss = h.sum()\nloss.backward()\n"))
+    source += "h = e(ids) + n(plain) + n(x) * (s := k.sum())\n"
+    loss = "loss = t.sum()\nloss.backward()\n"
+    path = str(session.write(source + "t = h\n" + text + loss))
     done = session.cli("depends", path, *arguments)
     if not what:
         assert done.status == 0
-        assert "each h[:, :, i] depends on n.bias[i] alone" in done.out
+        assert (hint or "each h[:, :, i] depends on n.bias[i] alone") in done.out
         return
     assert done.status == 2
     assert what in done.err

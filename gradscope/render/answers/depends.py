@@ -157,7 +157,7 @@ class _DependsWriter(Writer):
         room = max(min(self.options.width - margin, CELLS), 8)
         parts = _parts(found.on.size, room)
         wide = 2 if 2 * len(parts) <= room else 1
-        last = f"{found.on.size - 1:>{wide * len(parts) - 1}}"
+        last = f"{found.on.size - 1:>{wide * len(parts) - 1}}" if parts[1:] else ""
         which = f"rows: {found.of.at('i')}; " if found.of.axis is not None else ""
         yield self.line(f"{which}columns: {found.on.at('j')}", "dim")
         yield self.line(f"{'':{margin}}0{last}", "dim")
