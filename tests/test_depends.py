@@ -337,6 +337,13 @@ def test_the_axes_are_said(
         ),
         ("h = t.detach().exp() * k.sum()\n", ("--on", "h"), "what h is now is not on", '"#1"'),
         (
+            "p = torch.nested.nested_tensor([x[0], x[1, :2]], requires_grad=True)\n"
+            "t = torch.nested.to_padded_tensor(p, 0.0)\n",
+            ("--on", "p"),
+            "p has no elements along an axis",
+            "name another tensor",
+        ),
+        (
             "for _ in range(12):\n    h = h * 2\nt, h = h, 0\n",
             ("--on", "h"),
             "13 tensors were called h",
