@@ -138,7 +138,7 @@ class _Depending:
         beside = next(one for one in (*(pair.row for pair in pairs), *found.rows) if one != row)
         foreign = later if pattern.later else others
         noticed = MARGIN * float(found.rounding) / max(pattern.pairs).norm
-        watch = MixingWatch(self.graph, self.of.size, foreign, noticed, asked=True)
+        watch = MixingWatch(self.graph, self.of.size, foreign, noticed)
         steps = self._steps((row, beside))
         steps.passed = watch.passed
         self._sent(steps)
