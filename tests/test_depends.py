@@ -441,6 +441,11 @@ loss = out.sum()
     assert "each out[i] depends on x[i] alone" in text_of(report)
 
 
+def test_of_one_index_the_map_has_one_number(session: Session) -> None:
+    done = session.cli("depends", "-c", "x * 2", "--let", "x=[1.]", "--on", "x")
+    assert [line.strip() for line in done.out.splitlines()[-4:-1]] == ["columns: x[j]", "0", "██"]
+
+
 def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
     text = START + "long = torch.randn(300, requires_grad=True)\nout = long.cumsum(0)\n"
     arguments = ("--of", "out", "--on", "long")

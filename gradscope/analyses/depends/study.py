@@ -42,11 +42,9 @@ def study(live: LiveGraph, asked: DependsStudy) -> Dependence:
         try:
             return _Depending(live, asked).found()
         except CannotCall as error:
-            between = (
-                f"{either('--of and --on', 'of and on')} with nothing of the kind between them"
-            )
             raise CaptureError(
-                f"no gradient can be sent alone: {error}", f"choose {between}"
+                f"no gradient can be sent alone: {error}",
+                f"choose {either('--of and --on', 'of and on')} with nothing of the kind between",
             ) from None
 
 

@@ -149,16 +149,14 @@ class _DependsWriter(Writer):
     def _map(self) -> Iterator[str]:
         found, is_all = self.found, self.options.folding.all
         shown = _parts(len(found.rows), len(found.rows) if is_all else ROWS)
-        rows = (
-            {} if found.of.axis is None else {start: str(found.rows[start]) for start, _ in shown}
-        )
-        rows = rows or {0: ""}
+        has_axis = found.of.axis is not None
+        rows = {start: str(found.rows[start]) if has_axis else "" for start, _ in shown}
         margin = max(map(len, rows.values())) + 2
         room = max(min(self.options.width - margin, CELLS), 8)
         parts = _parts(found.on.size, room)
         wide = 2 if 2 * len(parts) <= room else 1
         last = f"{found.on.size - 1:>{wide * len(parts) - 1}}" if parts[1:] else ""
-        which = f"rows: {found.of.at('i')}; " if found.of.axis is not None else ""
+        which = f"rows: {found.of.at('i')}; " if has_axis else ""
         yield self.line(f"{which}columns: {found.on.at('j')}", "dim")
         yield self.line(f"{'':{margin}}0{last}", "dim")
         for row, label in rows.items():
