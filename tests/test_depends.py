@@ -161,6 +161,13 @@ PROGRAMS = (
         more="no gradient comes to x[:, 4:6]; to each other x[:, j] a gradient does",
     ),
     Program(
+        "some of many",
+        "out = (x[0] * 2).flatten()[:5]",
+        "each out[i] depends on at most 1 x[j] of 4, such as out[0] on x[0], out[1] on x[0], "
+        "out[2] on x[0] no gradient",
+        "0",
+    ),
+    Program(
         "earlier ones alone",
         "out = torch.cat([torch.zeros(4, 1, 6), x[:, :5].cumsum(1)], 1)  # mixed",
         "each other out[:, i] depends on no later x[:, j], only on earlier ones",

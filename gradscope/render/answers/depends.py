@@ -116,9 +116,10 @@ class _DependsWriter(Writer):
             return f"{of.name} depends on {every} {on.at('j')}"
         if len(self.pattern.pairs) == sum(map(len, self.found.norms)):
             return f"{each} every {on.at('j')}"
-        some = (f"{of.at(row)} on {_some(on, known[row])}" for row in known if known[row])
+        some = [f"{of.at(row)} on {_some(on, known[row])}" for row in known if known[row]]
+        such = ", such as" if some[3:] else ":"
         most = max(map(len, known.values()))
-        return f"{each} at most {most:,} {on.at('j')} of {on.size:,}: {listed(some, 3)}"
+        return f"{each} at most {most:,} {on.at('j')} of {on.size:,}{such} {', '.join(some[:3])}"
 
     def _order(self, each: str) -> str:
         """Of axes of one size: whether an index depends on its own, on earlier or later ones."""
