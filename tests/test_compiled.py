@@ -70,11 +70,15 @@ def test_what_compiled_code_cuts_off_is_found_all_the_same(session: Session) -> 
     assert "h.detach()" in shown
 
 
-@pytest.mark.parametrize("command", ["trace", "backward", "memory", "explain", "check"])
+@pytest.mark.parametrize(
+    "command",
+    ["trace", "backward", "memory", "explain", "check", "depends --on first.weight"],
+)
 def test_every_command_that_runs_a_program_can_run_it_uncompiled(
     session: Session, command: str
 ) -> None:
-    report = session.look(SICK, "--eager", command=command)
+    command, *more = command.split()
+    report = session.look(SICK, "--eager", *more, command=command)
     assert not [node for node in report.graph.nodes if node.kind == "opaque"]
     assert "(h - h).sqrt()" in expressions(report)
     assert torch._dynamo.eval_frame._stance.stance == "default"

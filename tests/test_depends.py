@@ -161,6 +161,13 @@ PROGRAMS = (
         more="no gradient comes to x[:, 4:6]; to each other x[:, j] a gradient does",
     ),
     Program(
+        "some of many",
+        "out = (x[0] * 2).flatten()[:5]",
+        "each out[i] depends on at most 1 x[j] of 4, such as out[0] on x[0], out[1] on x[0], "
+        "out[2] on x[0] no gradient",
+        "0",
+    ),
+    Program(
         "earlier ones alone",
         "out = torch.cat([torch.zeros(4, 1, 6), x[:, :5].cumsum(1)], 1)  # mixed",
         "each other out[:, i] depends on no later x[:, j], only on earlier ones",
@@ -185,7 +192,20 @@ PROGRAMS = (
         "what only rounding is left of",
         "out = torch.softmax(x + x.roll(1, 1).sum(2, keepdim=True), 2)",
         OWN.format(":, i"),
-        more="may be rounding: it does not count above",
+        more="may be rounding: it is not counted as a gradient",
+    ),
+    Program(
+        "rounding in a sum of many",
+        "x = torch.randn(8, 512, requires_grad=True)\n"
+        "out = torch.softmax(x + x.roll(1, 0).sum(1, keepdim=True), 1)",
+        OWN.format("i"),
+        "0",
+        more="may be rounding: it is not counted as a gradient",
+    ),
+    Program(
+        "nothing but rounding",
+        "out = F.layer_norm(x, (6,)).mean(2)",
+        "nothing but what is marked ~ comes to x from out[:, 0:6]",
     ),
     Program(
         "complex numbers", "out = torch.fft.fft(x.cumsum(1))  # mixed", CAUSAL, crossing="Cumsum"
@@ -309,6 +329,33 @@ def test_the_axes_are_said(
         ("", ("--of", "h", "--on", "x", "--axis", "-4"), "h [4, 6, 2] has no axis -4", "--axis"),
         ("", ("--of", "h", "--on", "x", "--axis", "a"), "'a' is neither an axis nor two", "write"),
         ("", ("--of", "h", "--on", "n.bias"), "", ""),
+        (
+            "",
+            ("--of", "loss", "--on", "h", "--axis", "1,2"),
+            "",
+            "loss depends on every h[:, :, j]",
+        ),
+        ("", ("--of", "h", "--on", "s"), "s is one number, without an axis", "that has one"),
+        (
+            "lost = torch.ones(3)\n",
+            ("--on", "lost"),
+            "lost carries no",
+            "name one on the way to it;",
+        ),
+        ("h = t.detach().exp() * k.sum()\n", ("--on", "h"), "what h is now is not on", '"#1"'),
+        (
+            "p = torch.nested.nested_tensor([x[0], x[1, :2]], requires_grad=True)\n"
+            "t = torch.nested.to_padded_tensor(p, 0.0)\n",
+            ("--on", "p"),
+            "p has no elements along an axis",
+            "name another tensor",
+        ),
+        (
+            "for _ in range(12):\n    h = h * 2\nt, h = h, 0\n",
+            ("--on", "h"),
+            "13 tensors were called h",
+            'and 5 more, the first made "#13" (the numbers behind # in the tree)',
+        ),
         ("", ("--of", "h", "--on", "k"), "h [4, 6, 2] and k [3] have no axis of one size", "0,1"),
         (
             "",
@@ -324,8 +371,8 @@ def test_the_axes_are_said(
         ),
         (
             "from torch.utils.checkpoint import checkpoint\n"
-            "h = checkpoint(torch.sin, h * 2, use_reentrant=False) + 1\n",
-            ("--of", "h", "--on", "x"),
+            "t = checkpoint(torch.sin, h * 2, use_reentrant=False) + 1\n",
+            ("--of", "t", "--on", "x"),
             "no gradient can be sent alone: ",
             "choose --of and --on with nothing of the kind between",
         ),
@@ -336,12 +383,13 @@ def test_what_cannot_be_measured_is_refused(
 ) -> None:
     source = START + "n, e = nn.Linear(6, 2), nn.Embedding(6, 2)\nplain = torch.randn(4, 6, 6)\n"
     source += "k, ids = torch.zeros(3, requires_grad=True), torch.zeros(4, 6, dtype=torch.long)\n"
-    source += "h = e(ids) + n(plain) + n(x) * k.sum()\n"
-    path = str(session.write(source + text + "loss = h.sum()\nloss.backward()\n"))
+    source += "h = e(ids) + n(plain) + n(x) * (s := k.sum())\n"
+    loss = "loss = t.sum()\nloss.backward()\n"
+    path = str(session.write(source + "t = h\n" + text + loss))
     done = session.cli("depends", path, *arguments)
     if not what:
         assert done.status == 0
-        assert "each h[:, :, i] depends on n.bias[i] alone" in done.out
+        assert (hint or "each h[:, :, i] depends on n.bias[i] alone") in done.out
         return
     assert done.status == 2
     assert what in done.err
@@ -371,6 +419,38 @@ def test_rows_that_are_not_finite_are_told_for_themselves(session: Session) -> N
     assert "where it is finite, each out[i] depends on x[i] alone" in told
     assert "1 ··██✖✖··" in told
     assert "1 ..##!!.." in text_of(report, unicode=False)
+
+
+def test_few_digits_hide_no_index(session: Session) -> None:
+    text = START + "b = x.detach().bfloat16().requires_grad_()\n"
+    text += "out = b + attention(b, mask.triu(2)) / 500\nloss = out.float().sum()\n"
+    report = session.look(text, "--of", "out", "--on", "b", "--axis", "1", command="depends")
+    assert "out[:, 0] depends on b[:, 1]" in text_of(report)
+    assert "as 5 of 6 do, up to 1 later" in text_of(report)
+
+
+def test_a_backward_that_is_not_linear_is_not_called_rounding(session: Session) -> None:
+    text = (
+        START
+        + """
+class Limited(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, h):
+        return h * 1
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.clamp(-0.01, 0.01)
+out = Limited.apply(x)
+loss = out.sum()
+"""
+    )
+    report = session.look(text, "--of", "out", "--on", "x", command="depends")
+    assert "each out[i] depends on x[i] alone" in text_of(report)
+
+
+def test_of_one_index_the_map_has_one_number(session: Session) -> None:
+    done = session.cli("depends", "-c", "x * 2", "--let", "x=[1.]", "--on", "x")
+    assert [line.strip() for line in done.out.splitlines()[-4:-1]] == ["columns: x[j]", "0", "██"]
 
 
 def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:

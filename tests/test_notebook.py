@@ -56,6 +56,7 @@ CELLS = {
     "explain": "%%gradscope explain --leaf w\n(w * 2).sum()",
     "memory": "%%gradscope memory\n(w * w).sum()",
     "check": "%%gradscope check\n(w * w).sum()",
+    "depends": "%%gradscope depends --on w\n(w * w).cumsum(0)",
     "raises": "%%gradscope\n\nkept = torch.tanh(w).sum()\nw.reshape(2)",
     "no syntax": "%%gradscope\nw = = 3",
     "interrupted": "%%gradscope\nkept = (w * 2).sum()\nraise KeyboardInterrupt",
@@ -233,6 +234,7 @@ def test_a_graph_is_drawn_as_a_report_is(outputs: dict[str, list[Any]]) -> None:
         ("explain", "Step by step: upstream × local derivative"),
         ("memory", "of activations kept for backward"),
         ("check", "2 calls: 2 right · whole program: 1 right"),
+        ("depends", "depends on no later w[j], only on w[i] and earlier ones"),
         ("help", "Usage: %%gradscope doctor [OPTIONS]"),
     ],
 )

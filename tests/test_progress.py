@@ -100,9 +100,10 @@ def on_terminal(session: Session, monkeypatch: pytest.MonkeyPatch) -> Command:
     return run
 
 
-@pytest.mark.parametrize("command", ["trace", "backward", "check", "memory", "doctor"])
+@pytest.mark.parametrize("command", ["trace", "backward", "check", "memory", "doctor", "depends"])
 def test_every_command_tells_what_it_waits_for(command: str, on_terminal: Command) -> None:
-    raw = on_terminal(f"shown()\nprint('printed'){END}", command=command)
+    on = ("--on", "w") if command == "depends" else ()
+    raw = on_terminal(f"shown()\nprint('printed'){END}", *on, command=command)
     left = screen(raw, WIDTH)
     assert left[0] == "printed"
     assert "waiting" not in " ".join(left)

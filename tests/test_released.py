@@ -22,6 +22,7 @@ COMMANDS = (
     ("explain", "--all"),
     ("check",),
     ("memory",),
+    ("depends", "--on", "x"),
     (*DOCTOR, "--thorough", "--check"),
 )
 

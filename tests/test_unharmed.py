@@ -695,16 +695,19 @@ def test_a_forked_child_says_nothing_of_ours(command: str, process: Session) -> 
     assert done.err == ""
 
 
-@pytest.mark.parametrize("command", ["trace", "backward", "doctor", "memory", "check", "explain"])
+@pytest.mark.parametrize(
+    "command", ["trace", "backward", "doctor", "memory", "check", "explain", "depends"]
+)
 def test_what_children_did_is_said_not_to_be_watched(command: str, process: Session) -> None:
     text = """
     import subprocess, sys, torch
     subprocess.run([sys.executable, "-c", "print('trained')"])
     """
-    done = process.cli(command, str(process.write(text)))
+    on = ("--on", "x") if command == "depends" else ()
+    done = process.cli(command, str(process.write(text)), *on)
     assert done.out == "trained\n"
     assert "child processes is not watched" in done.err
-    assert done.status == (0 if command in ("trace", "memory") else 2)
+    assert done.status == (0 if command in ("trace", "memory", "depends") else 2)
 
 
 def test_a_fault_of_ours_is_no_all_clear(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -762,14 +765,15 @@ PASSED_OVER = (
 )
 
 
-@pytest.mark.parametrize("command", ["trace", "backward", "explain", "memory", "check"])
+@pytest.mark.parametrize("command", ["trace", "backward", "explain", "memory", "check", "depends"])
 def test_inner_gradients_are_passed_over_and_that_is_said(command: str, session: Session) -> None:
-    report = session.look(PENALTY, command=command)
+    on = ("--on", "x") if command == "depends" else ()
+    report = session.look(PENALTY, *on, command=command)
     assert PASSED_OVER in report.notes
     assert report.graph.roots[0].label == "loss"
     if report.passes:
         assert report.passes[0].number == 3
-    first = session.look(PENALTY, "--call", "1", command=command)
+    first = session.look(PENALTY, *on, "--call", "1", command=command)
     assert first.graph.roots[0].label != "loss"
     assert PASSED_OVER not in first.notes
 

@@ -90,7 +90,7 @@ def made_tensor(name: str, probe: Probe, scopes: Scopes) -> tuple[int, int] | No
     a function that has returned; or ``#3``, a node itself.  None where the graph has none.
 
     Raises:
-        RootError: when such a variable held several, one after the other.
+        RootError: when such a variable held several, one after the other, or holds another now.
     """
     graph, index = probe.graph, probe.walked.index
     tensor = named_tensor(name, scopes)
@@ -99,13 +99,16 @@ def made_tensor(name: str, probe: Probe, scopes: Scopes) -> tuple[int, int] | No
         if node in index:
             return index[node], output
     named = [one.id for one in graph.nodes if name in (one.variable, f"#{one.id}")]
-    if not named or tensor is not None:
+    if not named:
         return None
-    if len(named) > 1:
+    if len(named) > 1 or tensor is not None:
         them = listed((f'"#{node}"' for node in named), MAX_LISTED)
+        # Of many the input of a module is the one that is looked for most.
+        them += f', the first made "#{named[-1]}"' if len(named) > MAX_LISTED else ""
         where = either("the numbers behind # in the tree", "ids of its nodes")
-        raise RootError(
-            f"{len(named)} tensors were called {name}", f"name one of them: {them} ({where})"
-        )
+        what = f"{len(named)} tensors were called {name}"
+        if tensor is not None:
+            what = f"what {name} is now is not on the way of the gradient; what was called so is"
+        raise RootError(what, f"name one of them: {them} ({where})")
     outputs = {edge.output for edge in graph.edges if edge.target == named[0]}
     return named[0], min(outputs, default=0)

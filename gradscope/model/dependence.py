@@ -41,8 +41,8 @@ class Dependence(Struct, frozen=True):
     """The answer of ``gradscope depends``.
 
     ``norms`` has a row for each index of ``of`` in ``rows``: the 2-norm of the gradient that it
-    alone brings to each index of ``on``.  What is up to ``rounding`` times the largest of its row
-    may be rounding.  ``chosen``: nobody gave the axes.  ``unfinished`` says what a budget left out.
+    alone brings to each index of ``on``.  What is up to ``rounding`` may be that.  ``chosen``:
+    nobody gave the axes.  ``unfinished`` says what a budget left out.
     """
 
     of: AxisSide
@@ -67,11 +67,11 @@ class Pattern:
     """What the numbers say.
 
     ``pairs`` are where a gradient comes to, ``later`` and ``earlier`` those of another index,
-    ``bad`` where it is not finite; ``small`` is the largest share that does not count.
+    ``bad`` where it is not finite; ``small`` is the largest share of a row that does not count.
     """
 
     def __init__(self, found: Dependence) -> None:
-        rounding = float(found.rounding)
+        least = float(found.rounding)
         self.bad: list[Pair] = []
         self.pairs: list[Pair] = []
         self.small = 0.0
@@ -79,10 +79,10 @@ class Pattern:
             pairs = [Pair(float(norm), row, column) for column, norm in enumerate(norms) if norm]
             finite = [pair for pair in pairs if math.isfinite(pair.norm)]
             self.bad += [pair for pair in pairs if not math.isfinite(pair.norm)]
-            least = rounding * max(finite, default=Pair(0.0, row, 0)).norm
+            largest = max((pair.norm for pair in finite), default=0.0)
             self.pairs += [pair for pair in finite if pair.norm > least]
-            shares = (pair.norm / least for pair in finite if pair.norm <= least)
-            self.small = max(self.small, rounding * max(shares, default=0.0))
+            shares = (pair.norm / largest for pair in finite if pair.norm <= least)
+            self.small = max(self.small, *shares, 0.0)
         self.is_square = found.of.size == found.on.size > 1
         self.later = [one for one in self.pairs if one.column > one.row and self.is_square]
         self.earlier = [one for one in self.pairs if one.column < one.row and self.is_square]

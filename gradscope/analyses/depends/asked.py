@@ -29,6 +29,8 @@ def sides(live: LiveGraph, asked: DependsStudy) -> tuple[AxisSide, AxisSide]:
     if (of.node, of.output) == (on.node, on.output):
         what = f"{of.name} and {on.name} are one tensor"
         raise RootError(what, "name two, the first made of the second")
+    if not on.shape:
+        raise RootError(f"{on.name} is one number, without an axis", "name a tensor that has one")
     first, second = _axes(of, on, asked.axis)
     for side, axis in ((of, first), (on, second)):
         if axis is not None and not -len(side.shape) <= axis < len(side.shape):
@@ -43,7 +45,8 @@ def _side(live: LiveGraph, name: str | None) -> AxisSide:
     tensor = None if name is None else named_tensor(name, live.scopes)
     if tensor is not None and not requires_grad(tensor):
         made = _made_of(live, storage_of(tensor)) if has_storage(tensor) else ()
-        hint = f"ask at what is made of it: {listed(made) or 'a tensor on the way'}"
+        listing = listed(made)
+        hint = f"ask at what is made of it: {listing}" if listing else "name one on the way to it"
         may = tensor.is_floating_point() or tensor.is_complex()
         raise RootError(
             f"{name} carries no gradient history, so no gradient comes to it",
@@ -75,11 +78,11 @@ def _made_of(live: LiveGraph, storage: int) -> Iterator[str]:
 
 def _axes(of: AxisSide, on: AxisSide, given: Sequence[int]) -> tuple[int | None, int]:
     """The axes that are asked for, else the first of one size in both; of one element none."""
-    is_one = math.prod(of.shape) == 1 and len(given) < 2
+    is_one = math.prod(of.shape) == 1
     if given:
         return None if is_one else given[0], given[-1]
     long = [axis for axis, size in enumerate(on.shape) if size > 1]
-    if is_one and on.shape:
+    if is_one:
         return None, next(iter(long), 0)
     pairs = [
         (one, two) for one, size in enumerate(of.shape) for two in long if size == on.shape[two]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from msgspec.structs import replace
+from torch.autograd.function import BackwardCFunction
 
 from gradscope.analyses.depends.asked import sides
 from gradscope.analyses.explain.pull import STACKED, CannotCall, Place, Puller, check_numbers
@@ -25,8 +26,9 @@ from gradscope.words import duration, either
 MOST_ROWS, MOST_NORMS = 64, 2**18
 """Indices that a gradient is sent for, evenly spread where there are more; and norms of all."""
 
-SLACK = 8
-"""Times the precision of a dtype up to which a norm may be rounding."""
+AGAIN, MISSED, MARGIN = 0.7, 1 / 8, 4
+"""Backward is linear, but for rounding: so much of the gradient is sent once more, and what brings
+something else, by this share of its norm, may be rounding, and what is up to so often as large."""
 
 
 def study(live: LiveGraph, asked: DependsStudy) -> Dependence:
@@ -40,11 +42,9 @@ def study(live: LiveGraph, asked: DependsStudy) -> Dependence:
         try:
             return _Depending(live, asked).found()
         except CannotCall as error:
-            between = (
-                f"{either('--of and --on', 'of and on')} with nothing of the kind between them"
-            )
             raise CaptureError(
-                f"no gradient can be sent alone: {error}", f"choose {between}"
+                f"no gradient can be sent alone: {error}",
+                f"choose {either('--of and --on', 'of and on')} with nothing of the kind between",
             ) from None
 
 
@@ -52,42 +52,56 @@ class _Depending:
     def __init__(self, live: LiveGraph, asked: DependsStudy) -> None:
         self.graph = live.probe.graph
         self.budget = asked.budget
+        self.deadline = None if asked.budget is None else time.monotonic() + asked.budget
+        self.chosen = not asked.axis
         self.of, self.on = of, on = sides(live, asked)
         self.start, self.end = (of.node, of.output), (on.node, on.output)
         roots = [(root.node, root.output) for root in self.graph.roots]
         within = self.graph.edges_to({on.node: on.output})
         self.puller = Puller(live.probe.walked, roots, within)
-        kinds = (self.puller.shape(*place).dtype for place in (self.start, self.end))
-        rounding = SLACK * max(torch.finfo(kind).eps for kind in kinds)
-        self.answer = Dependence(of, on, rounding=rounding, chosen=not asked.axis)
+        self.norms: list[tuple[Number, ...]] = []
+        self.unsure = 0.0
+        self.is_linear = True
 
     def found(self) -> Dependence:
         """The whole of it."""
         size = self.of.size
         most = min(size, MOST_ROWS, max(MOST_NORMS // self.on.size, 1))
         rows = [place * (size - 1) // max(most - 1, 1) for place in range(most)]
-        norms: list[tuple[Number, ...]] = []
         unfinished = ""
         try:
-            self._measure(rows, norms)
+            self._measure(rows)
         except OverBudget:
             budget = f"{duration(self.budget or 0)} ({either('--budget', 'budget')})"
-            unfinished = f"stopped after {budget}: {len(norms):,} of {most:,} indices are told"
-        told = tuple(rows[: len(norms)])
-        found = replace(self.answer, rows=told, norms=tuple(norms), unfinished=unfinished)
+            unfinished = f"stopped after {budget}: {len(self.norms):,} of {most:,} indices are told"
+        found = Dependence(
+            self.of,
+            self.on,
+            rows=tuple(rows[: len(self.norms)]),
+            norms=tuple(self.norms),
+            rounding=MARGIN * self.unsure * self.is_linear,
+            chosen=self.chosen,
+            unfinished=unfinished,
+        )
         return replace(found, crossing=None if unfinished else self._crossing(found))
 
-    def _measure(self, rows: Sequence[int], norms: list[tuple[Number, ...]]) -> None:
-        end = None if self.budget is None else time.monotonic() + self.budget
-        step = CHUNK if end is None else STACKED  # the sooner some are known
+    def _measure(self, rows: Sequence[int]) -> None:
+        step = CHUNK if self.deadline is None else STACKED  # the sooner some are known
+        axis = self.on.axis or 0
         for some in (rows[first : first + step] for first in range(0, len(rows), step)):
-            arrived = self._sent(self._steps(some, end))
+            arrived = self._sent(self._steps(some, self.deadline))
+            again = self._sent(self._steps(some, self.deadline, AGAIN)) if arrived else {}
             for row in some:
-                sizes = row_norms(arrived[row], self.on.axis or 0) if row in arrived else ()
-                norms.append(tuple(map(number, sizes or [0.0] * self.on.size)))
+                norms = [0.0] * self.on.size
+                if row in arrived:
+                    norms = row_norms(arrived[row], axis)
+                    missed = row_norms(arrived[row] - again.pop(row) / AGAIN, axis)
+                    unsure = (a for a, b in zip(norms, missed, strict=True) if b > MISSED * a)
+                    self.unsure = max(self.unsure, *unsure, 0.0)
+                self.norms.append(tuple(map(number, norms)))
 
-    def _steps(self, rows: Sequence[int], end: float | None = None) -> Lockstep:
-        """What sends the gradients of some indices."""
+    def _steps(self, rows: Sequence[int], end: float | None = None, factor: float = 1) -> Lockstep:
+        """What sends the gradients of some indices, or a part of them."""
 
         def cut(place: Place, gradient: torch.Tensor) -> Carried:
             if place != self.start:
@@ -97,7 +111,7 @@ class _Depending:
                 row: gradient if axis is None else row_alone(gradient, row, axis) for row in rows
             }
 
-        seeds = {self.start: _weights(self.puller.shape(*self.start))}
+        seeds = {self.start: _weights(self.puller.shape(*self.start)) * factor}
         return Lockstep(self.puller, seeds, cut, end, self.end)
 
     def _sent(self, steps: Lockstep) -> Carried:
@@ -107,6 +121,8 @@ class _Depending:
         for met, arrived in steps.run(f"following {self.of.name}"):
             if met == node:
                 found = dict(arrived.get(output, {}))
+            elif isinstance(self.puller.walked.nodes[met], BackwardCFunction):
+                self.is_linear = False  # it may be anything
         return found
 
     def _crossing(self, found: Dependence) -> Crossing | None:
@@ -119,7 +135,8 @@ class _Depending:
         row = pairs[0].row
         beside = next(one for one in (*(pair.row for pair in pairs), *found.rows) if one != row)
         foreign = later if pattern.later else others
-        watch = MixingWatch(self.graph, self.of.size, foreign, float(found.rounding), asked=True)
+        noticed = MARGIN * float(found.rounding) / max(pattern.pairs).norm
+        watch = MixingWatch(self.graph, self.of.size, foreign, noticed)
         steps = self._steps((row, beside))
         steps.passed = watch.passed
         self._sent(steps)

@@ -46,25 +46,23 @@ class MixingWatch:
     dimension along which the gradients are apart.  Where none is, they have come together, or the
     axis went into another, as in ``flatten``: then nothing is said until it is there again.
     ``clean`` is, by the place of such a tensor, the last node at which they were known to be apart.
-    Where one tensor was ``asked`` for, what is sent leads to it, and not to a parameter whose shape
-    only looks like rows.
+    Who says what is ``foreign`` sends to one tensor, and not to a parameter whose shape only looks
+    like rows; else those of all other rows are.
     """
 
     def __init__(
         self,
         graph: Graph,
         size: int,
-        foreign: Callable[[list[float], int], list[float]] = others,
+        foreign: Callable[[list[float], int], list[float]] | None = None,
         noticed: float = NOTICED,
-        *,
-        asked: bool = False,
     ) -> None:
         self._graph = graph
         self._known = Summands(graph)
         self._size = size
-        self._foreign = foreign
+        self._foreign = foreign or others
         self._noticed = noticed
-        self._asked = asked
+        self._asked = foreign is not None
         self.clean: dict[Place, int] = {}
         self.found: Mixing | None = None
 

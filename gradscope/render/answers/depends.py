@@ -56,7 +56,7 @@ class _DependsWriter(Writer):
             yield from self.wrapped(visible(sentence))
         for remark in (self.found.unfinished, *self.report.notes):
             yield from self.wrapped(visible(remark), "dim") if remark else ()
-        if self.pattern.pairs or self.pattern.bad:
+        if self.pattern.pairs or self.pattern.bad or self.pattern.small:
             yield ""
             yield from self._map()
 
@@ -80,8 +80,9 @@ class _DependsWriter(Writer):
         for pair in (*pattern.pairs, *pattern.bad):
             known[pair.row].append(pair.column)
         silent = [row for row in known if not known[row]]
+        none = "nothing but what is marked ~" if pattern.small else "no gradient"
         if silent:
-            yield f"no gradient comes to {on.name} from {_some(of, silent)}"
+            yield f"{none} comes to {on.name} from {_some(of, silent)}"
         if pattern.pairs:
             asked = " that was asked" if len(found.rows) < of.size else ""
             each = f"each {'other ' if silent else ''}{of.at('i')}{asked} depends on"
@@ -90,12 +91,11 @@ class _DependsWriter(Writer):
         reached = {column for columns in known.values() for column in columns}
         left = [column for column in range(on.size) if column not in reached]
         if reached and left:
-            none = "none but rounding (~)" if pattern.small else "no gradient"
             none += " of these" if len(found.rows) < of.size else ""
             yield f"{none} comes to {_some(on, left)}; to each other {on.at('j')} a gradient does"
         if pattern.small:
             share = f"up to {number(pattern.small)} of the largest of its row"
-            yield f"what is marked ~, {share}, may be rounding: it does not count above"
+            yield f"what is marked ~, {share}, may be rounding: it is not counted as a gradient"
         if found.crossing is not None:
             which, still = ("later", "at no later") if pattern.later else ("earlier", "at its own")
             at = place_of(self.report, found.crossing.node)
@@ -116,9 +116,10 @@ class _DependsWriter(Writer):
             return f"{of.name} depends on {every} {on.at('j')}"
         if len(self.pattern.pairs) == sum(map(len, self.found.norms)):
             return f"{each} every {on.at('j')}"
-        some = (f"{of.at(row)} on {_some(on, known[row])}" for row in known if known[row])
+        some = [f"{of.at(row)} on {_some(on, known[row])}" for row in known if known[row]]
+        such = ", such as" if some[3:] else ":"
         most = max(map(len, known.values()))
-        return f"{each} at most {most:,} {on.at('j')} of {on.size:,}: {listed(some, 3)}"
+        return f"{each} at most {most:,} {on.at('j')} of {on.size:,}{such} {', '.join(some[:3])}"
 
     def _order(self, each: str) -> str:
         """Of axes of one size: whether an index depends on its own, on earlier or later ones."""
@@ -149,16 +150,14 @@ class _DependsWriter(Writer):
     def _map(self) -> Iterator[str]:
         found, is_all = self.found, self.options.folding.all
         shown = _parts(len(found.rows), len(found.rows) if is_all else ROWS)
-        rows = (
-            {} if found.of.axis is None else {start: str(found.rows[start]) for start, _ in shown}
-        )
-        rows = rows or {0: ""}
+        has_axis = found.of.axis is not None
+        rows = {start: str(found.rows[start]) if has_axis else "" for start, _ in shown}
         margin = max(map(len, rows.values())) + 2
         room = max(min(self.options.width - margin, CELLS), 8)
         parts = _parts(found.on.size, room)
         wide = 2 if 2 * len(parts) <= room else 1
-        last = f"{found.on.size - 1:>{wide * len(parts) - 1}}"
-        which = f"rows: {found.of.at('i')}; " if found.of.axis is not None else ""
+        last = f"{found.on.size - 1:>{wide * len(parts) - 1}}" if parts[1:] else ""
+        which = f"rows: {found.of.at('i')}; " if has_axis else ""
         yield self.line(f"{which}columns: {found.on.at('j')}", "dim")
         yield self.line(f"{'':{margin}}0{last}", "dim")
         for row, label in rows.items():
@@ -178,10 +177,9 @@ class _DependsWriter(Writer):
         if not all(map(math.isfinite, norms[start:stop])):
             return -1
         norm, largest = max(norms[start:stop]), max(filter(math.isfinite, norms))
-        share = norm / largest if norm else 0.0
-        if not share > float(self.found.rounding) >= 0:
+        if not norm > float(self.found.rounding) >= 0:
             return 4 if norm else 5
-        return min(max(math.ceil(-math.log10(share)) - 1, 0), 3)
+        return min(max(math.ceil(math.log10(largest) - math.log10(norm)) - 1, 0), 3)
 
 
 def _some(side: AxisSide, indices: Collection[int]) -> str:
