@@ -390,6 +390,25 @@ def test_each_term_has_a_column_with_its_share_of_what_arrives(session: Session)
     assert shown_of[6] == []  # where they are one sum
 
 
+def test_a_function_that_adds_terms_up_has_no_share_of_one(session: Session) -> None:
+    package = session.folder / "env" / "site-packages"
+    package.mkdir(parents=True)
+    (package / "summing.py").write_text(
+        "def one(x):\n    return x.sin().sum()\n\n\n"
+        "def loss_of(x):\n    y = x.exp().sum()\n    return one(x) + y\n"
+    )
+    session.write(
+        "import sys, torch\n"
+        "sys.path.insert(0, 'env/site-packages')\n"
+        "import summing\n"
+        "summing.loss_of(torch.ones(2, requires_grad=True)).backward()\n"
+    )
+    asked = ("backward", "program.py", "--by", "term", "--format", "code")
+    one, loss_of, _ = session.cli(*asked).out.splitlines()[-3:]
+    assert one.count("%") == 2 and "loss_of" in loss_of and "%" not in loss_of
+    assert "100 %" in session.cli(*asked, "--all").out.split("loss_of")[-1]
+
+
 STEPS = """
 import torch
 w = torch.tensor([1.0, 2.0], requires_grad=True)
