@@ -391,7 +391,7 @@ def test_each_term_has_a_column_with_its_share_of_what_arrives(session: Session)
 
 
 def test_a_function_that_adds_terms_up_has_no_share_of_one(session: Session) -> None:
-    package = session.folder / "env" / "site-packages"
+    package = session.folder / "sums" / "site-packages"
     package.mkdir(parents=True)
     (package / "summing.py").write_text(
         "def one(x):\n    return x.sin().sum()\n\n\n"
@@ -399,7 +399,7 @@ def test_a_function_that_adds_terms_up_has_no_share_of_one(session: Session) -> 
     )
     session.write(
         "import sys, torch\n"
-        "sys.path.insert(0, 'env/site-packages')\n"
+        "sys.path.insert(0, 'sums/site-packages')\n"
         "import summing\n"
         "summing.loss_of(torch.ones(2, requires_grad=True)).backward()\n"
     )

@@ -11,8 +11,12 @@ from gradscope.render.options import Options
 
 
 def render(report: Report, options: Options) -> str:
-    """The block, whose fence is longer than any in what it holds."""
-    text = code.render(report, replace(options, color=False))
+    """The listing as a block."""
+    return fenced(code.render(report, replace(options, color=False)))
+
+
+def fenced(text: str) -> str:
+    """A text as a block, whose fence is longer than any in what it holds."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(longest + 1, 3)
     return f"{fence}text\n{text}{fence}\n"
