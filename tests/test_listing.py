@@ -452,6 +452,16 @@ def test_markdown_is_the_listing_in_one_block_that_nothing_in_it_ends(session: S
     assert "\n".join(inside).rstrip() == shown.rstrip()
 
 
+@pytest.mark.parametrize("form", ["code", "tree", "table"])
+def test_a_text_in_a_file_of_markdown_is_a_block(form: str, session: Session) -> None:
+    session.write(TERMS)
+    asked = ("backward", "program.py", "--by", "term", "--format", form)
+    assert session.cli(*asked, "-o", "issue.md").status == 0
+    assert session.cli(*asked, "-o", "own.txt").status == 0
+    block, own = ((session.folder / name).read_text("utf-8") for name in ("issue.md", "own.txt"))
+    assert block == f"```text\n{own}```\n"
+
+
 def test_functions_of_an_installed_package_are_a_line_each(session: Session) -> None:
     package = session.folder / "env" / "site-packages"
     package.mkdir(parents=True)
@@ -479,3 +489,21 @@ def test_functions_of_an_installed_package_are_a_line_each(session: Session) -> 
     assert rest == "2 functions of installed packages, a line each: --all"
     opened = session.cli(*asked, "--all").out
     assert "y = 3 * x" in opened and "a line each" not in opened
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        (("diff", "program.py", "other.py"), "different"),
+        (("depends", "program.py", "--of", "h", "--on", "a"), "depend"),
+    ],
+)
+def test_an_answer_without_a_listing_is_a_block_of_markdown_too(
+    asked: tuple[str, ...], word: str, session: Session
+) -> None:
+    session.write(TERMS)
+    session.write(TERMS.replace("1e-5", "1e-4"), "other.py")
+    for name in ("issue.md", "own.txt"):
+        session.cli(*asked, "-o", name)
+    block, own = ((session.folder / name).read_text("utf-8") for name in ("issue.md", "own.txt"))
+    assert word in own and block == f"```text\n{own}```\n"
