@@ -390,6 +390,16 @@ def test_each_term_has_a_column_with_its_share_of_what_arrives(session: Session)
     assert shown_of[6] == []  # where they are one sum
 
 
+def test_a_term_is_small_to_parameters_and_all_of_its_own_line(session: Session) -> None:
+    session.write(
+        TERMS.replace("loss = fit + size", "tiny = h.sum() * 1e-4\nloss = fit + h.prod() + tiny")
+    )
+    shown = session.cli("backward", "program.py", "--by", "term", "--format", "code").out
+    assert "tiny brings less than 1 % to every parameter" in " ".join(shown.split())
+    (row,) = [line for line in shown.splitlines() if "tiny = h" in line]
+    assert "100 %" in row
+
+
 def test_a_function_that_adds_terms_up_has_no_share_of_one(session: Session) -> None:
     package = session.folder / "sums" / "site-packages"
     package.mkdir(parents=True)

@@ -17,6 +17,7 @@ from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options, Overlay
 from gradscope.render.words.numbers import precise
+from gradscope.render.words.text import fenced
 from gradscope.words import option
 
 if TYPE_CHECKING:
@@ -152,8 +153,6 @@ def save(
     try:
         content = render(report, format, options)
         if path.lower().endswith(".md") and format in _BLOCKS and isinstance(content, str):
-            from gradscope.render.formats.markdown import fenced
-
             content = fenced(content)
     except ToolMissing as error:
         if path == output.STDOUT:
