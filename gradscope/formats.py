@@ -61,11 +61,11 @@ ANSWERS = {
     "graph": {"text": "tree"},
     "explain": {"text": "explain", "html": "explain_page"},
     "split": {"text": "split"},
-    "depends": {"text": "depends"},
+    "depends": {"text": "depends", "markdown": "depends"},
     "memory": {"text": "memory"},
     "check": {"text": "checks"},
     "watch": {"text": "training", "html": "training_page"},
-    "diff": {"text": "difference", "json": "difference_json"},
+    "diff": {"text": "difference", "markdown": "difference", "json": "difference_json"},
 }
 """What shows the answer of a command, by its word after ``--format``: ``text``, which is its
 default, and formats that it writes in its own way."""

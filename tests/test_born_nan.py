@@ -161,3 +161,30 @@ def test_the_rows_stand_above_the_tree(session: Session) -> None:
     assert "makes the first NaN or infinity in backward order, in row 5 of 6; every" in one_line(
         done.out
     )
+
+
+def test_rows_are_not_told_of_an_operand_that_has_it_everywhere(session: Session) -> None:
+    program = """
+import torch
+a, b = torch.ones(4, 3, requires_grad=True), torch.ones(1, requires_grad=True)
+x, y = torch.ones(4, 3), torch.zeros(1)
+x[2] = 0
+loss = torch.hypot(a * x, b * y).sum()
+loss.backward()
+"""
+    first = session.look(program, "-q", command="doctor").findings[0]
+    assert first.rule == "GS102"
+    assert "sent 4 NaN and 0 infinite elements, 3 of them in row 2 of 4" in first.evidence[0]
+
+
+def test_rows_are_told_of_no_tensor_but_the_one_that_was_read(session: Session) -> None:
+    program = """
+import torch
+x, w = torch.ones(8, 3), torch.ones(3, requires_grad=True)
+x[4] = -1
+loss = torch.vmap(lambda row: torch.sqrt(row * w).sum())(x).sum()
+loss.backward()
+"""
+    found = session.look(program, "-q", command="doctor").findings
+    # Of eight sums one is NaN; what they are of was not read.
+    assert found and not any(" in element" in line for one in found for line in one.evidence)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from gradscope.autograd.summary import measure
 from gradscope.model.observations import Observations, TrackedParameter
 from gradscope.model.report import Report
 from tests.looking import Session
@@ -335,6 +336,14 @@ nn.BatchNorm1d(4).eval()(x.expand(3, 4)).sum().backward()
     )
     (scale,) = [one.scale for one in seen(report).activities if one.scale]
     assert float(scale) == pytest.approx(3 / (5 + 1e-5) ** 0.5)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("size", [3, 20])
+def test_the_rows_of_nan_are_read_in_every_dtype(size: int, dtype: str) -> None:
+    gradient = torch.ones(4, size)
+    gradient[2, 1] = torch.nan
+    assert str(measure(gradient.to(getattr(torch, dtype))).rows) == "row 2 of 4"
 
 
 @pytest.mark.parametrize("dtype", ["complex32", "float8_e4m3fn", "float8_e5m2"])

@@ -390,6 +390,35 @@ def test_each_term_has_a_column_with_its_share_of_what_arrives(session: Session)
     assert shown_of[6] == []  # where they are one sum
 
 
+def test_a_term_is_small_to_parameters_and_all_of_its_own_line(session: Session) -> None:
+    session.write(
+        TERMS.replace("loss = fit + size", "tiny = h.sum() * 1e-4\nloss = fit + h.prod() + tiny")
+    )
+    shown = session.cli("backward", "program.py", "--by", "term", "--format", "code").out
+    assert "tiny brings less than 1 % to every parameter" in " ".join(shown.split())
+    (row,) = [line for line in shown.splitlines() if "tiny = h" in line]
+    assert "100 %" in row
+
+
+def test_a_function_that_adds_terms_up_has_no_share_of_one(session: Session) -> None:
+    package = session.folder / "sums" / "site-packages"
+    package.mkdir(parents=True)
+    (package / "summing.py").write_text(
+        "def one(x):\n    return x.sin().sum()\n\n\n"
+        "def loss_of(x):\n    y = x.exp().sum()\n    return one(x) + y\n"
+    )
+    session.write(
+        "import sys, torch\n"
+        "sys.path.insert(0, 'sums/site-packages')\n"
+        "import summing\n"
+        "summing.loss_of(torch.ones(2, requires_grad=True)).backward()\n"
+    )
+    asked = ("backward", "program.py", "--by", "term", "--format", "code")
+    one, loss_of, _ = session.cli(*asked).out.splitlines()[-3:]
+    assert one.count("%") == 2 and "loss_of" in loss_of and "%" not in loss_of
+    assert "100 %" in session.cli(*asked, "--all").out.split("loss_of")[-1]
+
+
 STEPS = """
 import torch
 w = torch.tensor([1.0, 2.0], requires_grad=True)
@@ -433,6 +462,16 @@ def test_markdown_is_the_listing_in_one_block_that_nothing_in_it_ends(session: S
     assert "\n".join(inside).rstrip() == shown.rstrip()
 
 
+@pytest.mark.parametrize("form", ["code", "tree", "table"])
+def test_a_text_in_a_file_of_markdown_is_a_block(form: str, session: Session) -> None:
+    session.write(TERMS)
+    asked = ("backward", "program.py", "--by", "term", "--format", form)
+    assert session.cli(*asked, "-o", "issue.md").status == 0
+    assert session.cli(*asked, "-o", "own.txt").status == 0
+    block, own = ((session.folder / name).read_text("utf-8") for name in ("issue.md", "own.txt"))
+    assert block == f"```text\n{own}```\n"
+
+
 def test_functions_of_an_installed_package_are_a_line_each(session: Session) -> None:
     package = session.folder / "env" / "site-packages"
     package.mkdir(parents=True)
@@ -460,3 +499,21 @@ def test_functions_of_an_installed_package_are_a_line_each(session: Session) -> 
     assert rest == "2 functions of installed packages, a line each: --all"
     opened = session.cli(*asked, "--all").out
     assert "y = 3 * x" in opened and "a line each" not in opened
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [
+        (("diff", "program.py", "other.py"), "different"),
+        (("depends", "program.py", "--of", "h", "--on", "a"), "depend"),
+    ],
+)
+def test_an_answer_without_a_listing_is_a_block_of_markdown_too(
+    asked: tuple[str, ...], word: str, session: Session
+) -> None:
+    session.write(TERMS)
+    session.write(TERMS.replace("1e-5", "1e-4"), "other.py")
+    for name in ("issue.md", "own.txt"):
+        session.cli(*asked, "-o", name)
+    block, own = ((session.folder / name).read_text("utf-8") for name in ("issue.md", "own.txt"))
+    assert word in own and block == f"```text\n{own}```\n"

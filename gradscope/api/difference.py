@@ -85,7 +85,7 @@ class Difference:
     @spelled_out(ToCompare)
     @public
     def save(self, file: str | Path, /, **options: Unpack[ToCompare]) -> None:
-        """Write a file: .txt, .html or .json of what differs, or a picture of both graphs.
+        """Write a file: .txt, .md, .html or .json of what differs, or a picture of both graphs.
 
         Args:
             file: its suffix chooses the format.

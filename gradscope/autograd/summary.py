@@ -178,7 +178,15 @@ def bad_rows(still: torch.Tensor) -> BadRows | None:
     """The rows of a tensor in which NaN or infinity is, where it is in some and not in others."""
     if not still.dim() or not still.numel():
         return None
-    bad = still.isfinite().logical_not_().reshape(still.size(0), -1).any(1).nonzero().flatten()
+    bad = (
+        reducible(still)
+        .isfinite()
+        .logical_not_()
+        .reshape(still.size(0), -1)
+        .any(1)
+        .nonzero()
+        .flatten()
+    )
     if not 0 < bad.numel() < still.size(0):
         return None
     first = tuple(bad[:MOST_ROWS].tolist())

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from gradscope.errors import OutputError, ToolMissing
-from gradscope.formats import ANSWERS, FORMATS, SEVERAL_GRAPHS
+from gradscope.formats import ANSWERS, FORMATS, SEVERAL_GRAPHS, TEXTS
 from gradscope.model.report import Report
 from gradscope.render import output
 from gradscope.render.options import Options, Overlay
 from gradscope.render.words.numbers import precise
+from gradscope.render.words.text import fenced
 from gradscope.words import option
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ __all__ = ["Options", "answer_format", "as_text", "format_for", "render", "save"
 
 _PAGE_WIDTH = 44
 """Cells of a text that stands beside the graph on a page."""
+
+
+_BLOCKS = {*TEXTS, *(answer["text"] for answer in ANSWERS.values())} - {"markdown"}
 
 
 class Renderer(Protocol):
@@ -141,12 +145,15 @@ def save(
     :func:`gradscope.render.output.write`.
 
     When the tool for a picture is missing, the picture's DOT text is left beside the wanted file.
+    A text that stands in a file of Markdown is a block of it.
 
     Raises:
         GradscopeError: an existing file is then still as it was.
     """
     try:
         content = render(report, format, options)
+        if path.lower().endswith(".md") and format in _BLOCKS and isinstance(content, str):
+            content = fenced(content)
     except ToolMissing as error:
         if path == output.STDOUT:
             raise

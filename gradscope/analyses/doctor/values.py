@@ -315,6 +315,7 @@ class NonFiniteValues:
             if len(behind) != 1 or is_leaf(behind[0][0]) or not counts[0]:
                 return
             node, output = behind[0]
+            counts = counts._replace(rows=None)  # it may have had another shape
 
     def _note_plain(self, call: TorchCall, out: torch.Tensor) -> None:
         source = self._first_source(call.operands[:MAX_TENSORS]) if self._plain else None

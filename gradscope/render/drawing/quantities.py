@@ -57,7 +57,7 @@ class Quantities:
         median = "of a line that made several values"
         self.calls = Calls(scene, glyphs, median) if scene.each else None
         split = scene.report.split
-        self.terms = TermColumns(split) if split is not None and split.nodes else None
+        self.terms = TermColumns(split, self) if split is not None and split.nodes else None
 
     def each(self) -> Iterator[Quantity]:
         """Each quantity of which there is something to say."""
@@ -107,6 +107,12 @@ class Quantities:
         """What made the values of an expression, in the order of the program."""
         return [] if whole is None else [self.item_of[node] for node in reversed(whole.results)]
 
+    def is_reached(self, node: int) -> bool:
+        """Whether a gradient is known to have arrived at a node."""
+        gradients = self.scene.gradients
+        entering = gradients.entering(self.item_of[node]) if gradients else None
+        return entering is not None and entering.state not in ("not reached", "none")
+
     def _sizes(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         """The size of what arrives, how often, and a strip in the order of the program."""
         gradients, items = self.scene.gradients, self._items(whole)
@@ -146,8 +152,9 @@ class Quantities:
 class TermColumns:
     """The share of each term in what arrives, by norm."""
 
-    def __init__(self, split: Split) -> None:
+    def __init__(self, split: Split, known: Quantities) -> None:
         self._split = split
+        self._known = known
         self._at = {one.node: one for one in split.nodes}
         self._chosen = largest_pieces(split)
         self._names = [visible(one_line(split.pieces[piece].name)) for piece in self._chosen]
@@ -171,9 +178,10 @@ class TermColumns:
         return [Column(self._titles[at], right=True, drop=10 - at) for at in places]
 
     def cells(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
-        """The shares in what arrives at an expression, where it is taken apart."""
-        known = [self._at[node] for node in whole.results if node in self._at] if whole else []
-        if not known:
+        """The shares in what arrives at an expression, where all of it is taken apart."""
+        results = () if whole is None else whole.results
+        known = [self._at[node] for node in results if node in self._at]
+        if not known or any(map(self._known.is_reached, {*results} - self._at.keys())):
             return [NOTHING] * len(self._chosen)
         shares = [Combined(known).shares[piece] for piece in self._chosen]
         inks = ["bold" if share > 0.5 else "" if share else "dim" for share in shares]

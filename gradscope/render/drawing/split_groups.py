@@ -177,7 +177,7 @@ def _minor(names: Sequence[str], groups: Mapping[str, Combined], is_told: bool) 
         yield f"{joined(nowhere)} {'reaches' if len(nowhere) == 1 else 'reach'} no parameter"
     if hardly and not is_told:
         verb = "brings" if len(hardly) == 1 else "bring"
-        yield f"{listed(hardly)} {verb} less than {percent(MINOR)} everywhere"
+        yield f"{listed(hardly)} {verb} less than {percent(MINOR)} to every parameter"
 
 
 def percent(share: float) -> str:

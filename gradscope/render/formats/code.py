@@ -194,6 +194,8 @@ class _Code(Head):
                 yield [NOTHING, (Part(mark, ink),), *self._cells(None, ())]
             said = f"{finding.rule} {finding.name}: {finding.message}"
             yield from self._said(f"  {BADGES[finding.severity]} ", said, ink)
+            # The first is of the place itself, the others of what led to it and came of it.
+            yield from self._said("    seen ", "".join(finding.evidence[:1]), "dim")
             yield from self._said("    do ", finding.remedy, "dim")
 
     def _said(self, lead: str, text: str, ink: str) -> Iterator[list[Cell]]:

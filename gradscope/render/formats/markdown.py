@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from gradscope.model.report import Report
 from gradscope.render.formats import code
 from gradscope.render.options import Options
+from gradscope.render.words.text import fenced
 
 
 def render(report: Report, options: Options) -> str:
-    """The block, whose fence is longer than any in what it holds."""
-    text = code.render(report, replace(options, color=False))
-    longest = max(map(len, re.findall("`+", text)), default=0)
-    fence = "`" * max(longest + 1, 3)
-    return f"{fence}text\n{text}{fence}\n"
+    """The listing as a block."""
+    return fenced(code.render(report, replace(options, color=False)))

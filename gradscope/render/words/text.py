@@ -235,3 +235,10 @@ def relative(file: str) -> str:
     path, folder = PurePath(file), here()
     inside = folder and path.is_absolute() and path.is_relative_to(folder)
     return str(path.relative_to(folder)) if inside else file
+
+
+def fenced(text: str) -> str:
+    """A text as a block of Markdown, whose fence is longer than any in what it holds."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(longest + 1, 3)
+    return f"{fence}text\n{text}{fence}\n"

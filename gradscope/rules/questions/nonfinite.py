@@ -370,5 +370,10 @@ def turned(facts: Facts, node: int) -> str:
     norm = next((info.norm for info in facts.received(node) if info.norm is not None), None)
     bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
     nan, inf = sum(info.nan for info in bad), sum(info.inf for info in bad)
-    sent = f"{nan:,} NaN and {inf:,} infinite elements{in_rows(info.rows for info in bad)}"
+    known = [info for info in bad if info.rows]
+    # Another operand may have got it everywhere, or is one number.
+    rows = in_rows(info.rows for info in known)
+    if rows and len(known) < len(bad):
+        rows = f", {sum(info.nan + info.inf for info in known):,} of them{rows.removeprefix(',')}"
+    sent = f"{nan:,} NaN and {inf:,} infinite elements{rows}"
     return f"received {short(norm)} (2-norm), sent {sent}"
