@@ -173,11 +173,14 @@ def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> l
 
 
 def _plain_leaves(modules: ModuleNames, owner: nn.Module) -> Iterator[tuple[torch.Tensor, str]]:
-    """Tensors that modules keep as plain attributes, or in one, and that require grad."""
+    """Tensors that modules keep as plain attributes, or in one, and that require grad; a Parameter
+    is known where it was made."""
     for child in nn.Module.modules(owner):
         for name, value in _plain_items(child, modules.paths.get(id(child), "")):
             # `isinstance` would ask for `__class__`, which may be a property of the program.
-            if issubclass(type(value), torch.Tensor) and is_learned_leaf(value):
+            kind = type(value)
+            is_plain = issubclass(kind, torch.Tensor) and not issubclass(kind, nn.Parameter)
+            if is_plain and is_learned_leaf(value):
                 yield value, name
 
 

@@ -163,7 +163,8 @@ class _Run(NamedTuple):
             waiting=optimizer is not None and not optimizer.stepped and has_stepped,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,
             wanted=known.wanted,
-            kept=_is_kept(known) and not leaves.is_edited(tensor),
+            # What has no name is held by a library, as the parts of a sharded parameter are.
+            kept=bool(name) and _is_kept(known) and not leaves.is_edited(tensor),
             held_by=tuple(held_by),
             held_once=None if held_by else of_place(max(known.holders, default=-1)),
             gone=optimizer is not None and owner is None and not case.names.of(tensor),
