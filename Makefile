@@ -31,7 +31,7 @@ test: $(INSTALLED) ## set up and run the tests that every change needs
 	$(call TESTED,$(VENV)) -m "not long"
 
 test-long: $(INSTALLED) ## the tests that take long and tell of few changes: browsers, depth, all programs beside python
-	$(call TESTED,$(VENV)) -m long tests tests/fuzz/everything.py
+	$(call TESTED,$(VENV)) -m long $(wildcard tests/test_*.py tests/*/test_*.py) tests/fuzz/everything.py
 
 test-all: test test-long test-clinic test-ops test-models ## these and the long campaigns
 
