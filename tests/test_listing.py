@@ -400,18 +400,24 @@ def test_a_term_is_small_to_parameters_and_all_of_its_own_line(session: Session)
     assert "100 %" in row
 
 
-def test_a_function_that_adds_terms_up_has_no_share_of_one(session: Session) -> None:
-    package = session.folder / "sums" / "site-packages"
-    package.mkdir(parents=True)
-    (package / "summing.py").write_text(
-        "def one(x):\n    return x.sin().sum()\n\n\n"
-        "def loss_of(x):\n    y = x.exp().sum()\n    return one(x) + y\n"
-    )
+def with_package(session: Session, name: str, package: str, program: str) -> None:
+    """Write a program, and a module that looks as if it were installed, which it imports."""
+    # A folder of its own name: python remembers what it has found in one.
+    folder = session.folder / name / "site-packages"
+    folder.mkdir(parents=True)
+    (folder / f"{name}.py").write_text(package)
     session.write(
-        "import sys, torch\n"
-        "sys.path.insert(0, 'sums/site-packages')\n"
-        "import summing\n"
-        "summing.loss_of(torch.ones(2, requires_grad=True)).backward()\n"
+        f"import sys, torch\nsys.path.insert(0, '{name}/site-packages')\nimport {name}\n{program}"
+    )
+
+
+def test_a_function_that_adds_terms_up_has_no_share_of_one(session: Session) -> None:
+    with_package(
+        session,
+        "summing",
+        "def one(x):\n    return x.sin().sum()\n\n\n"
+        "def loss_of(x):\n    y = x.exp().sum()\n    return one(x) + y\n",
+        "summing.loss_of(torch.ones(2, requires_grad=True)).backward()\n",
     )
     asked = ("backward", "program.py", "--by", "term", "--format", "code")
     one, loss_of, _ = session.cli(*asked).out.splitlines()[-3:]
@@ -473,18 +479,13 @@ def test_a_text_in_a_file_of_markdown_is_a_block(form: str, session: Session) ->
 
 
 def test_functions_of_an_installed_package_are_a_line_each(session: Session) -> None:
-    package = session.folder / "env" / "site-packages"
-    package.mkdir(parents=True)
-    (package / "lossy.py").write_text(
+    with_package(
+        session,
+        "lossy",
         "def scaled(x):\n    y = 3 * x\n    return y\n\n\n"
-        "def loss_of(x, w):\n    y = w * x\n    return (y * y).sum()\n"
-    )
-    session.write(
-        "import sys, torch\n"
-        "sys.path.insert(0, 'env/site-packages')\n"
-        "import lossy\n"
+        "def loss_of(x, w):\n    y = w * x\n    return (y * y).sum()\n",
         "a, w = (torch.ones(2, requires_grad=True) for _ in range(2))\n"
-        "lossy.loss_of(lossy.scaled(a.sin()), w).backward()\n"
+        "lossy.loss_of(lossy.scaled(a.sin()), w).backward()\n",
     )
     asked = ("backward", "program.py", "--format", "code")
     rows = session.cli(*asked).out.splitlines()

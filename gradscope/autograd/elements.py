@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from numbers import Real
 from typing import Any
 
 import torch
@@ -250,3 +251,10 @@ class MemoryLeftAlone(TorchFunctionMode):
 
 _STORAGES = frozenset(["storage", "untyped_storage", "_typed_storage"])
 _PASSES = (torch.autograd.grad, torch.autograd.backward)
+
+
+def one_number(value: Any) -> float | None:
+    """A setting, such as the rate of an optimizer, where it is one number; it may be a tensor."""
+    if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
+        value = value.item()
+    return float(value) if isinstance(value, Real) else None

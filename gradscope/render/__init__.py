@@ -31,6 +31,7 @@ _PAGE_WIDTH = 44
 """Cells of a text that stands beside the graph on a page."""
 
 
+# Of Markdown itself a block is made where it is written.
 _BLOCKS = {*TEXTS, *(answer["text"] for answer in ANSWERS.values())} - {"markdown"}
 
 

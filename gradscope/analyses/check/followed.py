@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,7 +19,7 @@ from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import LeafOnTape, weighted_sum
 from gradscope.analyses.check.replay import Replay
 from gradscope.analyses.check.tape import differs, kind_of
-from gradscope.autograd.elements import readable
+from gradscope.autograd.elements import one_number, readable
 from gradscope.derivatives.call import TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
 from gradscope.derivatives.single_call import ROUNDING, dense_of, real
@@ -81,7 +80,7 @@ class OptimizerStep(NamedTuple):
 
     def told(self, group: dict[str, Any]) -> str:
         """In words, of a group of parameters."""
-        values = {name: _one_number(group.get(name)) for name in SETTINGS}
+        values = {name: one_number(group.get(name)) for name in SETTINGS}
         known = [
             f"{name} {one:g}" for name, one in values.items() if one or (name, one) == ("lr", 0)
         ]
@@ -212,13 +211,6 @@ class FollowedGraph:
         parts = (0.5**halvings for halvings in range(1, HALVINGS + 1))
         does = (p for p in parts if self._rise(changes, p) <= FOLLOWS * p * predicted)
         return next(does, None)
-
-
-def _one_number(value: Any) -> float | None:
-    """A setting of an optimizer, where it is one number."""
-    if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
-        value = value.item()
-    return float(value) if isinstance(value, Real) else None
 
 
 def _norm(tensor: torch.Tensor) -> Number:

@@ -10,18 +10,23 @@ from msgspec.structs import replace
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.analyses.depends.asked import sides
-from gradscope.analyses.explain.pull import STACKED, CannotCall, Place, Puller, check_numbers
-from gradscope.analyses.split.lockstep import WHOLE, Carried, Lockstep, OverBudget
+from gradscope.analyses.explain.pull import STACKED, Place, Puller, check_numbers
+from gradscope.analyses.split.lockstep import (
+    WHOLE,
+    Carried,
+    Lockstep,
+    OverBudget,
+    sent_alone,
+    stopped_after,
+)
 from gradscope.analyses.split.mixing import MixingWatch, later, others, row_norms
 from gradscope.analyses.split.rows import row_alone
 from gradscope.analyses.split.study import CHUNK
-from gradscope.autograd.isolation import functions_off
-from gradscope.errors import CaptureError
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.dependence import Crossing, Dependence, Pattern
 from gradscope.model.plain import Number, number
 from gradscope.model.request import DependsStudy
-from gradscope.words import duration, either
+from gradscope.words import either
 
 MOST_ROWS, MOST_NORMS = 64, 2**18
 """Indices that a gradient is sent for, evenly spread where there are more; and norms of all."""
@@ -38,14 +43,9 @@ def study(live: LiveGraph, asked: DependsStudy) -> Dependence:
         RootError: the question does not fit the graph.
         CaptureError: a node between the two tensors cannot be called.
     """
-    with functions_off():
-        try:
-            return _Depending(live, asked).found()
-        except CannotCall as error:
-            raise CaptureError(
-                f"no gradient can be sent alone: {error}",
-                f"choose {either('--of and --on', 'of and on')} with nothing of the kind between",
-            ) from None
+    both = either("--of and --on", "of and on")
+    with sent_alone("gradient", f"choose {both} with nothing of the kind between"):
+        return _Depending(live, asked).found()
 
 
 class _Depending:
@@ -72,8 +72,8 @@ class _Depending:
         try:
             self._measure(rows)
         except OverBudget:
-            budget = f"{duration(self.budget or 0)} ({either('--budget', 'budget')})"
-            unfinished = f"stopped after {budget}: {len(self.norms):,} of {most:,} indices are told"
+            told = f"{len(self.norms):,} of {most:,} indices are told"
+            unfinished = stopped_after(self.budget, told)
         found = Dependence(
             self.of,
             self.on,
@@ -112,7 +112,7 @@ class _Depending:
             }
 
         seeds = {self.start: _weights(self.puller.shape(*self.start)) * factor}
-        return Lockstep(self.puller, seeds, cut, end, self.end)
+        return Lockstep(self.puller, seeds, cut, end, self.end[0])
 
     def _sent(self, steps: Lockstep) -> Carried:
         """What arrives in the end."""

@@ -79,12 +79,6 @@ class Origins:
         return tuple(self._numbers)
 
 
-_PLAIN: tuple[Any, ...] = (list, tuple, dict)
-
-MOST_ITEMS = 1_000
-"""Items of a plain list that are looked at."""
-
-
 class Names:
     """What the program calls its leaves, looked up while its variables are in sight."""
 
@@ -205,13 +199,19 @@ def _kept_plainly(modules: ModuleNames) -> dict[int, str]:
     }
 
 
+_PLAIN: tuple[Any, ...] = (list, tuple, dict)
+
+MOST_ITEMS = 1_000
+"""Items of a plain list that are looked at."""
+
+
 def _plain_items(module: nn.Module, path: str) -> Iterator[tuple[str, Any]]:
     """What a module keeps in attributes, and in lists and dicts that are such, by name."""
     for key, value in list(vars(module).items()):
         name = f"{path}.{key}" if path else str(key)
         yield name, value
-        # What `nn.Module` keeps itself, such as `_modules`, has such a name.
         kind = next((one for one in _PLAIN if issubclass(type(value), one)), None)
+        # What `nn.Module` keeps itself, such as `_modules`, has such a name.
         if kind is None or str(key).startswith("_"):
             continue
         # The methods of the plain kinds: those of a subclass are code of the program.

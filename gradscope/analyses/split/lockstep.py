@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -9,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 
 from gradscope import doing
-from gradscope.analyses.explain.pull import STACKED, Place, Puller, add
+from gradscope.analyses.explain.pull import STACKED, CannotCall, Place, Puller, add
+from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf
-from gradscope.words import count
+from gradscope.errors import CaptureError
+from gradscope.words import count, duration, either
 
 WHOLE = -1
 """The number of the piece that nothing has been taken from yet; what arrives with it at a leaf
@@ -28,6 +31,26 @@ class OverBudget(Exception):
     """The time that was given is over."""
 
 
+def stopped_after(budget: float | None, told: str) -> str:
+    """What a budget has left out: ``told`` says how much is known."""
+    return f"stopped after {duration(budget or 0)} ({either('--budget', 'budget')}): {told}"
+
+
+@contextlib.contextmanager
+def sent_alone(what: str, instead: str) -> Iterator[None]:
+    """Send gradients through a graph meanwhile.
+
+    Raises:
+        CaptureError: a node on the way cannot be called, so that no ``what`` can be sent alone;
+            ``instead`` is what to do.
+    """
+    with functions_off():
+        try:
+            yield
+        except CannotCall as error:
+            raise CaptureError(f"no {what} can be sent alone: {error}", instead) from None
+
+
 class Lockstep:
     """Sends pieces through a graph.
 
@@ -36,7 +59,7 @@ class Lockstep:
         seeds: the gradients that backward starts with.
         cut: the pieces that a gradient is taken apart into, by number, at a place where it is.
         end: when to stop, on the clock of :func:`time.monotonic`.
-        at: a tensor on the way at which they end, too.
+        at: a node on the way at which they end, too.
 
     ``passed`` is told of each call: its node, what went in and what came out, by edge.
     """
@@ -47,10 +70,10 @@ class Lockstep:
         seeds: Mapping[Place, torch.Tensor],
         cut: Callable[[Place, torch.Tensor], Carried],
         end: float | None = None,
-        at: Place | None = None,
+        at: int | None = None,
     ) -> None:
         self._puller = puller
-        self._at = at or (-1, 0)
+        self._at = at
         self._cut = cut
         self._end = end
         self._waiting: dict[int, dict[int, Carried]] = defaultdict(dict)
@@ -72,7 +95,7 @@ class Lockstep:
             if not arrived:
                 continue
             yield number, arrived
-            if is_leaf(node) or number == self._at[0]:
+            if is_leaf(node) or number == self._at:
                 continue
             doing.still(f"{words}, node {number + 1:,} of {count(len(nodes), 'node')}")
             if self._end is not None and time.monotonic() > self._end:

@@ -9,22 +9,29 @@ from functools import partial
 
 import torch
 
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller, check_numbers, summed
-from gradscope.analyses.split.lockstep import WHOLE, Carried, Lockstep, OverBudget, products
+from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
+from gradscope.analyses.split.lockstep import (
+    WHOLE,
+    Carried,
+    Lockstep,
+    OverBudget,
+    products,
+    sent_alone,
+    stopped_after,
+)
 from gradscope.analyses.split.mixing import MixingWatch
 from gradscope.analyses.split.pieces import Plan, by_term
 from gradscope.analyses.split.rows import by_output, by_sample
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.summary import measure
-from gradscope.errors import CaptureError, RootError
+from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.plain import number
 from gradscope.model.report import Graph
 from gradscope.model.request import SplitStudy
 from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitNode, SplitPiece
-from gradscope.words import count, duration, either, option
+from gradscope.words import count, either, option
 
 CHUNK = 16
 """Pieces that are followed at once: each has a gradient of its own wherever they are just now."""
@@ -37,14 +44,10 @@ def study(live: LiveGraph, asked: SplitStudy) -> Split:
         RootError: the question does not fit the graph.
         CaptureError: a node on the way cannot be called.
     """
-    with functions_off():
-        try:
-            return _Splitting(live, asked).split()
-        except CannotCall as error:
-            raise CaptureError(
-                f"no piece of the gradient can be sent alone: {error}",
-                f"leave {either('--by', 'by')} out: the program's own backward call is shown then",
-            ) from None
+    by = either("--by", "by")
+    instead = f"leave {by} out: the program's own backward call is shown then"
+    with sent_alone("piece of the gradient", instead):
+        return _Splitting(live, asked).split()
 
 
 class _Splitting:
@@ -65,7 +68,8 @@ class _Splitting:
     def split(self) -> Split:
         """The whole of it."""
         plan, asked = self._plan(), self.asked
-        self.ahead = _leading_to({node for node, _ in plan.places}, self.live.probe.graph)
+        if asked.kind == "term":
+            self.ahead = _leading_to({node for node, _ in plan.places}, self.live.probe.graph)
         end = None if asked.budget is None else time.monotonic() + asked.budget
         done = 0
         unfinished = ""
@@ -166,8 +170,7 @@ class _Splitting:
         if not done:
             leaves = f"{len(self.norms):,} of {count(len(self.leaf_at), 'leaf')}"
             told = f"{leaves} are told, those nearest to the root"
-        budget = either("--budget", "budget")
-        return f"stopped after {duration(self.asked.budget or 0)} ({budget}): {told}"
+        return stopped_after(self.asked.budget, told)
 
     def _leaf(self, node: int, labels: Sequence[int]) -> SplitLeaf:
         told = (number(self.norms[node].get(label, 0.0)) for label in labels)
@@ -181,7 +184,7 @@ class _Splitting:
 def _leading_to(nodes: set[int], graph: Graph) -> set[int]:
     """These nodes, and all from which backward comes to one of them."""
     found = set(nodes)
-    for edge in sorted(graph.edges, key=lambda edge: -edge.source):
+    for edge in reversed(graph.edges):  # sorted by source, so targets are decided before
         if edge.target in found:
             found.add(edge.source)
     return found

@@ -1,8 +1,8 @@
 """Results that nobody takes: a gradient or a parameter is computed with as if to change it, out of
 place, by a statement that drops the new tensor at once or gives it a name that it is not used by;
-and gradients that have a graph of their
-own, with the edits of leaves that throw it away. Such calls, and others that torch takes as they
-are and that do not do what they were written for, are kept by place.
+and gradients that have a graph of their own, with the edits of leaves that throw it away. Such
+calls, and others that torch takes as they are and that do not do what they were written for, are
+kept by place.
 """
 
 from __future__ import annotations

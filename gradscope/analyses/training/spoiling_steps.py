@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from gradscope.autograd.elements import readable
+from gradscope.autograd.elements import one_number, readable
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.originals import parameters_of
 from gradscope.autograd.summary import read_numbers, reducible, total_of
@@ -115,9 +115,7 @@ def _settings(optimizer: Any, tensor: torch.Tensor) -> Iterator[Setting]:
         (one for one in groups if any(p is tensor for p in one["params"])), {}
     )
     for name in SETTINGS:
-        value = group.get(name)
-        if isinstance(value, torch.Tensor) and value.numel() == 1 and readable(value):
-            value = value.item()
-        if isinstance(value, (int, float)) and value:
-            rounded = torch.tensor(float(value), dtype=torch.float64).to(tensor.dtype)
-            yield Setting(name, number(float(value)), not rounded.item())
+        value = one_number(group.get(name))
+        if value:
+            rounded = torch.tensor(value, dtype=torch.float64).to(tensor.dtype)
+            yield Setting(name, number(value), not rounded.item())
