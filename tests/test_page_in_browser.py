@@ -241,6 +241,21 @@ def sequential() -> Report:
     return program.report((x, (1.0,)))
 
 
+def wide() -> Report:
+    """Equal modules that are most of the program, each with many operations beside each other."""
+    program = Program("wide.py")
+    x = program.leaf("x", data=(1.0,), shape=(4,))
+    for number in range(3):
+        program.enter(f"experts.{number}", "Expert")
+        ways = [
+            program.op(f"{op}Backward0", [(x, 1.0)], (1.0,), f"torch.{op.lower()}({'x' * 30})")
+            for op in ("Sin", "Cos", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Neg", "Abs", "Tan")
+        ]
+        x = program.op("StackBackward0", [(way, 1.0) for way in ways], (1.0,), "torch.stack(ways)")
+        program.exit()
+    return program.report((x, (1.0,)))
+
+
 def elsewhere() -> Report:
     """A program that was called by the whole of its path."""
     report = small()
@@ -271,6 +286,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "large": large,
     "sequential": sequential,
     "unet": unet,
+    "wide": wide,
     "recurrent": recurrent,
     "elsewhere": elsewhere,
 }

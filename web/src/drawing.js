@@ -43,11 +43,12 @@ export class Drawing {
     return this.camera.view;
   }
 
-  /** The zoom at which the drawing with these groups open is in sight as a whole. */
-  _zoomOf(open) {
+  /** The zoom at which the whole drawing, or a group from side to side, is in sight while these are open: who reads on goes down. */
+  _zoomOf(open, group) {
     const { width, height } = this.camera.size;
     const size = { width: Math.max(width, SMALLEST.width), height: Math.max(height, SMALLEST.height) };
-    return this.camera.fitting(this.layouts.whole(open), size);
+    const whole = this.layouts.whole(open);
+    return this.camera.fitting(group ? { width: this.layouts.placed.get(group).width, height: 0 } : whole, size);
   }
 
   keyOf(thing) {

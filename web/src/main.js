@@ -44,6 +44,6 @@ async function start() {
 
 start().catch((error) => {
   notice.hidden = false;
-  notice.textContent = `This page cannot be drawn: the file is damaged, or the browser is too old. (${error.message})`;
+  notice.textContent = `This page cannot be drawn: the file is damaged, or the browser too old. (${error.message})`;
   throw error;
 });

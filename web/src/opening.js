@@ -18,8 +18,8 @@ function held(model, g) {
 /**
  * The largest first, as long as the whole can be seen at once and read: a first look is for the whole.  Loops stay closed,
  * for their rounds are alike, and so does what is beside a larger group that had no room: it would only be plumbing.
- * What is most of the model is opened in any case: closed it says nothing.
- * @param {(open: Set<number>) => number} zoomOf the zoom at which the drawing with these groups open can be seen as a whole
+ * What is most of the model is opened in any case, for closed it says nothing; a repeat, which shows its rounds, only where it is not too wide.
+ * @param {(open: Set<number>, group?: number) => number} zoomOf the zoom at which the whole, or a group from side to side, is in sight while these are open
  */
 export function firstOpen(model, zoomOf) {
   const open = new Set([0]);
@@ -31,21 +31,23 @@ export function firstOpen(model, zoomOf) {
     const group = waiting.shift();
     // Of a small graph every round is drawn, of all others one for all.
     const opened = model.once.has(group) && model.ops[0] <= SMALL ? [group, ...model.templates.of(group).rounds] : alike(model, group, waiting);
-    const more = opened.reduce((sum, g) => sum + held(model, g), 0);
+    const added = opened.reduce((sum, g) => sum + held(model, g), 0);
     waiting = waiting.filter((g) => !opened.includes(g));
-    if (isLoop(model, group) || drawn + more > FIRST) continue;
+    if (isLoop(model, group) || drawn + added > FIRST) continue;
+    const more = new Set([...open, ...opened]);
     if (2 * model.ops[group] <= model.ops[0]) {
       // Nothing gets smaller by opening: what is too large needs no second look.
       now ??= zoomOf(open);
-      const next = now < READABLE ? 0 : zoomOf(new Set([...open, ...opened]));
+      const next = now < READABLE ? 0 : zoomOf(more);
       if (next < READABLE) {
         waiting = waiting.filter((g) => model.parent[g] !== model.parent[group]);
         continue;
       }
       now = next;
-    } else now = null;
+    } else if (model.group(group).kind === "repeat" && zoomOf(more, group) < READABLE) continue;
+    else now = null;
     for (const g of opened) open.add(g);
-    drawn += more;
+    drawn += added;
     waiting.push(...opened.flatMap((g) => model.templates.contents(g).children).filter((g) => !open.has(g)));
   }
   return open;

@@ -33,14 +33,14 @@ export class Panel {
     const { meta, notes, findings } = this.model.data;
     const { model } = this;
     return [
-      element("h2", { text: targetName(meta.target) || "graph" }),
+      element("h2", {}, ...inParts(targetName(meta.target) || "graph")),
       element("p", { class: "faint", text: `${plural(model.size, "node")}, ${plural(model.data.leaves.node.length, "leaf", "leaves")} · torch ${meta.torch}` }),
       model.pass?.error ? element("p", { class: "failed", text: `backward failed: ${visible(model.pass.error)}` }) : null,
       ...notes.map((note) => element("p", { text: visible(note) })),
       model.data.answer ? element("pre", { class: "answer", tabindex: "0", role: "group", "aria-label": "the answer in words", text: model.data.answer }) : null,
       findings.length ? element("h3", { text: plural(findings.length, "finding") }) : null,
       ...findings.map((finding) => findingOf(finding, this._toNode(finding))),
-      model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are those of rank ${model.data.ranks.shown}, values are not shown: this rank's tensors have other shapes.` }) : null,
+      model.ranks?.of(model.rank)?.hasOtherShapes ? element("p", { text: `Shapes are of rank ${model.data.ranks.shown}, no values are shown: this rank's tensors have other shapes.` }) : null,
       parametersOverRanks(this.viewer),
       model.isSpread ? null : this._leaves(model.ranks ? `leaves on rank ${model.rank}` : "leaves", model.data.leaves.node),
     ];
@@ -129,7 +129,7 @@ export class Panel {
       origin ? sourceOf(model.data.sources, origin) : null,
       this.shown({ node }),
       ...this.findings([node]),
-      model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ In backward order one of the first nodes at which gradients stop being finite." }) : null,
+      model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ One of the first nodes, in backward order, whose gradients are not finite." }) : null,
       this.formula(node),
       ...this._upstream(node),
       onEachRank(this.viewer, (pass) => model.upstreamIn(pass, node), model.names(node)[0]),
@@ -203,7 +203,7 @@ export class Panel {
       this._histogram(section, entry);
       return section;
     });
-    if (model.pass.altered.includes(node)) sections.push(element("p", { text: "A hook of the program replaced the gradient here: it is not the sum of what arrived." }));
+    if (model.pass.altered.includes(node)) sections.push(element("p", { text: "A hook of the program replaced this gradient: it is not the sum of what arrived." }));
     return sections;
   }
 
@@ -240,10 +240,8 @@ export class Panel {
     return element("li", {}, element("span", { class: "value", text: info ? told(info, shapeOf(shape)) : "" }), ` ${word} `, this._link(node));
   }
 
-  /** A path breaks where its parts end. */
   _link(node, text = nodeName(this.model, node)) {
-    const parts = harmless(text).split(/(?<=\.)/).flatMap((part) => [part, element("wbr")]);
-    return element("button", { class: "link", on: { click: () => this.viewer.reveal({ node }) } }, ...parts);
+    return element("button", { class: "link", on: { click: () => this.viewer.reveal({ node }) } }, ...inParts(text));
   }
 
   _accumulated(node) {
@@ -293,7 +291,10 @@ export class Panel {
     if (!path.length) return null;
     const rows = path.slice(-MOST_ON_PATH).map((edge) => this._flow(model.onEdge(edge), model.target[edge], "to", model.shape(model.target[edge], model.output[edge])));
     const list = flows(`strongest way from the root, ${plural(path.length, "edge")}`, rows, path.length);
-    list.append(element("p", { class: "faint", text: "The way whose weakest edge is largest; it is marked in the graph." }));
+    list.append(element("p", { class: "faint", text: "The way whose weakest edge is largest." }));
     return list;
   }
 }
+
+/** A path, which breaks where its parts end. */
+const inParts = (text) => harmless(text).split(/(?<=[.:/])/).flatMap((part) => [part, element("wbr")]);

@@ -34,7 +34,7 @@ export class Viewer extends Drawing {
     this.panel = new Panel(this.aside, this, histograms);
     this.outline = new Outline(this.list, this);
     this.legend = new Legend(this.footer, this);
-    this.first = firstOpen(this.model, (open) => this._zoomOf(open));
+    this.first = firstOpen(this.model, (open, group) => this._zoomOf(open, group));
     this.open = new Set(this.first);
     this.trail = way.trail ?? new Trail();
     Object.assign(this.trail, { written: () => this._written(), go: (address) => this._restore(address) });
@@ -203,7 +203,7 @@ export class Viewer extends Drawing {
     const group = groupOf(this.boxes.get(this.selected));
     const { open, left } = await everything(this.model, this.open, group, (g, found) => this.layouts.prepare(g, found), pause);
     this._openedTo(open);
-    if (left) this.status.say(`${plural(left, "group")} stay closed, for at most ${MOST_BOXES} boxes are opened at once. Select one and press E to open what is in it.`);
+    if (left) this.status.say(`${plural(left, "group")} stay closed: at most ${MOST_BOXES} boxes open at once. Select one and press E to open it.`);
   }
 
   /** Close everything in the selected group, or everything there is. */

@@ -317,6 +317,17 @@ test("at first text can be read, and most of the model is in sight", oncePerPage
   }
 });
 
+test("a repeat that is too wide to be read stays closed at first, however much of the model it is", async () => {
+  const openAtFirst = async (name) => {
+    const page = await opened(name, { viewport: { width: 1400, height: 900 } });
+    const open = await page.evaluate(() => window.gradscope.drawing.boxes.filter(({ group, open }) => open && window.gradscope.model.group(group).kind === "repeat").length);
+    await page.closed();
+    return open;
+  };
+  assert.equal(await openAtFirst("transformer"), 1);
+  assert.equal(await openAtFirst("wide"), 0);
+});
+
 test("search puts exact names first, and NaN finds where it is made", async () => {
   const found = async (page, words) => {
     await page.keyboard.press("/");
@@ -435,7 +446,7 @@ test("closed groups show the findings inside them", oncePerPage, async () => {
 test("without findings it opens where gradients stop being finite", oncePerPage, async () => {
   const page = await opened("broken");
   assert.equal(await heading(page), "torch.log(p)");
-  assert.match(await panel(page), /first nodes at which gradients stop being finite/);
+  assert.match(await panel(page), /first nodes, in backward order, whose gradients are not finite/);
   await page.closed();
 });
 
