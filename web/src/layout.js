@@ -16,6 +16,8 @@ const NARROWEST = 168;
 
 /** A level with more lines than this shows their gradients in the panel only. */
 const MOST_LABELS = 40;
+/** So does a wider one that is narrower by a third without them. */
+const WIDE = 1200;
 
 export class Layouts {
   /**
@@ -67,7 +69,10 @@ export class Layouts {
     if (!this.bases.has(name)) {
       if (!this.levels.has(name)) this.levels.set(name, level(cast, group));
       const { boxes, bundles } = this.levels.get(name);
-      this.bases.set(name, arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), this._labelled(bundles), order));
+      const placed = (bundles) => arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), bundles, order);
+      const base = placed(this._labelled(bundles));
+      const plain = across(base) > WIDE ? placed(bundles) : base;
+      this.bases.set(name, across(plain) * 1.5 < across(base) ? plain : base);
     }
     return this.bases.get(name);
   }
@@ -112,6 +117,8 @@ function toBorder(bundle, ports, top, bottom) {
   if (isOut(bundle.to)) points[points.length - 1] = { x: ports.get(bundle.to), y: bottom };
   return { ...bundle, points };
 }
+
+const across = (placed, { left, right } = bounds(placed)) => right - left;
 
 function bounds({ boxes, bundles }) {
   let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
