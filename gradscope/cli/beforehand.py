@@ -6,7 +6,6 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -24,9 +23,8 @@ _GIVEN = {*dir(builtins), "nan", "NaN", "inf", "Infinity", "_"}
 """Names that every expression may use."""
 
 
-def checked(request: Request, program: Program) -> Request:
-    """The request, with what the sources say of its root; refuses what names something that the
-    program cannot come to have.
+def check(request: Request, program: Program) -> None:
+    """Refuse what names something that the program cannot come to have.
 
     Raises:
         RootError: a variable of ``--root`` or ``--gradient`` is nowhere in the sources, or the file
@@ -34,10 +32,10 @@ def checked(request: Request, program: Program) -> Request:
     """
     root, gradient = request.root, request.gradient
     if root is None and gradient is None:
-        return request
+        return
     vocabulary = Vocabulary.of(program.target, program.source)
     if vocabulary is None:
-        return request
+        return
     for missing in _missing(root, vocabulary):
         raise RootError(
             f"--root {root}: no such variable in the program", _nearest(missing, vocabulary)
@@ -48,9 +46,6 @@ def checked(request: Request, program: Program) -> Request:
         for missing in _missing(gradient, vocabulary):
             what = f"--gradient: no variable is called {missing!r}"
             raise RootError(what, _nearest(missing, vocabulary))
-    if root is None or not root.isidentifier() or program.target.kind not in ("script", "stdin"):
-        return request
-    return replace(request, root_line=vocabulary.bound_by(root))
 
 
 def _missing(text: str | None, vocabulary: Vocabulary) -> Iterator[str]:

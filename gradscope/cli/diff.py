@@ -122,7 +122,7 @@ def _check(side: Named, given: Given) -> int | None:
     if target is not None and target.kind == "stdin":  # which can be read only once
         return 0
     if target is not None:
-        beforehand.checked(of_side.part(Request, steps=1), Program.prepare(target))
+        beforehand.check(of_side.part(Request, steps=1), Program.prepare(target))
     return of_side.call
 
 

@@ -175,7 +175,7 @@ def run_doctor(given: Given) -> Result:
         "graver": is_graver,
     }
     examination = given.part(Examination, **limits, **more)
-    beforehand.checked(given.part(Request, steps=1), program)
+    beforehand.check(given.part(Request, steps=1), program)
     with memory.remembered(target, not member.job.rank and not is_cell):
         return _examined(program, examination, verdict, member)
 

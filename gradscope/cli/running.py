@@ -83,7 +83,7 @@ def run_command(
         histograms=given.histograms or output.format in LISTS,
     )
     _check_steps(request)
-    request = beforehand.checked(request, program)
+    beforehand.check(request, program)
     # A cell's shell has its own memory.
     is_remembered = not member.job.rank and given.cell is None
     is_data = output.to_stdout and not output.is_text

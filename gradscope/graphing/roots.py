@@ -27,10 +27,6 @@ class Unusable(RootError):
     """The value that ``--root`` leads to carries no gradient history, as it is now."""
 
 
-class NoTensor(Unusable):
-    """What was asked for as the root is no tensor."""
-
-
 MAX_LISTED = 8
 """Candidates and names listed in one message."""
 
@@ -88,7 +84,7 @@ def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.
     """
     if not isinstance(value, torch.Tensor):
         inside = [inner for inner, _ in tensors_inside(value, path)][:MAX_LISTED]
-        raise NoTensor(
+        raise Unusable(
             f"{shown} is of type {type(value).__name__}, not a tensor",
             f"tensors in it: {', '.join(inside)}" if inside else "name a tensor that requires grad",
         )

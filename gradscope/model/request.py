@@ -49,9 +49,7 @@ class Request:
     ``gradients``: send a gradient through (``backward``), or only walk (``trace``).  ``call``: None
     is the first that no later call builds on.  ``study`` is answered before the gradient flows,
     while all that was saved for backward is there.  ``or_graph``: where backward would need a
-    gradient, and none is given, the graph alone is the answer.  ``root_line``: the line of the
-    program's file behind which the name ``root`` gets no value any more, and one at most; None if
-    not known.
+    gradient, and none is given, the graph alone is the answer.
     """
 
     gradients: bool = False
@@ -67,7 +65,6 @@ class Request:
     study: Study | None = None
     eager: bool = False
     or_graph: bool = False
-    root_line: int | None = None
 
     def waits_for(self, made: int) -> str:
         """What the program has to come to yet, after so many backward calls."""

@@ -75,7 +75,7 @@ class Watcher:
         self._listener = _listening(request, self.recorder)
         self._inner = InnerCalls(self.recorder, are_kept=request.steps > 1)
         root = request.root
-        self._root = root and AwaitedRoot(root, request.root_line, self.recorder)
+        self._root = root and AwaitedRoot(root, self.recorder)
         self._member = member
         self._goes_on = request.run_on
         self._awaited: Any = None
@@ -198,7 +198,7 @@ class Watcher:
         with unseen():
             scopes = self._scopes(call.frame)
             if self._root:
-                root = self._root.at_call(self.calls, scopes, call.frame)
+                root = self._root.at_call(scopes)
                 if root is not None:
                     self._take(self._derived([root], scopes, call.frame), scopes, call)
             elif request.create_graph is not None:
