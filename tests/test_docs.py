@@ -71,7 +71,8 @@ def test_every_command_and_option_is_in_the_reference() -> None:
 def test_every_format_is_in_the_docs(name: str) -> None:
     reference = (ROOT / "docs" / "commands.md").read_text("utf-8")
     assert re.search(rf"--format FORMAT [^-]*\b{name}\b", reference)
-    guide = (ROOT / "docs" / "getting-started.md").read_text("utf-8")
+    guides = ("getting-started.md", "shapes.md")
+    guide = "".join((ROOT / "docs" / one).read_text("utf-8") for one in guides)
     # The main suffix is among those that the guide lists; what has none is an option there.
     assert f"`{(*FORMATS[name].suffixes, f'--format {name}')[0]}`" in guide
 
