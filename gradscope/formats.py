@@ -60,7 +60,9 @@ DRAWINGS = tuple(name for name in FORMATS if name not in (*TEXTS, *LISTS))
 ANSWERS = {
     "graph": {"text": "tree"},
     "explain": {"text": "explain", "html": "explain_page"},
-    "split": {"text": "split"},
+    "doctor": {"text": "tree", "markdown": "diagnosis"},
+    "terms": {"text": "split"},
+    "split": {"text": "split", "markdown": "split"},
     "depends": {"text": "depends", "markdown": "depends"},
     "memory": {"text": "memory"},
     "check": {"text": "checks"},

@@ -507,6 +507,8 @@ def test_functions_of_an_installed_package_are_a_line_each(session: Session) -> 
     [
         (("diff", "program.py", "other.py"), "different"),
         (("depends", "program.py", "--of", "h", "--on", "a"), "depend"),
+        (("backward", "program.py", "--by", "output"), "the Jacobian, 1 output"),
+        (("doctor", "program.py"), "no findings"),
     ],
 )
 def test_an_answer_without_a_listing_is_a_block_of_markdown_too(

@@ -142,7 +142,8 @@ def backward(given: Given) -> Result:
             "--by takes the gradient of one backward call apart, and --steps watches several",
             "choose the call with --call N",
         )
-    return _run(given, "split", SplitStudy.of(given.by, given.budget))
+    asked = SplitStudy.of(given.by, given.budget)
+    return _run(given, "terms" if asked.kind == "term" else "split", asked)
 
 
 @gradscope.command(

@@ -80,7 +80,7 @@ class Verdict:
         file = None
         if options.opened or options.output not in (None, STDOUT):
             # What --format says is about the findings.
-            file = Output.of(replace(options, format_name=None))
+            file = Output.of(replace(options, format_name=None), "doctor")
         ignored = tuple(_known(code) for code in options.ignore)
         return cls(options, file, ignored, IgnoredByComment(here()))
 

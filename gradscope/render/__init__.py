@@ -32,7 +32,7 @@ _PAGE_WIDTH = 44
 
 
 # Of Markdown itself a block is made where it is written.
-_BLOCKS = {*TEXTS, *(answer["text"] for answer in ANSWERS.values())} - {"markdown"}
+_BLOCKS = {*TEXTS, *(one for answer in ANSWERS.values() for one in answer.values())} - {"markdown"}
 
 
 class Renderer(Protocol):
@@ -123,8 +123,10 @@ def answer_format(report: Report, name: str) -> str:
         "explain": report.explanation,
         "check": report.checks,
         "memory": report.memory,
+        "terms": report.split if report.split and report.split.kind == "term" else None,
         "split": report.split,
         "depends": report.dependence,
+        "doctor": report.observations,
     }
     command = next((word for word, answer in asked.items() if answer is not None), "graph")
     return ANSWERS[command].get(name, name)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json as json_module
 import re
+from dataclasses import replace
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -51,6 +52,11 @@ def code(report: Report, options: Options, ignored: int = 0) -> str:
     from gradscope.render.formats import code as listing
 
     return "\n".join((listing.render(report, options), *_end(report, options, ignored))) + "\n"
+
+
+def render(report: Report, options: Options) -> str:
+    """The same without colours, for a file."""
+    return code(report, replace(options, color=False))
 
 
 def _end(report: Report, options: Options, ignored: int) -> list[str]:
