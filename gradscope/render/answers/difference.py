@@ -13,9 +13,9 @@ from gradscope.render.answers.memory import folded
 from gradscope.render.drawing.overlay import apart
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Column, Part, Writer
+from gradscope.render.words.table import Column, Writer
 from gradscope.render.words.text import short_files, shorten
-from gradscope.words import count, either, listed, one_line, option
+from gradscope.words import count, either, listed, one_line
 
 ROWS = 10
 """Rows of a table, unless ``--top`` says otherwise."""
@@ -179,9 +179,8 @@ class _DifferenceWriter(Writer):
         yield ""
         yield self.paint(title, "bold")
         shown = self.options.chosen(rows, ROWS)
-        yield from self.table(columns, ([(Part(text),) for text in row] for row in shown))
-        if len(rows) > len(shown):
-            yield self.line(f"… {len(rows) - len(shown):,} more: {option('all')}", "dim")
+        yield from self.table(columns, shown)
+        yield from self.more(len(rows) - len(shown))
 
 
 def _side(side: Side) -> str:

@@ -210,12 +210,12 @@ class StepWriter:
             alike = sum(explained.edge(one).target == end.target for one in leaving) > 1
             to = f"[{end.slot}] " * alike + explained.name(end.target)
             yield [
-                *((Part(text, style),) for text, style in words),
-                (Part(factor),),
-                (Part(to if len(leaving) > 1 else ""),),
-                (Part(self._short(sent, [info] if info else [])),),
-                (Part("" if factor else ratio(list(self.received.values()), info)),),
-                (Part(place, "dim"),),
+                *(Part(text, style) for text, style in words),
+                factor,
+                to if len(leaving) > 1 else "",
+                self._short(sent, [info] if info else []),
+                "" if factor else ratio(list(self.received.values()), info),
+                Part(place, "dim"),
             ]
             words, place = [("", "")] * 3, ""
 

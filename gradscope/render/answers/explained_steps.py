@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gradscope.escaping import visible
 from gradscope.render.answers.explained import INDENT, Explained
 from gradscope.render.answers.explained_step import COLUMNS, StepWriter
-from gradscope.render.words.table import Cell, Part
+from gradscope.render.words.table import Cell, Part, parts
 from gradscope.words import option
 
 MOST_IN_FULL = 16
@@ -48,10 +48,10 @@ def as_table(explained: Explained) -> Iterator[str]:
         rows += StepWriter(explained, step).rows(edges)
     if left:
         text = f"… the steps between, #{left[0].node} to #{left[-1].node}"
-        rows.append([(Part(f"{text}: {option('all')}", "dim"),)])
+        rows.append([Part(f"{text}: {option('all')}", "dim")])
         rows += (row for step in steps[-half:] for row in StepWriter(explained, step).rows(edges))
     yield from explained.table(COLUMNS, rows)
-    if any(len(row) > 1 and row[2][0].text.startswith(explained.glyphs.sum) for row in rows):
+    if any(len(row) > 1 and parts(row[2])[0].text.startswith(explained.glyphs.sum) for row in rows):
         text = "Σ2: two gradients arrive, also those of other paths, and are added up"
         yield explained.fitted(text, "dim")
 

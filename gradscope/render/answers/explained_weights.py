@@ -271,7 +271,7 @@ class WeightWriter:
         plain = len(self.weights.terms) + bool(self.weights.rest)
         styles = [*[""] * plain, "bold"]
         styled = zip(rows[1:], styles, strict=False)
-        cells_of = ([(Part(text, style),) for text in row] for row, style in styled)
+        cells_of = ([Part(text, style) for text in row] for row, style in styled)
         yield from explained.table(columns, cells_of, INDENT)
 
     def _rows(self, column: int, end: Goal, norms: bool = False) -> Iterator[tuple[str, ...]]:
