@@ -334,7 +334,7 @@ def ink_of(scene: Scene, info: GradientInfo) -> str:
     return BAD_INK if info.state == "non-finite" else "dim" if step is None else STEPS[step]
 
 
-def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Cell:
+def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Part:
     """The norm of a gradient, or the sign of its state; narrow enough to stay in any terminal."""
     if info.state in ("none", "not reached"):
         return Part(glyphs.silent, style)

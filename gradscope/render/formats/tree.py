@@ -213,9 +213,9 @@ class RankTable(Writer):
         return [self._at(found[0]), self._at(found[1])] if found else ["", ""]
 
     def _at(self, at: AtRank) -> Cell:
-        return (*self._size(at.gradient), Part(f" ({at.rank})", "dim"))
+        return (self._size(at.gradient), Part(f" ({at.rank})", "dim"))
 
-    def _size(self, info: GradientInfo) -> Cell:
+    def _size(self, info: GradientInfo) -> Part:
         return size_cell(info, self.glyphs, BAD_INK if info.state == "non-finite" else "")
 
     def _remark(self, one: AcrossRanks) -> str:
