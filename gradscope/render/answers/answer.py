@@ -26,7 +26,7 @@ def held(found: Found | None, command: str) -> Found:
     return found
 
 
-class Answer(Writer):
+class GraphAnswer(Writer):
     """What a report says in answer to a command, as lines for the terminal."""
 
     def __init__(self, report: Report, options: Options) -> None:

@@ -13,7 +13,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import Number
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
-from gradscope.render.answers.answer import Answer
+from gradscope.render.answers.answer import GraphAnswer
 from gradscope.render.answers.step import TakenStepWriter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
@@ -70,7 +70,7 @@ def render(report: Report, options: Options) -> str:
     return "\n".join(_CheckWriter(report, options).lines()) + "\n"
 
 
-class _CheckWriter(Answer):
+class _CheckWriter(GraphAnswer):
     def __init__(self, report: Report, options: Options) -> None:
         super().__init__(report, options)
         self.checks = report.checks or Checks()

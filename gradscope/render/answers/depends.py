@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from gradscope.escaping import visible
 from gradscope.model.dependence import AxisSide, Dependence, Pair, Pattern
 from gradscope.model.report import Report
-from gradscope.render.answers.answer import Answer, held
+from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.split_groups import place_of
 from gradscope.render.options import Options
@@ -38,7 +38,7 @@ def render(report: Report, options: Options) -> str:
     return "\n".join(_DependsWriter(report, found, options).lines()) + "\n"
 
 
-class _DependsWriter(Answer):
+class _DependsWriter(GraphAnswer):
     def __init__(self, report: Report, found: Dependence, options: Options) -> None:
         super().__init__(report, options)
         self.found = found

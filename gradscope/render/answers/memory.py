@@ -15,7 +15,7 @@ from gradscope.escaping import visible
 from gradscope.model.ranks import Ranks
 from gradscope.model.report import Node, Report
 from gradscope.model.studies import Hidden, KeptStorage, Memory, Peak
-from gradscope.render.answers.answer import Answer, held
+from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import share, size
 from gradscope.render.words.table import Cell, Column, Part
@@ -69,7 +69,7 @@ def render(report: Report, options: Options) -> str:
     return "\n".join(MemoryAnswer(report, options).lines()) + "\n"
 
 
-class MemoryAnswer(Answer):
+class MemoryAnswer(GraphAnswer):
     """The text of a report that says what is kept."""
 
     def __init__(self, report: Report, options: Options) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import Combined, Split, SplitPiece
-from gradscope.render.answers.answer import Answer, held
+from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.split_groups import (
     by_size,
     leaf_groups,
@@ -49,7 +49,7 @@ def render(report: Report, options: Options) -> str:
     return "\n".join(_SplitWriter(report, split, options).lines()) + "\n"
 
 
-class _SplitWriter(Answer):
+class _SplitWriter(GraphAnswer):
     def __init__(self, report: Report, split: Split, options: Options) -> None:
         super().__init__(report, options)
         self.split = split

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import LeafStep, StepVerdict, TakenStep
-from gradscope.render.answers.answer import Answer
+from gradscope.render.answers.answer import GraphAnswer
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
@@ -47,7 +47,7 @@ SENTENCES: dict[StepVerdict, str] = {
 }
 
 
-class TakenStepWriter(Answer):
+class TakenStepWriter(GraphAnswer):
     """Writes a step of the program."""
 
     def __init__(self, report: Report, step: TakenStep, options: Options) -> None:
