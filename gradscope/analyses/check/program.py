@@ -90,6 +90,7 @@ def weighted_sum(
         )
 
 
+@dataclass
 class WholeProgram:
     """The program as one function of its leaves.
 
@@ -102,24 +103,19 @@ class WholeProgram:
             triangle only of its operand.
     """
 
-    def __init__(
-        self,
-        replay: Replay,
-        weights: Mapping[TapeSlot, torch.Tensor],
-        values: Mapping[TapeSlot, torch.Tensor],
-        tolerance: float,
-        half_readers: Mapping[int, str],
-    ) -> None:
-        self._replay = replay
-        self._weights = weights
-        self._tolerance = tolerance
-        self._half_readers = half_readers
+    replay: Replay
+    weights: Mapping[TapeSlot, torch.Tensor]
+    values: Mapping[TapeSlot, torch.Tensor]
+    tolerance: float
+    half_readers: Mapping[int, str]
+
+    def __post_init__(self) -> None:
         self._start: dict[TapeSlot, torch.Tensor] = {}
         self._largest = 0.0
-        self._here = weighted_sum(values, weights)
+        self._here = weighted_sum(self.values, self.weights)
         self._terms = sum(
-            float((real(values[slot].detach()) * real(weight)).abs().sum())
-            for slot, weight in weights.items()
+            float((real(self.values[slot].detach()) * real(weight)).abs().sum())
+            for slot, weight in self.weights.items()
         )
 
     def check(self, leaves: Sequence[LeafOnTape], work: int) -> Iterator[LeafCheck]:
@@ -153,7 +149,7 @@ class WholeProgram:
         """Leaves in a random direction; where that differs, in those that keep the form that a call
         may assume of its operand."""
         found = self._direction(leaves)
-        known = (self._half_readers.get(one.number) for one in leaves)
+        known = (self.half_readers.get(one.number) for one in leaves)
         function = next(filter(None, known), "")
         if found.verdict != "wrong" or not function:
             return found
@@ -182,11 +178,11 @@ class WholeProgram:
                 for leaf in leaves
                 for slot in leaf.slots
             }
-            return weighted_sum(self._replay.run(moved), self._weights)
+            return weighted_sum(self.replay.run(moved), self.weights)
 
         scale = sum(float(product.square().sum()) for product in products) ** 0.5
         scale = max(scale, SMALL * self._largest, 1e-12)
-        ruler = Agreement(self._tolerance, scale, ROUNDING * abs(self._here))
+        ruler = Agreement(self.tolerance, scale, ROUNDING * abs(self._here))
         analytic = sum(float(product.sum()) for product in products)
         step = STEP * (self._size(leaves[0]) if len(leaves) == 1 else 1.0)
         judged = judge(analytic, at, self._here, [step / 100, step], ruler)
@@ -207,7 +203,7 @@ class WholeProgram:
         if flat.numel() == 1:
             flat = torch.ones_like(flat)
         direction = (flat if is_alone else flat * self._size(leaf)).to(start.device)
-        if form is not None and leaf.number in self._half_readers and is_square(start):
+        if form is not None and leaf.number in self.half_readers and is_square(start):
             direction = part_of(direction, form.project, start).contiguous()
         direction[~real(start).isfinite()] = 0
         return torch.view_as_complex(direction) if start.is_complex() else direction
@@ -241,7 +237,7 @@ class WholeProgram:
         """Whether the difference is as small as what rounding leaves of a gradient that is 0 in
         theory: moving a leaf by its own size would not show in the root."""
         size = self._size(leaves[0]) if len(leaves) == 1 else 1.0
-        room = 10 * SMALL * self._tolerance * self._terms / size
+        room = 10 * SMALL * self.tolerance * self._terms / size
         return abs(judged.analytic - judged.numeric) <= room
 
     def _agrees_wide(
@@ -254,7 +250,7 @@ class WholeProgram:
         """Whether backward of the same program in float64 agrees with the differences."""
         start = {slot: self._start[slot] for leaf in leaves for slot in leaf.slots}
         try:
-            of_slot = wide_gradients(self._replay, self._weights, start)
+            of_slot = wide_gradients(self.replay, self.weights, start)
         except Unrepeatable:
             return False
         wide = 0.0

@@ -300,12 +300,7 @@ def agree(found: Sequence[float], other: Sequence[Number], precision: float = SI
     """Whether two rows of numbers are the same within this precision, relative."""
     scale = max((abs(value) for value in found if math.isfinite(value)), default=0.0)
     return len(found) == len(other) and all(
-        _close(a, float(b), precision * max(scale, abs(b) if math.isfinite(b) else 0.0))
+        math.isclose(a, b, rel_tol=precision, abs_tol=precision * scale + 1e-12)
+        or (math.isnan(a) and math.isnan(b))
         for a, b in zip(found, map(float, other), strict=True)
     )
-
-
-def _close(left: float, right: float, room: float) -> bool:
-    if not (math.isfinite(left) and math.isfinite(right)):
-        return str(left) == str(right)
-    return abs(left - right) <= room + 1e-12
