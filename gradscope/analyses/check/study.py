@@ -93,7 +93,7 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
     if asked.node is None and not reason:
         unsure = _unsure((*examined.found.values(), *unseen))
         try:
-            doubts = Doubts(unsure, _half_read(placed, examined.half_readers), spoilt)
+            doubts = Doubts(unsure, examined.half_readers, spoilt)
             compared = check_leaves(placed, replay, values, gradients, doubts)
         except Unrepeatable as error:
             compared = ((), error.what)
@@ -106,13 +106,6 @@ def _differentiated(placed: TapedGraph, calls: Iterable[Call]) -> set[Call]:
     """The custom Functions before a backward pass that left a graph, which leads to the root."""
     last = max((call.first for call in placed.calls if call.is_backward), default=-1)
     return {call for call in calls if call.custom is not None and call.first < last}
-
-
-def _half_read(placed: TapedGraph, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:
-    """All calls of these functions in the order of the program, also those not checked one by
-    one."""
-    named = ((call.name, placed.nodes[call]) for call in placed.calls)
-    return [(name, nodes) for name, nodes in named if name in functions]
 
 
 def _settled(

@@ -28,11 +28,10 @@ _GROUNDS = (0, 7, 8, 15)
 """Of the 16 colours: black, white, and the bright ones of both."""
 
 _STRONG = 100
-_BAD = Style.parse("magenta")
-"""Of the 16 colours the one of what is not finite in pictures.  For what is large there is none:
-yellow is lost on white."""
 """The 16 colours have no orange: it would be the red of errors, or a yellow that is lost on white.
 What is orange has at least so much more red than blue."""
+_BAD = Style.parse("magenta")
+"""Of the 16 colours the one of what is not finite in pictures."""
 
 LONGEST = 10_000
 """Characters of a part; no terminal is so wide."""
