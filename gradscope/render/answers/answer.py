@@ -38,6 +38,10 @@ class GraphAnswer(Writer):
     def _files(self) -> dict[str, str]:
         return short_files({origin.file for origin in self.graph.origins})
 
+    def budget(self, rows: int) -> int:
+        """How many of so many rows the terminal has lines for, or all where these are asked for."""
+        return rows if self.options.folding.all else self.options.lines
+
     def source(self, node: int) -> str:
         """``demo.py:7``, the line that made a node, or "" where it was not seen."""
         origin = self.graph.origin_of(self.graph.nodes[node])

@@ -96,9 +96,8 @@ class _CheckWriter(GraphAnswer):
     def _calls(self) -> Iterator[str]:
         ordered = sorted(self.checks.calls, key=lambda one: list(INKS).index(one.verdict))
         rows = [(call, row) for call in ordered for row in self._rows(call)]
-        most = len(rows) if self.options.folding.all else self.options.lines
         bad = sum(call.verdict == "wrong" for call, _ in rows)
-        shown = rows[: max(most, bad)]
+        shown = rows[: max(self.budget(len(rows)), bad)]
         lines = iter(self.table(CALLS, [row for _, row in shown]))
         yield next(lines)
         for position, (call, _) in enumerate(shown):
@@ -169,22 +168,20 @@ class _CheckWriter(GraphAnswer):
     def _leaves(self) -> Iterator[str]:
         if self.checks.leaves:
             ordered = sorted(self.checks.leaves, key=lambda one: list(INKS).index(one.verdict))
-            most = len(ordered) if self.options.folding.all else self.options.lines
+            shown = ordered[: self.budget(len(ordered))]
             rows = [
                 [
                     Part(one.verdict, INKS[one.verdict]),
                     self._names(one),
                     *self._numbers(one.analytic, one.numeric, one.error),
                 ]
-                for one in ordered[:most]
+                for one in shown
             ]
             yield from self.table(LEAVES, rows)
-            yield from self.more(len(ordered) - most, "leaf")
-            for one in ordered[:most]:
-                if one.reason:
-                    yield from self.wrapped(
-                        f"{self._names(one)}: {visible(one.reason)}", "dim", indent=4
-                    )
+            yield from self.more(len(ordered) - len(shown), "leaf")
+            for one in filter(lambda one: one.reason, shown):
+                text = f"{self._names(one)}: {visible(one.reason)}"
+                yield from self.wrapped(text, "dim", indent=4)
         if self.checks.reason:
             lead = "" if self.checks.leaves else "whole program not checked: "
             yield from self.wrapped(lead + visible(self.checks.reason), "dim")

@@ -122,9 +122,9 @@ class TakenStepWriter(GraphAnswer):
     # ------------------------------------------------------------------ parameters
 
     def _table(self, ordered: list[LeafStep]) -> Iterator[str]:
-        most = len(ordered) if self.options.folding.all else self.options.lines
-        yield from self.table(COLUMNS, [self._row(one) for one in ordered[:most]])
-        yield from self.more(len(ordered) - most, "parameter")
+        shown = ordered[: self.budget(len(ordered))]
+        yield from self.table(COLUMNS, map(self._row, shown))
+        yield from self.more(len(ordered) - len(shown), "parameter")
 
     def _row(self, one: LeafStep) -> list[Cell]:
         product, change, size = float(one.product), float(one.change), float(one.size)
