@@ -117,9 +117,10 @@ def twins(tensors: Mapping[int, torch.Tensor]) -> list[tuple[int, int]]:
         values = flat[label]
         return values.numel(), values.device, dtype, *samples[label].to(dtype).tolist()
 
+    dtypes = {values.dtype for values in flat.values()}
     originals: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for label, values in flat.items():
-        for narrow in {one.dtype for one in flat.values()}:
+        for narrow in dtypes:
             # Only from wide to narrow: in one dtype equal values may be chance, as zeros are.
             if narrow.itemsize < values.dtype.itemsize:
                 originals[looks(label, narrow)].append(label)
