@@ -14,7 +14,8 @@ import torch
 
 from gradscope.model.studies import Holding, Memory
 from gradscope.render import as_text
-from gradscope.render.answers.memory import Holdings
+from gradscope.render.answers.memory import MemoryAnswer
+from gradscope.render.options import Options
 from gradscope.render.words.numbers import size
 from tests.conftest import ROOT, process_preserved
 from tests.looking import Session
@@ -370,7 +371,7 @@ def test_tables(session: Session) -> None:
 def test_every_table_adds_up_to_the_total(by: str, session: Session) -> None:
     report = session.look(MODELS["transformer"], command="memory")
     assert report.memory is not None
-    groups = Holdings(report.graph, report.memory).by(by)
+    groups = MemoryAnswer(report, Options()).groups(by)
     assert sum(group.bytes for group in groups) == report.memory.total("activation")
 
 

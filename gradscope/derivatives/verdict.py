@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 import torch
@@ -90,6 +91,7 @@ class Limit(NamedTuple):
 UNLIMITED = Limit(math.inf, "")
 
 
+@dataclass
 class CallExamination:
     """One call, to be compared with finite differences.
 
@@ -103,21 +105,13 @@ class CallExamination:
     ``reads_half``: it was seen to read one triangle only of an operand.
     """
 
-    def __init__(
-        self,
-        call: Call,
-        operands: Callable[[TapeSlot], torch.Tensor],
-        name_of: Callable[[TapeSlot], str],
-        own: Own | None = None,
-        limit: Limit = UNLIMITED,
-    ) -> None:
-        self.reads_half = False
-        self._until = math.inf
-        self._call = call
-        self._operands = operands
-        self._name_of = name_of
-        self._own = own
-        self._limit = limit
+    call: Call
+    operands: Callable[[TapeSlot], torch.Tensor]
+    name_of: Callable[[TapeSlot], str]
+    own: Own | None = None
+    limit: Limit = UNLIMITED
+    reads_half: bool = field(default=False, init=False)
+    _until: float = field(default=math.inf, init=False)
 
     def check(self, nodes: tuple[int, ...], twice: bool = False) -> list[CallCheck]:
         """What comes of it, for the nodes that the call made.
@@ -136,14 +130,14 @@ class CallExamination:
                 break
             except Unrepeatable as error:
                 verdict, inputs, reason = "not checked", (), error.what
-            found.append(CallCheck(nodes, self._call.name, verdict, inputs, reason, order=order))
+            found.append(CallCheck(nodes, self.call.name, verdict, inputs, reason, order=order))
         return found
 
     def _told_twice(self) -> Told:
         alone = self._repeated(BackwardAlone)
         if alone.is_random():
             return "random", (), RANDOM
-        names = [self._name_of(slot) for slot in alone.slots]
+        names = [self.name_of(slot) for slot in alone.slots]
         names += [UPSTREAM] * (len(alone.inputs) - len(names))
         inputs = tuple(Compared(alone, alone.gradients(), self._until).inputs(names))
         return _worst(inputs), inputs, ""
@@ -154,21 +148,21 @@ class CallExamination:
         Raises:
             Unrepeatable: it cannot be made, or not in the time there is.
         """
-        call = self._call
+        call = self.call
         if call.problem:
             raise Unrepeatable(call.problem)
-        elements = sum(self._operands(slot).numel() for slot in call.inputs)
-        if too_large := self._limit.problem(elements):
+        elements = sum(self.operands(slot).numel() for slot in call.inputs)
+        if too_large := self.limit.problem(elements):
             raise Unrepeatable(too_large)
         began = time.monotonic()
-        alone = kind(call, self._operands)
-        if too_slow := self._limit.slowness(time.monotonic() - began, len(alone.inputs)):
+        alone = kind(call, self.operands)
+        if too_slow := self.limit.slowness(time.monotonic() - began, len(alone.inputs)):
             raise Unrepeatable(too_slow)
-        self._until = began + self._limit.seconds
+        self._until = began + self.limit.seconds
         return alone
 
     def _told(self) -> Told:
-        call = self._call
+        call = self.call
         if call.is_backward:
             raise Unrepeatable("a backward pass made it; only the whole program covers it")
         alone = self._repeated(SingleCall)
@@ -182,14 +176,14 @@ class CallExamination:
             raise
 
     def _compared(self, alone: SingleCall) -> Told:
-        call = self._call
+        call = self.call
         gradients = alone.gradients()
         compared = Compared(alone, gradients, self._until)
-        names = [self._name_of(slot) for slot in alone.slots]
+        names = [self.name_of(slot) for slot in alone.slots]
         inputs = tuple(compared.inputs(names))
         verdict = _worst(inputs)
         # In float64 what casts the gradient writes into a copy.
-        if gradients.changed_upstream or (self._own is not None and self._own.writes):
+        if gradients.changed_upstream or (self.own is not None and self.own.writes):
             return "wrong", inputs, WRITES_UPSTREAM
         if verdict == "wrong" and call.is_torchs:
             told = _of_torch(call, gradients, compared, inputs)
@@ -209,7 +203,7 @@ class CallExamination:
         if is_loss and alone.ignores_upstream(gradients):
             return "wrong", inputs, IGNORES_UPSTREAM
         # In double precision torch draws other numbers from the same random state.
-        own = None if alone.draws else self._own
+        own = None if alone.draws else self.own
         stale = None if own is None else beside_own(call, alone, gradients, own, inputs)
         return (verdict, inputs, "") if stale is None else ("wrong", stale, LEFT)
 

@@ -125,6 +125,11 @@ class Leaf(Struct, frozen=True):
     origin: int | None = None
     norm: Number | None = None
 
+    @property
+    def name(self) -> str:
+        """The best of its names; without one the number of its node: ``#3``."""
+        return self.names[0] if self.names else f"#{self.node}"
+
 
 class Root(Struct, frozen=True):
     """Where backward starts: an output of a node, and the text that names that tensor.

@@ -91,10 +91,7 @@ def read(expression: str, op: str, function: str) -> tuple[Operation, ...]:
         function: torch's name of the forward function, such as ``mul``.
     """
     text = expression.strip()
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ()
+    tree = _parsed(text)
     match tree:
         case ast.BinOp(left, operator, right):
             sign, makes = _OPERATORS.get(type(operator), ("", ()))
@@ -104,6 +101,14 @@ def read(expression: str, op: str, function: str) -> tuple[Operation, ...]:
         case ast.Call() if not _is_starred(tree):
             return tuple(_calls(text, tree, function))
     return ()
+
+
+def _parsed(text: str) -> ast.expr | None:
+    """The syntax of an expression; None where it has none, or too much."""
+    try:
+        return ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def _calls(text: str, call: ast.Call, function: str) -> Iterator[Operation]:
@@ -138,11 +143,8 @@ def _names(owner: ast.expr) -> tuple[str, ...]:
 def part_of_target(target: str, number: int, count: int) -> str:
     """What a statement calls one of so many results: ``k`` for the second of ``q, k, v``; the whole
     target where it has another number of names."""
-    if count < 2:
-        return target
-    try:
-        tree = ast.parse(target, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parsed(target) if count > 1 else None
+    if tree is None:
         return target
     names = list(_targets(tree))
     is_plain = len(names) == count and not any(isinstance(one, ast.Starred) for one in names)
@@ -176,9 +178,8 @@ def share_a_name(texts: Sequence[str]) -> bool:
 
 def bracketed(text: str) -> str:
     """A text that can stand beside an operator: in brackets, unless it is one thing already."""
-    try:
-        tree = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _parsed(text)
+    if tree is None:
         return text if re.fullmatch(r"[\w.…#]+", text) else f"({text})"
     alone = (ast.Name, ast.Call, ast.Attribute, ast.Subscript, ast.Constant, ast.List)
     return text if isinstance(tree, alone) else f"({text})"

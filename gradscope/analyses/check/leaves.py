@@ -6,7 +6,7 @@ Knows nothing of how the comparison is made.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -43,11 +43,11 @@ Found = tuple[tuple[LeafCheck, ...], str]
 
 class Doubts(NamedTuple):
     """What the check of single calls leaves in doubt: nodes whose backward is not the derivative of
-    what the tape runs; calls that read one triangle only of an operand: what is called, and the
-    nodes that it made; and of leaves whose gradient a backward has spoilt the name of that."""
+    what the tape runs; the functions that read one triangle only of an operand; and of leaves whose
+    gradient a backward has spoilt the name of that."""
 
     unsure: Iterable[int]
-    half_read: Sequence[tuple[str, tuple[int, ...]]]
+    half_readers: Collection[str]
     spoilt: Mapping[int, str]
 
 
@@ -134,10 +134,11 @@ def check_leaves(
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
     half_read = {
-        leaf: function
-        # In the order of the program, the first one last: it is nearest to the leaf, and stays.
-        for function, nodes in reversed(doubts.half_read)
-        for leaf in placed.leaves_behind(nodes)
+        leaf: call.name
+        # All calls of them, the first one last: it is nearest to the leaf, and stays.
+        for call in reversed(placed.calls)
+        if call.name in doubts.half_readers
+        for leaf in placed.leaves_behind(placed.nodes[call])
     }
     whole = WholeProgram(replay, weights, values, tolerance, half_read)
     found = tuple(whole.check(leaves, work))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import torch
@@ -90,6 +91,7 @@ def weighted_sum(
         )
 
 
+@dataclass
 class WholeProgram:
     """The program as one function of its leaves.
 
@@ -102,24 +104,19 @@ class WholeProgram:
             triangle only of its operand.
     """
 
-    def __init__(
-        self,
-        replay: Replay,
-        weights: Mapping[TapeSlot, torch.Tensor],
-        values: Mapping[TapeSlot, torch.Tensor],
-        tolerance: float,
-        half_readers: Mapping[int, str],
-    ) -> None:
-        self._replay = replay
-        self._weights = weights
-        self._tolerance = tolerance
-        self._half_readers = half_readers
+    replay: Replay
+    weights: Mapping[TapeSlot, torch.Tensor]
+    values: Mapping[TapeSlot, torch.Tensor]
+    tolerance: float
+    half_readers: Mapping[int, str]
+
+    def __post_init__(self) -> None:
         self._start: dict[TapeSlot, torch.Tensor] = {}
         self._largest = 0.0
-        self._here = weighted_sum(values, weights)
+        self._here = weighted_sum(self.values, self.weights)
         self._terms = sum(
-            float((real(values[slot].detach()) * real(weight)).abs().sum())
-            for slot, weight in weights.items()
+            float((real(self.values[slot].detach()) * real(weight)).abs().sum())
+            for slot, weight in self.weights.items()
         )
 
     def check(self, leaves: Sequence[LeafOnTape], work: int) -> Iterator[LeafCheck]:
@@ -153,7 +150,7 @@ class WholeProgram:
         """Leaves in a random direction; where that differs, in those that keep the form that a call
         may assume of its operand."""
         found = self._direction(leaves)
-        known = (self._half_readers.get(one.number) for one in leaves)
+        known = (self.half_readers.get(one.number) for one in leaves)
         function = next(filter(None, known), "")
         if found.verdict != "wrong" or not function:
             return found
@@ -182,15 +179,15 @@ class WholeProgram:
                 for leaf in leaves
                 for slot in leaf.slots
             }
-            return weighted_sum(self._replay.run(moved), self._weights)
+            return weighted_sum(self.replay.run(moved), self.weights)
 
         scale = sum(float(product.square().sum()) for product in products) ** 0.5
         scale = max(scale, SMALL * self._largest, 1e-12)
-        ruler = Agreement(self._tolerance, scale, ROUNDING * abs(self._here))
+        ruler = Agreement(self.tolerance, scale, ROUNDING * abs(self._here))
         analytic = sum(float(product.sum()) for product in products)
         step = STEP * (self._size(leaves[0]) if len(leaves) == 1 else 1.0)
         judged = judge(analytic, at, self._here, [step / 100, step], ruler)
-        return self._told(leaves, judged, directions, ruler)
+        return self._told(_Moved(leaves, directions, ruler, judged))
 
     def _size(self, leaf: LeafOnTape) -> float:
         """How large the elements of a leaf are."""
@@ -207,60 +204,53 @@ class WholeProgram:
         if flat.numel() == 1:
             flat = torch.ones_like(flat)
         direction = (flat if is_alone else flat * self._size(leaf)).to(start.device)
-        if form is not None and leaf.number in self._half_readers and is_square(start):
+        if form is not None and leaf.number in self.half_readers and is_square(start):
             direction = part_of(direction, form.project, start).contiguous()
         direction[~real(start).isfinite()] = 0
         return torch.view_as_complex(direction) if start.is_complex() else direction
 
-    def _told(
-        self,
-        leaves: Sequence[LeafOnTape],
-        judged: Judgement,
-        directions: Mapping[int, torch.Tensor],
-        ruler: Agreement,
-    ) -> LeafCheck:
+    def _told(self, moved: _Moved) -> LeafCheck:
+        judged, leaves = moved.judged, moved.leaves
         verdict, reason = judged.verdict, ""
         spoilt = next((leaf.spoilt for leaf in leaves if leaf.spoilt), "")
         if verdict == "wrong" and spoilt:
             reason = f"backward of {spoilt} changes in place what is the gradient of others, too"
-        elif verdict == "wrong" and self._agrees_wide(leaves, judged, directions, ruler):
-            is_little = judged.error < GROSS or self._is_noise(leaves, judged)
+        elif verdict == "wrong" and self._agrees_wide(moved):
+            is_little = judged.error < GROSS or self._is_noise(moved)
             verdict = "rounding" if is_little else "wrong"
             if verdict == "wrong":
                 reason = "backward in float64 agrees: it is lost to the program's precision"
-        return LeafCheck(
-            tuple(leaf.number for leaf in leaves),
-            verdict,
-            number(judged.analytic),
-            number(judged.numeric),
-            number(judged.error),
-            reason,
-        )
+        analytic, numeric, error = map(number, judged[1:])
+        moved_leaves = tuple(leaf.number for leaf in leaves)
+        return LeafCheck(moved_leaves, verdict, analytic, numeric, error, reason)
 
-    def _is_noise(self, leaves: Sequence[LeafOnTape], judged: Judgement) -> bool:
+    def _is_noise(self, moved: _Moved) -> bool:
         """Whether the difference is as small as what rounding leaves of a gradient that is 0 in
         theory: moving a leaf by its own size would not show in the root."""
-        size = self._size(leaves[0]) if len(leaves) == 1 else 1.0
-        room = 10 * SMALL * self._tolerance * self._terms / size
-        return abs(judged.analytic - judged.numeric) <= room
+        size = self._size(moved.leaves[0]) if len(moved.leaves) == 1 else 1.0
+        room = 10 * SMALL * self.tolerance * self._terms / size
+        return abs(moved.judged.analytic - moved.judged.numeric) <= room
 
-    def _agrees_wide(
-        self,
-        leaves: Sequence[LeafOnTape],
-        judged: Judgement,
-        directions: Mapping[int, torch.Tensor],
-        ruler: Agreement,
-    ) -> bool:
+    def _agrees_wide(self, moved: _Moved) -> bool:
         """Whether backward of the same program in float64 agrees with the differences."""
-        start = {slot: self._start[slot] for leaf in leaves for slot in leaf.slots}
+        along_slot = {slot: leaf.number for leaf in moved.leaves for slot in leaf.slots}
+        start = {slot: self._start[slot] for slot in along_slot}
         try:
-            of_slot = wide_gradients(self._replay, self._weights, start)
+            slopes = wide_gradients(self.replay, self.weights, start)
         except Unrepeatable:
             return False
-        wide = 0.0
-        for leaf in leaves:
-            for slot in leaf.slots:
-                slope = of_slot[slot]
-                if slope is not None:
-                    wide += float(along(real(slope), real(directions[leaf.number])).sum())
-        return ruler.agree(wide, judged.numeric)
+        wide = sum(
+            float(along(real(slope), real(moved.directions[along_slot[slot]])).sum())
+            for slot, slope in slopes.items()
+            if slope is not None
+        )
+        return moved.ruler.agree(wide, moved.judged.numeric)
+
+
+class _Moved(NamedTuple):
+    """Leaves that were moved together: in which directions, and what came of it."""
+
+    leaves: Sequence[LeafOnTape]
+    directions: Mapping[int, torch.Tensor]
+    ruler: Agreement
+    judged: Judgement

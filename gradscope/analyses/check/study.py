@@ -7,6 +7,7 @@ comparisons themselves are in the other rooms.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -92,7 +93,7 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
     if asked.node is None and not reason:
         unsure = _unsure((*examined.found.values(), *unseen))
         try:
-            doubts = Doubts(unsure, _half_read(placed, examined.half_readers), spoilt)
+            doubts = Doubts(unsure, examined.half_readers, spoilt)
             compared = check_leaves(placed, replay, values, gradients, doubts)
         except Unrepeatable as error:
             compared = ((), error.what)
@@ -105,13 +106,6 @@ def _differentiated(placed: TapedGraph, calls: Iterable[Call]) -> set[Call]:
     """The custom Functions before a backward pass that left a graph, which leads to the root."""
     last = max((call.first for call in placed.calls if call.is_backward), default=-1)
     return {call for call in calls if call.custom is not None and call.first < last}
-
-
-def _half_read(placed: TapedGraph, functions: set[str]) -> list[tuple[str, tuple[int, ...]]]:
-    """All calls of these functions in the order of the program, also those not checked one by
-    one."""
-    named = ((call.name, placed.nodes[call]) for call in placed.calls)
-    return [(name, nodes) for name, nodes in named if name in functions]
 
 
 def _settled(
@@ -190,6 +184,7 @@ class Selection:
         return UNLIMITED if asked or call.custom is not None else Limit(LARGE, option("all"))
 
 
+@dataclass
 class CallChecks:
     """Checks calls while the tape runs.
 
@@ -204,32 +199,24 @@ class CallChecks:
     the functions that were seen to read one triangle only of an operand.
     """
 
-    def __init__(
-        self,
-        selected: Mapping[Call, tuple[int, ...]],
-        own: Mapping[Call, Own | None],
-        name_of: Callable[[TapeSlot], str],
-        selection: Selection,
-        differentiated: Collection[Call] = (),
-    ) -> None:
-        self.found: dict[Call, CallCheck] = {}
-        self.found_twice: list[CallCheck] = []
-        self._differentiated = differentiated
-        self.half_readers: set[str] = set()
-        self._selected = selected
-        self._own = own
-        self._name_of = name_of
-        self._selection = selection
+    selected: Mapping[Call, tuple[int, ...]]
+    own: Mapping[Call, Own | None]
+    name_of: Callable[[TapeSlot], str]
+    selection: Selection
+    differentiated: Collection[Call]
+    found: dict[Call, CallCheck] = field(default_factory=dict)
+    found_twice: list[CallCheck] = field(default_factory=list)
+    half_readers: set[str] = field(default_factory=set)
 
     def visit(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
         """A call is about to be made again: check it, if it is one of those."""
-        nodes = self._selected.get(call)
+        nodes = self.selected.get(call)
         if nodes is None:
             return
-        doing.still(f"checking call {len(self.found) + 1:,} of {len(self._selected):,}")
-        own, limit = self._own.get(call), self._selection.limit(call)
-        one = CallExamination(call, operands, self._name_of, own, limit)
-        self.found[call], *twice = one.check(nodes, call in self._differentiated)
+        doing.still(f"checking call {len(self.found) + 1:,} of {len(self.selected):,}")
+        own, limit = self.own.get(call), self.selection.limit(call)
+        one = CallExamination(call, operands, self.name_of, own, limit)
+        self.found[call], *twice = one.check(nodes, call in self.differentiated)
         self.found_twice += twice
         if one.reads_half:
             self.half_readers.add(call.name)

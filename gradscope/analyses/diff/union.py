@@ -5,8 +5,8 @@ Knows nothing of how it is drawn.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
 import msgspec
@@ -121,21 +121,13 @@ def _ways(a: Graph, b: Graph, place: dict[int, int]) -> list[_Way]:
 
 def _sorted(total: int, ways: list[_Way]) -> list[int] | None:
     """The nodes so that every edge runs forward; None when that cannot be."""
-    below: list[list[int]] = [[] for _ in range(total)]
-    missing = [0] * total
+    above: dict[int, list[int]] = {node: [] for node in range(total)}
     for way in ways:
-        below[way.edge.source].append(way.edge.target)
-        missing[way.edge.target] += 1
-    ready = deque(node for node in range(total) if not missing[node])
-    order = []
-    while ready:
-        node = ready.popleft()
-        order.append(node)
-        for target in below[node]:
-            missing[target] -= 1
-            if not missing[target]:
-                ready.append(target)
-    return order if len(order) == total else None
+        above[way.edge.target].append(way.edge.source)
+    try:
+        return list(TopologicalSorter(above).static_order())
+    except CycleError:
+        return None
 
 
 def _moved(edge: Edge, number: dict[int, int]) -> Edge:

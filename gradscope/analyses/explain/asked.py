@@ -64,7 +64,7 @@ def _chosen_leaves(graph: Graph, asked: Explain) -> list[int]:
 
 def _of_leaf(graph: Graph, leaf: int) -> End:
     record = graph.leaves[leaf]
-    return End(next(iter(record.names), f"#{record.node}"), record.node, leaf)
+    return End(record.name, record.node, leaf)
 
 
 def check_node(graph: Graph, node: int) -> None:

@@ -30,7 +30,7 @@ from gradscope.analyses.explain.pull import (
     summed,
 )
 from gradscope.analyses.explain.rules import Rules, amount, constants, formulas, local_derivatives
-from gradscope.analyses.explain.weights import Seeds, Wanted, weights
+from gradscope.analyses.explain.weights import Product, Seeds
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
@@ -86,7 +86,7 @@ class _Study:
         try:
             starts = self._seeds()
             if starts and self.is_given:
-                found = ways(self.puller, self.graph, starts, region, ends, asked.everything)
+                found = self._ways(starts, region, ends)
         except CannotCall as error:
             found = tuple(Ways(end.leaf, "0", why=str(error)) for end in ends)
         between = [node for node in region.nodes if node not in region.ends]
@@ -95,18 +95,40 @@ class _Study:
             told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
         steps = list(map(self._step, told))
         through = list(self._through(starts, region, ends)) if len(ends) == 1 else []
-        wanted = Wanted(ends, region, asked.jacobian, bool(found), through)
+        given = bool(found)
+        product = Product(self.puller, starts, ends, region, asked.jacobian, given, through)
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
             leaves=leaves,
             ways=found,
-            weights=weights(self.puller, starts, wanted) if starts else None,
+            weights=product.weights() if starts else None,
             asked=asked.leaf is not None,
             jacobian=asked.jacobian,
             everything=asked.everything,
             tensor=next((end.tensor for end in ends), None),
         )
+
+    def _ways(self, seeds: Seeds, region: Region, ends: Sequence[End]) -> tuple[Ways, ...]:
+        """The paths to the chosen ends."""
+        numbers = counts(self.graph, [place for place, _ in seeds])
+        try:
+            followed = paths_followed(self.puller, seeds, region)
+            totals = self.puller.sweep(summed(seeds), region)
+        except CannotCall as error:
+            return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
+        found = []
+        for end in ends:
+            paths, total, count = followed[end.node], totals.get(end.node), numbers[end.place]
+            # In a large graph only those whose steps are told, so that the others are the rest.
+            if len(self.graph.nodes) > SMALL_GRAPH and not self.asked.everything:
+                paths = [paths[at] for at in fitting(self.graph, [one.edges() for one in paths])]
+            listed = tuple(Path(one.root, one.edges(), amount(one.gradient)) for one in paths)
+            rest = None
+            if len(paths) < count and total is not None:
+                rest = amount(total - sum(one.gradient for one in paths))
+            found.append(Ways(end.leaf, digits(count), listed, rest))
+        return tuple(found)
 
     def _region(self, ends: Sequence[End]) -> Region:
         places = dict(end.place for end in ends)
@@ -235,35 +257,6 @@ def paths_followed(puller: Puller, seeds: Seeds, region: Region) -> Mapping[int,
                     further = _Partial(partial.root, edge, partial, one, _norm(one))
                     waiting[target].append((at, further))
     return found
-
-
-def ways(
-    puller: Puller,
-    graph: Graph,
-    seeds: Seeds,
-    region: Region,
-    ends: Sequence[End],
-    everything: bool,
-) -> tuple[Ways, ...]:
-    """The paths to the chosen ends."""
-    numbers = counts(graph, [place for place, _ in seeds])
-    try:
-        followed = paths_followed(puller, seeds, region)
-        totals = puller.sweep(summed(seeds), region)
-    except CannotCall as error:
-        return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
-    found = []
-    for end in ends:
-        paths, total, count = followed[end.node], totals.get(end.node), numbers[end.place]
-        # In a large graph only those whose steps are told, so that the others are the rest.
-        if len(graph.nodes) > SMALL_GRAPH and not everything:
-            paths = [paths[at] for at in fitting(graph, [one.edges() for one in paths])]
-        listed = tuple(Path(one.root, one.edges(), amount(one.gradient)) for one in paths)
-        rest = None
-        if len(paths) < count and total is not None:
-            rest = amount(total - sum(one.gradient for one in paths))
-        found.append(Ways(end.leaf, digits(count), listed, rest))
-    return tuple(found)
 
 
 def _norm(gradient: torch.Tensor) -> float:

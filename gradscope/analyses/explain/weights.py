@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import torch
 
 from gradscope.analyses.explain.asked import End
@@ -38,98 +39,70 @@ class TooLarge(CaptureError):
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a vector-Jacobian product is written out for: its ends, and what lies between the roots
-    and them.
+class Product:
+    """A vector-Jacobian product to be written out: the seeds, its ends, and what lies between the
+    roots and them.
 
     ``jacobian``: every row of it.  ``is_given``: the seeds are a gradient, and not only a start for
     each row.  ``through``: named tensors that all paths to the only end lead through, and what lies
     before each."""
 
+    puller: Puller
+    seeds: Seeds
     ends: Sequence[End]
     region: Region
     jacobian: bool
     is_given: bool
     through: Sequence[tuple[End, Region]] = ()
 
+    def weights(self) -> Weights:
+        """The terms of the sum, and what they leave out.
 
-def weights(puller: Puller, seeds: Seeds, wanted: Wanted) -> Weights:
-    """The terms of the sum, and what they leave out.
+        Raises:
+            TooLarge: when a whole Jacobian was asked for and is too large to read.
+        """
+        total = sum(gradient.numel() for _, gradient in self.seeds)
+        told = Weights(tuple(end.leaf for end in self.ends), total, is_given=self.is_given)
+        if self.jacobian:
+            _refuse_large(self.puller, self.seeds, self.ends)
+        if any(gradient.is_complex() for _, gradient in self.seeds):
+            return msgspec.structs.replace(told, why="the root is complex")
+        shown = _shown(self.seeds, total, self.jacobian)
+        try:
+            terms = tuple(self._term(root, element) for root, element in shown)
+            rest = self._rest(shown) if len(terms) < total else ()
+            through = self._composition(terms)
+        except CannotCall as error:
+            return msgspec.structs.replace(told, why=str(error))
+        return msgspec.structs.replace(told, terms=terms, rest=rest, through=through)
 
-    Raises:
-        TooLarge: when a whole Jacobian was asked for and is too large to read.
-    """
-    total = sum(gradient.numel() for _, gradient in seeds)
-    leaves = tuple(end.leaf for end in wanted.ends)
-    if wanted.jacobian:
-        _refuse_large(puller, seeds, wanted.ends)
-    if any(gradient.is_complex() for _, gradient in seeds):
-        return Weights(leaves, total, why="the root is complex", is_given=wanted.is_given)
-    shown = _shown(seeds, total, wanted.jacobian)
-    rows = _Rows(puller, seeds, wanted)
-    try:
-        terms = tuple(rows.term(root, element) for root, element in shown)
-        rest = rows.rest(shown) if len(terms) < total else ()
-        through = rows.composition(terms)
-    except CannotCall as error:
-        return Weights(leaves, total, why=str(error), is_given=wanted.is_given)
-    return Weights(leaves, total, terms, rest, is_given=wanted.is_given, through=through)
-
-
-def _shown(seeds: Seeds, total: int, everything: bool) -> list[tuple[int, int]]:
-    """The elements that get a row: all of a small root, else those with the largest weights."""
-    if everything or total <= MOST_TERMS:
-        sizes = enumerate(gradient.numel() for _, gradient in seeds)
-        return [(root, element) for root, size in sizes for element in range(size)]
-    sizes_of_weights = torch.cat([gradient.detach().reshape(-1).abs() for _, gradient in seeds])
-    largest = sizes_of_weights.topk(SHOWN_OF_MANY).indices.tolist()
-    return [_place(seeds, position) for position in sorted(largest)]
-
-
-def _place(seeds: Seeds, position: int) -> tuple[int, int]:
-    for root, (_, gradient) in enumerate(seeds):
-        if position < gradient.numel():
-            return root, position
-        position -= gradient.numel()
-    raise IndexError(position)
-
-
-class _Rows:
-    """Rows of Jacobians: of the roots, or a tensor, by the chosen ends, or a tensor."""
-
-    def __init__(self, puller: Puller, seeds: Seeds, wanted: Wanted) -> None:
-        self._puller = puller
-        self._seeds = seeds
-        self._wanted = wanted
-        self._keep = LARGEST_SIDE if wanted.jacobian else SMALL
-
-    def term(self, root: int, element: int) -> Term:
+    def _term(self, root: int, element: int) -> Term:
         """Weight and derivatives of one element of a root."""
-        place, gradient = self._seeds[root]
+        place, gradient = self.seeds[root]
         given = float(gradient.detach().reshape(-1)[element])
         weight = shortest(given, gradient.dtype is torch.float32)
         return Term(root, element, weight, self._derivatives({place: _only(gradient, element)}))
 
-    def rest(self, shown: Sequence[tuple[int, int]]) -> tuple[Amount, ...]:
+    def _rest(self, shown: Sequence[tuple[int, int]]) -> tuple[Amount, ...]:
         """What the elements that are not shown add at each end."""
         left: dict[Place, torch.Tensor] = {}
-        for root, (place, gradient) in enumerate(self._seeds):
+        for root, (place, gradient) in enumerate(self.seeds):
             one = gradient.detach().clone(memory_format=torch.contiguous_format)
             taken = [element for at, element in shown if at == root]
             one.view(-1)[taken] = 0
             add(left, place, one)
         return self._derivatives(left)
 
-    def composition(self, terms: Sequence[Term]) -> Composition | None:
+    def _composition(self, terms: Sequence[Term]) -> Composition | None:
         """The Jacobians before and after the first tensor that all paths lead through, if they are
         small, and not both element by element."""
-        for middle, before in self._wanted.through:
-            like = self._puller.shape(*middle.place)
+        for middle, before in self.through:
+            like = self.puller.shape(*middle.place)
             elements = math.prod(like.shape)
             sizes = len(terms), elements, len(terms[0].derivatives[0].values or ())
             if not like.dtype.is_floating_point or min(sizes) < 2 or max(sizes) > LARGEST_FACTOR:
                 continue
-            place, gradient = self._seeds[0]
+            place, gradient = self.seeds[0]
             blank = torch.zeros(tuple(like.shape), dtype=like.dtype, device=like.device)
             outer = [
                 self._derivatives({place: _only(gradient, row)}, [middle], before)[0]
@@ -148,13 +121,30 @@ class _Rows:
         ends: Sequence[End] | None = None,
         region: Region | None = None,
     ) -> tuple[Amount, ...]:
-        found = self._puller.sweep(seeds, region or self._wanted.region)
-        amounts = []
-        for end in ends or self._wanted.ends:
-            known, like = found.get(end.node), self._puller.shape(*end.place)
-            keep = self._keep
+        found = self.puller.sweep(seeds, region or self.region)
+        amounts, keep = [], LARGEST_SIDE if self.jacobian else SMALL
+        for end in ends or self.ends:
+            known, like = found.get(end.node), self.puller.shape(*end.place)
             amounts.append(zero(like, keep) if known is None else amount(known, keep))
         return tuple(amounts)
+
+
+def _shown(seeds: Seeds, total: int, everything: bool) -> list[tuple[int, int]]:
+    """The elements that get a row: all of a small root, else those with the largest weights."""
+    if everything or total <= MOST_TERMS:
+        sizes = enumerate(gradient.numel() for _, gradient in seeds)
+        return [(root, element) for root, size in sizes for element in range(size)]
+    sizes_of_weights = torch.cat([gradient.detach().reshape(-1).abs() for _, gradient in seeds])
+    largest = sizes_of_weights.topk(SHOWN_OF_MANY).indices.tolist()
+    return [_place(seeds, position) for position in sorted(largest)]
+
+
+def _place(seeds: Seeds, position: int) -> tuple[int, int]:
+    for root, (_, gradient) in enumerate(seeds):
+        if position < gradient.numel():
+            return root, position
+        position -= gradient.numel()
+    raise IndexError(position)
 
 
 def _only(like: torch.Tensor, element: int) -> torch.Tensor:

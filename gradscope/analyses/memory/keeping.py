@@ -9,7 +9,7 @@ import msgspec
 import torch
 from torch import nn
 
-from gradscope.analyses.memory.ledger import Candidate, Ledger, StorageEntry, twins
+from gradscope.analyses.memory.ledger import Ledger, StorageEntry, twins
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.saved import (
     SavedSlot,
@@ -96,8 +96,14 @@ def _counted(live: LiveGraph) -> Memory:
 
 def follow(answer: Memory) -> Callable[[], Memory] | None:
     """Look at the peak while the program's own call runs; None where no device keeps one."""
-    peaks = Peaks(answer.peaks)
-    return (lambda: msgspec.structs.replace(answer, peaks=peaks.read())) if peaks else None
+    devices = [peak.device for peak in answer.peaks if peak.device.startswith("cuda")]
+    before = {device: _stand(device) for device in devices}
+
+    def finish() -> Memory:
+        read = (_after(peak, before.get(peak.device)) for peak in answer.peaks)
+        return msgspec.structs.replace(answer, peaks=tuple(read))
+
+    return finish if before else None
 
 
 class _Count:
@@ -165,14 +171,14 @@ def _kept(entry: StorageEntry, owned: Holding | None, name: str) -> KeptStorage:
 
 def _twins(live: LiveGraph, entries: list[StorageEntry]) -> tuple[Twin, ...]:
     """Copies among what is kept, and of leaves: the cast of a weight is kept, the weight is not."""
-    candidates = [Candidate(number, entry.tensor) for number, entry in enumerate(entries)]
+    candidates = {number: entry.tensor for number, entry in enumerate(entries)}
     known = {key_of(entry.storage) for entry in entries}
     for position, leaf in enumerate(live.probe.graph.leaves):
         node: Any = live.probe.walked.nodes[leaf.node]
         has_own = node.variable is not None and has_storage(node.variable)
         if has_own and key_of(node.variable.untyped_storage()) not in known:
             # Below zero, so that leaves and what is kept are told apart by one number.
-            candidates.append(Candidate(-1 - position, node.variable))
+            candidates[-1 - position] = node.variable
     return tuple(
         Twin(copy, of=original) if original >= 0 else Twin(copy, leaf=-1 - original)
         for copy, original in twins(candidates)
@@ -206,28 +212,13 @@ def awaited(devices: Collection[str]) -> tuple[Peak, ...]:
     )
 
 
-class Peaks:
-    """What CUDA's allocators say before a backward call, and after it."""
-
-    def __init__(self, peaks: tuple[Peak, ...]) -> None:
-        self._peaks = peaks
-        devices = [peak.device for peak in peaks if peak.device.startswith("cuda")]
-        self._before = {device: _stand(device) for device in devices}
-
-    def __bool__(self) -> bool:
-        """Whether there is anything to read."""
-        return bool(self._before)
-
-    def read(self) -> tuple[Peak, ...]:
-        """The peaks, now that the call has ended."""
-        return tuple(self._after(peak) for peak in self._peaks)
-
-    def _after(self, peak: Peak) -> Peak:
-        if peak.device not in self._before:
-            return peak
-        allocated, highest = self._before[peak.device]
-        now = _stand(peak.device)[1]
-        return Peak(peak.device, now, allocated, reached=now > highest)
+def _after(peak: Peak, before: tuple[int, int] | None) -> Peak:
+    """What CUDA's allocator says of a device after a backward call, beside what it said before."""
+    if before is None:
+        return peak
+    allocated, highest = before
+    now = _stand(peak.device)[1]
+    return Peak(peak.device, now, allocated, reached=now > highest)
 
 
 def _stand(device: str) -> tuple[int, int]:

@@ -6,10 +6,10 @@ Knows nothing of graphs; a holder is a number and a name.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import permutations
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any
 
 import torch
 
@@ -106,48 +106,30 @@ SAMPLED = 16
 """Elements that are compared before all are."""
 
 
-class Candidate(NamedTuple):
-    """A tensor whose storage may hold what another one holds too, and how the caller calls it."""
-
-    label: int
-    tensor: torch.Tensor
-
-
-def twins(candidates: Sequence[Candidate]) -> list[tuple[int, int]]:
-    """Pairs of labels: a narrower copy, and what it is a copy of; each copy once."""
-    flat = {one.label: _flat(one.tensor) for one in candidates if _is_comparable(one.tensor)}
+def twins(tensors: Mapping[int, torch.Tensor]) -> list[tuple[int, int]]:
+    """Pairs of the numbers by which the caller knows these tensors: a narrower copy of a whole
+    storage, and what it is a copy of; each copy once."""
+    flat = {label: _flat(one) for label, one in tensors.items() if _is_comparable(one)}
     samples = _sampled(flat)
-    groups: dict[tuple[int, torch.device], dict[torch.dtype, list[int]]] = {}
+
+    def looks(label: int, dtype: torch.dtype) -> tuple[Any, ...]:
+        """What a copy in this dtype has in common with it: rounded as the copy was."""
+        values = flat[label]
+        return values.numel(), values.device, dtype, *samples[label].to(dtype).tolist()
+
+    dtypes = {values.dtype for values in flat.values()}
+    originals: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for label, values in flat.items():
-        group = groups.setdefault((values.numel(), values.device), defaultdict(list))
-        group[values.dtype].append(label)
-    found: dict[int, int] = {}
-    for by_dtype in groups.values():
-        for wide, narrow in permutations(by_dtype, 2):
+        for narrow in dtypes:
             # Only from wide to narrow: in one dtype equal values may be chance, as zeros are.
-            if wide.itemsize > narrow.itemsize:
-                _pair(flat, samples, (by_dtype[wide], by_dtype[narrow]), found)
-    return sorted(found.items())
-
-
-def _pair(
-    flat: dict[int, torch.Tensor],
-    samples: dict[int, torch.Tensor],
-    labels: tuple[list[int], list[int]],
-    found: dict[int, int],
-) -> None:
-    wide_labels, narrow_labels = labels
-    narrow = flat[narrow_labels[0]].dtype
-    alike: dict[tuple[float, ...], list[int]] = defaultdict(list)
-    for label in wide_labels:
-        # Rounded as the copy was: only then are equal values equal.
-        alike[tuple(samples[label].to(narrow).tolist())].append(label)
-    for label in narrow_labels:
-        sample = tuple(samples[label].to(narrow).tolist())
-        for original in alike.get(sample, ()) if label not in found else ():
-            if torch.equal(flat[original].to(narrow), flat[label]):
-                found[label] = original
-                break
+            if narrow.itemsize < values.dtype.itemsize:
+                originals[looks(label, narrow)].append(label)
+    found = []
+    for label, values in flat.items():
+        alike = originals.get(looks(label, values.dtype), ())
+        same = (one for one in alike if torch.equal(flat[one].to(values.dtype), values))
+        found += [(label, original) for original in islice(same, 1)]
+    return sorted(found)
 
 
 def _sampled(flat: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:

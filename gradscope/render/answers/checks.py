@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator
 
 from gradscope.escaping import visible
 from gradscope.model.plain import Number
-from gradscope.model.report import Graph, Report
+from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
+from gradscope.render.answers.answer import GraphAnswer
 from gradscope.render.answers.step import TakenStepWriter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Cell, Column, Part, Writer
-from gradscope.render.words.text import short_files
+from gradscope.render.words.table import Cell, Column, Part
 from gradscope.simplify.partition import label_of
 from gradscope.words import count, one_line, option
 
@@ -64,22 +64,16 @@ LEAVES = (
     Column("off by", right=True),
 )
 
-_NOTHING: Cell = (Part(""),)
-
 
 def render(report: Report, options: Options) -> str:
     """The tables, ending with a newline."""
-    checks = report.checks or Checks()
-    return "\n".join(_CheckWriter(report, checks, options).lines()) + "\n"
+    return "\n".join(_CheckWriter(report, options).lines()) + "\n"
 
 
-class _CheckWriter(Writer):
-    def __init__(self, report: Report, checks: Checks, options: Options) -> None:
-        super().__init__(options)
-        self.report = report
-        self.graph: Graph = report.graph
-        self.checks = checks
-        self.files = short_files({origin.file for origin in self.graph.origins})
+class _CheckWriter(GraphAnswer):
+    def __init__(self, report: Report, options: Options) -> None:
+        super().__init__(report, options)
+        self.checks = report.checks or Checks()
 
     def lines(self) -> Iterator[str]:
         """Everything."""
@@ -94,7 +88,7 @@ class _CheckWriter(Writer):
             yield from self._leaves()
         if self.checks.step is not None:
             yield ""
-            yield from TakenStepWriter(self.checks.step, self.graph, self.options).lines()
+            yield from TakenStepWriter(self.report, self.checks.step, self.options).lines()
         yield from self._remarks()
 
     # ------------------------------------------------------------------ calls
@@ -102,9 +96,8 @@ class _CheckWriter(Writer):
     def _calls(self) -> Iterator[str]:
         ordered = sorted(self.checks.calls, key=lambda one: list(INKS).index(one.verdict))
         rows = [(call, row) for call in ordered for row in self._rows(call)]
-        most = len(rows) if self.options.folding.all else self.options.lines
         bad = sum(call.verdict == "wrong" for call, _ in rows)
-        shown = rows[: max(most, bad)]
+        shown = rows[: max(self.budget(len(rows)), bad)]
         lines = iter(self.table(CALLS, [row for _, row in shown]))
         yield next(lines)
         for position, (call, _) in enumerate(shown):
@@ -112,9 +105,7 @@ class _CheckWriter(Writer):
             is_last = position + 1 == len(shown) or shown[position + 1][0] is not call
             if is_last:
                 yield from self._details(call)
-        left = len(rows) - len(shown)
-        if left:
-            yield self.line(f"… {left:,} more: {option('all')}")
+        yield from self.more(len(rows) - len(shown))
 
     def _rows(self, call: CallCheck) -> Iterator[list[Cell]]:
         """A row for every input that is wrong; else one for the call."""
@@ -122,17 +113,18 @@ class _CheckWriter(Writer):
         worst = max(call.inputs, key=_error, default=None)
         for comparison in wrong or (worst,):
             yield [
-                (Part(call.verdict, INKS[call.verdict]),),
-                (Part(self._node(call), "bold"),),
-                (Part(self._expression(call), "cyan"),),
+                Part(call.verdict, INKS[call.verdict]),
+                Part(self._node(call), "bold"),
+                Part(self._expression(call), "cyan"),
                 *self._compared(comparison),
-                (Part(self._source(call), "dim"),),
+                Part(self.source(call.nodes[0]), "dim"),
             ]
 
     def _details(self, call: CallCheck) -> Iterator[str]:
         """What a narrow table cannot hold, where it matters; and the reason."""
         if call.verdict in DETAILED:
-            place = f"at {self._source(call)}: " if self._source(call) else ""
+            source = self.source(call.nodes[0])
+            place = f"at {source}: " if source else ""
             yield from self.wrapped(place + self._expression(call), "dim", indent=4)
             for one in call.inputs:
                 if one.verdict == call.verdict and one.element:
@@ -145,12 +137,12 @@ class _CheckWriter(Writer):
 
     def _compared(self, one: GradientComparison | None) -> list[Cell]:
         if one is None:
-            return [_NOTHING] * 5
+            return [""] * 5
         name = visible(one_line(one.name)) or f"input {one.input}"
         at = "all" if one.element is None else numbers.shape(one.element) if one.element else ""
         return [
-            (Part(name),),
-            (Part(at, "dim"),),
+            name,
+            Part(at, "dim"),
             *self._numbers(one.analytic, one.numeric, one.error),
         ]
 
@@ -158,9 +150,9 @@ class _CheckWriter(Writer):
         self, analytic: Number | None, numeric: Number | None, error: Number | None
     ) -> list[Cell]:
         if numeric is None:
-            return [_NOTHING] * 3
+            return [""] * 3
         said = "none" if analytic is None else numbers.number(analytic)
-        return [(Part(said),), (Part(numbers.number(numeric)),), (Part(_off(error)),)]
+        return [said, numbers.number(numeric), _off(error)]
 
     def _node(self, call: CallCheck) -> str:
         node = self.graph.nodes[call.nodes[0]]
@@ -171,32 +163,25 @@ class _CheckWriter(Writer):
     def _expression(self, call: CallCheck) -> str:
         return visible(one_line(label_of(self.graph, self.graph.nodes[call.nodes[0]])))
 
-    def _source(self, call: CallCheck) -> str:
-        origin = self.graph.origin_of(self.graph.nodes[call.nodes[0]])
-        return "" if origin is None else f"{self.files[origin.file]}:{origin.line}"
-
     # ------------------------------------------------------------------ leaves
 
     def _leaves(self) -> Iterator[str]:
         if self.checks.leaves:
             ordered = sorted(self.checks.leaves, key=lambda one: list(INKS).index(one.verdict))
-            most = len(ordered) if self.options.folding.all else self.options.lines
+            shown = ordered[: self.budget(len(ordered))]
             rows = [
                 [
-                    (Part(one.verdict, INKS[one.verdict]),),
-                    (Part(self._names(one)),),
+                    Part(one.verdict, INKS[one.verdict]),
+                    self._names(one),
                     *self._numbers(one.analytic, one.numeric, one.error),
                 ]
-                for one in ordered[:most]
+                for one in shown
             ]
             yield from self.table(LEAVES, rows)
-            if len(ordered) > most:
-                yield self.line(f"… {len(ordered) - most:,} more leaves: {option('all')}")
-            for one in ordered[:most]:
-                if one.reason:
-                    yield from self.wrapped(
-                        f"{self._names(one)}: {visible(one.reason)}", "dim", indent=4
-                    )
+            yield from self.more(len(ordered) - len(shown), "leaf")
+            for one in filter(lambda one: one.reason, shown):
+                text = f"{self._names(one)}: {visible(one.reason)}"
+                yield from self.wrapped(text, "dim", indent=4)
         if self.checks.reason:
             lead = "" if self.checks.leaves else "whole program not checked: "
             yield from self.wrapped(lead + visible(self.checks.reason), "dim")
@@ -204,8 +189,7 @@ class _CheckWriter(Writer):
     def _names(self, check: LeafCheck) -> str:
         if len(check.leaves) > 1:
             return f"all {len(check.leaves):,} leaves together"
-        leaf = self.graph.leaves[check.leaves[0]]
-        return visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
+        return self.leaf(check.leaves[0])
 
     # ------------------------------------------------------------------ around them
 

@@ -8,15 +8,14 @@ import math
 from collections.abc import Collection, Iterator
 from itertools import groupby, pairwise
 
-from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.dependence import AxisSide, Dependence, Pair, Pattern
 from gradscope.model.report import Report
+from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.split_groups import place_of
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number, shape
-from gradscope.render.words.table import Writer
 from gradscope.words import listed, option
 
 ROWS, CELLS = 32, 64
@@ -35,16 +34,13 @@ def render(report: Report, options: Options) -> str:
     Raises:
         ReportError: when nothing of the kind was measured.
     """
-    if report.dependence is None:
-        what = "the report does not hold what depends on what"
-        raise ReportError(what, "make one with gradscope depends")
-    return "\n".join(_DependsWriter(report, report.dependence, options).lines()) + "\n"
+    found = held(report.dependence, "gradscope depends")
+    return "\n".join(_DependsWriter(report, found, options).lines()) + "\n"
 
 
-class _DependsWriter(Writer):
+class _DependsWriter(GraphAnswer):
     def __init__(self, report: Report, found: Dependence, options: Options) -> None:
-        super().__init__(options)
-        self.report = report
+        super().__init__(report, options)
         self.found = found
         self.pattern = Pattern(found)
         self.signs = PLAIN if self.glyphs.ascii else SHADES

@@ -13,9 +13,9 @@ from gradscope.render.answers.memory import folded
 from gradscope.render.drawing.overlay import apart
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Column, Part, Writer
+from gradscope.render.words.table import Column, Writer
 from gradscope.render.words.text import short_files, shorten
-from gradscope.words import count, either, listed, one_line, option
+from gradscope.words import count, either, listed, one_line
 
 ROWS = 10
 """Rows of a table, unless ``--top`` says otherwise."""
@@ -49,13 +49,13 @@ class _DifferenceWriter(Writer):
     def __init__(self, comparison: Comparison, options: Options) -> None:
         super().__init__(options)
         self.found = comparison
-        self.words = DifferenceWords(comparison)
+        self._files = short_files(_all_files(comparison))
 
     def lines(self) -> Iterator[str]:
         """Both sides, the answer, the first difference, the tables."""
         for name, side in (("A", self.found.a), ("B", self.found.b)):
             yield self.fitted(f"{name}  {_side(side)}")
-        yield from self.wrapped(self.words.answer(), "bold")
+        yield from self.wrapped(self._answer(), "bold")
         if not self.found.related:
             return
         yield from self._caveats()
@@ -92,7 +92,7 @@ class _DifferenceWriter(Writer):
             yield from self.wrapped(f"A ran with torch {found.a.torch}, B with {found.b.torch}")
 
     def _first(self) -> Iterator[str]:
-        sentences = list(self.words.first())
+        sentences = list(self._first_sentences())
         if sentences:
             yield ""
             yield self.paint("first difference", "bold")
@@ -110,7 +110,7 @@ class _DifferenceWriter(Writer):
                 visible(place.op),
                 visible(one_line(place.expression)),
                 folded(place.module),
-                self.words.source(place),
+                self._source(place),
             )
             groups.setdefault(key, []).append(place.module)
         columns = [
@@ -158,7 +158,7 @@ class _DifferenceWriter(Writer):
         rows = [
             [
                 visible(one_line(edge.target.expression)) or visible(edge.target.op),
-                self.words.source(edge.target),
+                self._source(edge.target),
                 self._word(edge.distance),
                 *_numbers(edge.distance),
             ]
@@ -179,44 +179,16 @@ class _DifferenceWriter(Writer):
         yield ""
         yield self.paint(title, "bold")
         shown = self.options.chosen(rows, ROWS)
-        yield from self.table(columns, ([(Part(text),) for text in row] for row in shown))
-        if len(rows) > len(shown):
-            yield self.line(f"… {len(rows) - len(shown):,} more: {option('all')}", "dim")
+        yield from self.table(columns, shown)
+        yield from self.more(len(rows) - len(shown))
 
+    # ------------------------------------------------------------------ sentences
 
-def _side(side: Side) -> str:
-    words = [visible(side.target), count(side.nodes, "node"), count(side.leaves, "leaf")]
-    words += [] if side.has_gradients else ["no gradients"]
-    return " · ".join(filter(None, words))
-
-
-def _numbers(distance: Distance | None) -> list[str]:
-    if distance is None:
-        return ["", "", ""]
-    cosine = "" if distance.cosine is None else f"{distance.cosine:.4f}"
-    norms = ("" if norm is None else numbers.number(norm) for norm in distance.norms)
-    return [cosine, *norms]
-
-
-def _size(leaf: LeafDifference) -> float:
-    found = [leaf.values, leaf.gradient]
-    sizes = [float(one.relative) for one in found if one is not None]
-    # NaN, which compares with nothing, matters most.
-    return max((size if size == size else float("inf") for size in sizes), default=0.0)
-
-
-class DifferenceWords:
-    """Says what a comparison found; every foreign text is made visible."""
-
-    def __init__(self, comparison: Comparison) -> None:
-        self.found = comparison
-        self._files = short_files(_all_files(comparison))
-
-    def source(self, place: NodePlace) -> str:
+    def _source(self, place: NodePlace) -> str:
         """``model.py:7``, or ""."""
         return f"{self._files[place.file]}:{place.line}" if place.file else ""
 
-    def answer(self) -> str:
+    def _answer(self) -> str:
         """The verdict in a sentence."""
         found = self.found
         if found.verdict == "different":
@@ -263,7 +235,7 @@ class DifferenceWords:
         for leaf in self.found.leaves:
             yield from (leaf.values, leaf.gradient)
 
-    def first(self) -> Iterator[str]:
+    def _first_sentences(self) -> Iterator[str]:
         """Where the two part: the cause, if it can be told from its effects."""
         found = self.found
         values = [leaf for leaf in found.leaves if found.differs(leaf.values)]
@@ -301,8 +273,29 @@ class DifferenceWords:
             return "nothing"
         words = shorten(visible(one_line(place.expression)), LONGEST, "…")
         inside = f" in {visible(place.module)}" if place.module else ""
-        at = f"{inside} ({self.source(place)})" if place.file else inside
+        at = f"{inside} ({self._source(place)})" if place.file else inside
         return f"{visible(place.op)} of {words}{at}" if words else f"{visible(place.op)}{at}"
+
+
+def _side(side: Side) -> str:
+    words = [visible(side.target), count(side.nodes, "node"), count(side.leaves, "leaf")]
+    words += [] if side.has_gradients else ["no gradients"]
+    return " · ".join(filter(None, words))
+
+
+def _numbers(distance: Distance | None) -> list[str]:
+    if distance is None:
+        return ["", "", ""]
+    cosine = "" if distance.cosine is None else f"{distance.cosine:.4f}"
+    norms = ("" if norm is None else numbers.number(norm) for norm in distance.norms)
+    return [cosine, *norms]
+
+
+def _size(leaf: LeafDifference) -> float:
+    found = [leaf.values, leaf.gradient]
+    sizes = [float(one.relative) for one in found if one is not None]
+    # NaN, which compares with nothing, matters most.
+    return max((size if size == size else float("inf") for size in sizes), default=0.0)
 
 
 def _all_files(found: Comparison) -> set[str]:

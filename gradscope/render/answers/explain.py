@@ -4,21 +4,24 @@ Writes plain strings and styles, never markup, so that no name can act."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.notation.textbook import SIGNS
-from gradscope.render.answers.explained import Explained
+from gradscope.render.answers.explained import INDENT, Explained
 from gradscope.render.answers.explained_paths import leaf_by_leaf
-from gradscope.render.answers.explained_steps import as_table, formulas, in_full, is_long
-from gradscope.render.answers.explained_weights import WeightWriter, roots
+from gradscope.render.answers.explained_step import StepWriter, as_table, is_long
+from gradscope.render.answers.explained_weights import WeightWriter
 from gradscope.render.options import Options
 from gradscope.words import count, joined, option
 
 LISTED = 4
 """Other leaves named as examples."""
+
+LONGEST_FORMULA = 300
 
 
 class _Block(NamedTuple):
@@ -69,7 +72,7 @@ def _blocks(explained: Explained) -> Iterator[_Block]:
     if paths:
         yield from (_Block(lines, "end") for lines in paths)
         yield _Block([""])
-    yield _Block(list(formulas(explained)))
+    yield _Block(list(_formulas(explained)))
 
 
 def _steps(explained: Explained, paths: str) -> Iterator[_Block]:
@@ -81,7 +84,7 @@ def _steps(explained: Explained, paths: str) -> Iterator[_Block]:
         blocks = [list(as_table(explained))]
         title = "Step by step, a row each: upstream × local derivative = what is sent on"
     else:
-        blocks = list(in_full(explained))
+        blocks = [list(StepWriter(explained, one).lines()) for one in explained.answer.steps]
         title = "Step by step: upstream × local derivative = what is sent on"
         if explained.backward is None:
             title = "Step by step: the derivative of each operation"
@@ -147,4 +150,37 @@ def _others(explained: Explained) -> str:
 def _subject(explained: Explained) -> str:
     if explained.answer.node is not None:
         return f"node {explained.answer.node} explained"
-    return f"from {roots(explained)} to {joined(end.name for end in explained.ends)}"
+    return f"from {explained.roots} to {joined(end.name for end in explained.ends)}"
+
+
+_OF_TORCH_ALONE = re.compile(r"_backward|sym_|handle_|maybe_|scalar_type|layout|::|[?<{]")
+"""What stands in formulas that only who knows torch's C++ can read."""
+
+
+def _formulas(explained: Explained) -> Iterator[str]:
+    """Torch's own formulas of all steps, each once: those in words of tensors, or all."""
+    names: dict[int, str] = {}
+    wanted: dict[int, set[str]] = {}
+    for step in explained.answer.steps:
+        slots = {explained.edge(edge).slot for edge in StepWriter(explained, step).edges}
+        operands = (name for slot, name in enumerate(step.arguments) if slot in slots)
+        names[step.rule] = explained.title(explained.graph.nodes[step.node])
+        wanted.setdefault(step.rule, set()).update(one.partition("[")[0] for one in operands)
+    without: dict[str, list[str]] = {}
+    told: list[str] = []
+    for number, name in sorted(names.items()):
+        rule = explained.answer.rules[number]
+        if rule.why:
+            without.setdefault(rule.why, []).append(name)
+        for one in rule.formulas:
+            is_wanted = not wanted[number] or wanted[number] & {*one.arguments}
+            teaches = one.text != "grad" and not _OF_TORCH_ALONE.search(one.text)
+            if is_wanted and (teaches or explained.everything):
+                cut = one.text[:LONGEST_FORMULA] + "…" * (len(one.text) > LONGEST_FORMULA)
+                told.append(f"{name} {', '.join(one.arguments)}: {cut}")
+    if told:
+        text = "Formulas of torch (derivatives.yaml): grad is the upstream gradient, other names "
+        yield from explained.wrapped(f"{text}are operands and what the node saved", "bold")
+    told += (f"{', '.join(ops)}: {why}" for why, ops in without.items())
+    for text in told:
+        yield from explained.wrapped(visible(text), "dim", INDENT)

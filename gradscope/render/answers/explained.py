@@ -11,19 +11,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from gradscope.errors import ReportError
 from gradscope.escaping import visible
-from gradscope.model.explanation import Amount, ChainStep, Explanation, Local
+from gradscope.model.explanation import Amount, ChainStep, Explanation, Local, Term
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.report import BackwardPass, Edge, GradientInfo, Leaf, Node, Report
 from gradscope.notation.operands import bracketed
+from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.scene import NOT_THERE, Scene, state_word
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Writer
 from gradscope.render.words.text import cells, shorten, wrapped
 from gradscope.simplify.partition import label_of
-from gradscope.words import either, one_line
+from gradscope.words import joined, one_line
 
 LABEL = 10
 """Cells of the words at the beginning of a line, such as ``upstream``."""
@@ -62,7 +61,7 @@ class Goal:
     gradient: GradientInfo | None
 
 
-class Explained(Writer):
+class Explained(GraphAnswer):
     """A report with an explanation, and how what is in it is written.
 
     Raises:
@@ -70,15 +69,8 @@ class Explained(Writer):
     """
 
     def __init__(self, report: Report, options: Options) -> None:
-        if report.explanation is None:
-            raise ReportError(
-                "the report holds no explanation",
-                f"make it with {either('gradscope explain', 'gradscope.explain(root)')}",
-            )
-        super().__init__(options)
-        self.report = report
-        self.answer: Explanation = report.explanation
-        self.graph = report.graph
+        super().__init__(report, options)
+        self.answer: Explanation = held(report.explanation, "gradscope explain")
         self.scene = Scene(report, options)
         self.backward: BackwardPass | None = self.scene.backward
         self.leaf_at: dict[int, Leaf] = {leaf.node: leaf for leaf in self.graph.leaves}
@@ -187,6 +179,18 @@ class Explained(Writer):
         # A derivative as a root, ∂y/∂x, would run into the signs around it.
         return bracketed(visible(variable)) if variable else UNNAMED
 
+    @property
+    def roots(self) -> str:
+        """``y and h``: what backward starts from."""
+        return joined(map(self.root_label, range(len(self.graph.roots))))
+
+    def element(self, term: Term) -> str:
+        """``y[2]``, ``z[0,1]``, or the root itself where it is one number."""
+        root = self.graph.roots[term.root]
+        shape = self.shape(root.node, root.output) or ()
+        label = symbol(self.root_label(term.root))
+        return f"{label}[{index_of(term.element, shape)}]" if shape else label
+
     # ------------------------------------------------------------------ numbers
 
     def shape(self, node: int, output: int) -> tuple[int, ...] | None:
@@ -279,6 +283,20 @@ class Explained(Writer):
             yield (first if not number else " " * cells(lead)) + self.paint(part, style)
 
 
+def symbol(label: str) -> str:
+    """What a root is called in a formula."""
+    return label.removeprefix("the ") if label == UNNAMED else label
+
+
+def index_of(place: int, shape: tuple[int, ...]) -> str:
+    """``0,1``: the indices of an element by its place in row-major order."""
+    found = []
+    for size in reversed(shape):
+        place, index = divmod(place, max(size, 1))
+        found.append(str(index))
+    return ",".join(reversed(found))
+
+
 def is_identity(local: Local) -> bool:
     """Whether an operand gets the same numbers, though maybe in another shape."""
     rows, columns = local.shape
@@ -300,12 +318,7 @@ def agree(found: Sequence[float], other: Sequence[Number], precision: float = SI
     """Whether two rows of numbers are the same within this precision, relative."""
     scale = max((abs(value) for value in found if math.isfinite(value)), default=0.0)
     return len(found) == len(other) and all(
-        _close(a, float(b), precision * max(scale, abs(b) if math.isfinite(b) else 0.0))
+        math.isclose(a, b, rel_tol=precision, abs_tol=precision * scale + 1e-12)
+        or (math.isnan(a) and math.isnan(b))
         for a, b in zip(found, map(float, other), strict=True)
     )
-
-
-def _close(left: float, right: float, room: float) -> bool:
-    if not (math.isfinite(left) and math.isfinite(right)):
-        return str(left) == str(right)
-    return abs(left - right) <= room + 1e-12

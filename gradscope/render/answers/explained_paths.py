@@ -14,7 +14,7 @@ from gradscope.render.answers.explained import (
     agree,
     total,
 )
-from gradscope.render.answers.explained_steps import is_long
+from gradscope.render.answers.explained_step import is_long
 from gradscope.render.answers.explained_wording import Wording
 from gradscope.render.words.text import cells, wrapped
 from gradscope.words import count, option

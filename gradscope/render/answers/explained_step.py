@@ -1,6 +1,6 @@
-"""One step of the chain rule, in words and numbers: written in full, or as rows of a table.
+"""The steps of the chain rule, in words and numbers: each in full, or all as rows of a table.
 
-Must not know of other steps."""
+Must not know of paths or weights."""
 
 from __future__ import annotations
 
@@ -22,15 +22,22 @@ from gradscope.render.answers.explained import (
 )
 from gradscope.render.answers.explained_wording import Wording
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.table import Cell, Column, Part, parts
 from gradscope.render.words.text import cells
 from gradscope.simplify.gradients import combine
+from gradscope.words import option
 
 LEFT = 40
 """Cells that three columns of numbers leave to the step and what it computes."""
 
 SILENT = ("none", "not reached")
 """States of a gradient that brings nothing."""
+
+MOST_IN_FULL = 16
+"""More steps than these have a row each."""
+
+MOST_ROWS = 40
+"""Of more steps the first and the last have a row."""
 
 COLUMNS = (
     Column("step", narrowest=16, comfort=24),
@@ -210,12 +217,12 @@ class StepWriter:
             alike = sum(explained.edge(one).target == end.target for one in leaving) > 1
             to = f"[{end.slot}] " * alike + explained.name(end.target)
             yield [
-                *((Part(text, style),) for text, style in words),
-                (Part(factor),),
-                (Part(to if len(leaving) > 1 else ""),),
-                (Part(self._short(sent, [info] if info else [])),),
-                (Part("" if factor else ratio(list(self.received.values()), info)),),
-                (Part(place, "dim"),),
+                *(Part(text, style) for text, style in words),
+                factor,
+                to if len(leaving) > 1 else "",
+                self._short(sent, [info] if info else []),
+                "" if factor else ratio(list(self.received.values()), info),
+                Part(place, "dim"),
             ]
             words, place = [("", "")] * 3, ""
 
@@ -246,3 +253,32 @@ def multiplied(upstream: tuple[float | str, ...], local: Local) -> list[float]:
         sum(above[row] * values[row * columns + column] for row in range(rows))
         for column in range(columns)
     ]
+
+
+def is_long(explained: Explained) -> bool:
+    """Whether there are so many steps that each has a row."""
+    return len(explained.answer.steps) > MOST_IN_FULL and not explained.everything
+
+
+def as_table(explained: Explained) -> Iterator[str]:
+    """A row for each operand of each step, of too many steps the first and the last."""
+    steps = explained.answer.steps
+    told = {step.node for step in steps} | {end.node for end in explained.ends}
+    edges = {
+        number
+        for number in explained.leading
+        if {explained.edge(number).source, explained.edge(number).target} <= told
+    }
+    half = MOST_ROWS // 2
+    left = steps[half:-half] if len(steps) > MOST_ROWS else ()
+    rows: list[list[Cell]] = []
+    for step in steps[:half] if left else steps:
+        rows += StepWriter(explained, step).rows(edges)
+    if left:
+        text = f"… the steps between, #{left[0].node} to #{left[-1].node}"
+        rows.append([Part(f"{text}: {option('all')}", "dim")])
+        rows += (row for step in steps[-half:] for row in StepWriter(explained, step).rows(edges))
+    yield from explained.table(COLUMNS, rows)
+    if any(len(row) > 1 and parts(row[2])[0].text.startswith(explained.glyphs.sum) for row in rows):
+        text = "Σ2: two gradients arrive, also those of other paths, and are added up"
+        yield explained.fitted(text, "dim")

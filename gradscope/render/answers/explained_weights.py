@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import Amount, Composition, Term, Weights
+from gradscope.model.explanation import Amount, Composition, Weights
 from gradscope.model.plain import Number
 from gradscope.render.answers.explained import (
     BAD,
@@ -18,38 +18,14 @@ from gradscope.render.answers.explained import (
     UNNAMED,
     Explained,
     Goal,
+    index_of,
+    symbol,
     total,
 )
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Column, Part
 from gradscope.render.words.text import cells
-from gradscope.words import either, joined
-
-
-def roots(explained: Explained) -> str:
-    """``y and h``: what backward starts from."""
-    return joined(map(explained.root_label, range(len(explained.graph.roots))))
-
-
-def symbol(label: str) -> str:
-    """What a root is called in a formula."""
-    return label.removeprefix("the ") if label == UNNAMED else label
-
-
-def element(explained: Explained, term: Term) -> str:
-    """``y[2]``, ``z[0,1]``, or the root itself where it is one number."""
-    root = explained.graph.roots[term.root]
-    shape = explained.shape(root.node, root.output) or ()
-    label = symbol(explained.root_label(term.root))
-    return f"{label}[{_index(term.element, shape)}]" if shape else label
-
-
-def _index(place: int, shape: tuple[int, ...]) -> str:
-    found = []
-    for size in reversed(shape):
-        found.append(str(place % max(size, 1)))
-        place //= max(size, 1)
-    return ",".join(reversed(found))
+from gradscope.words import either
 
 
 def _row_of(values: Sequence[Number]) -> str:
@@ -82,7 +58,7 @@ class WeightWriter:
 
     def _composed(self, through: Composition) -> Iterator[str]:
         """The Jacobian as a product, and what it would take to compute it."""
-        root, end, name = symbol(roots(self.explained)), self.ends[0].name, visible(through.name)
+        root, end, name = symbol(self.explained.roots), self.ends[0].name, visible(through.name)
         factors = (
             f"[{', '.join(_row_of(row.values or ()) for row in rows)}]"
             for rows in (through.outer, through.inner)
@@ -101,7 +77,7 @@ class WeightWriter:
         if not self.weights.total:
             has = "has no element" if len(self.graph.roots) == 1 else "have no elements"
             text = f"{has}, so there is nothing to weigh: every gradient is 0."
-            yield from explained.wrapped(f"{roots(explained)} {text}")
+            yield from explained.wrapped(f"{explained.roots} {text}")
             return
         if not self.weights.is_given:
             yield from self._jacobians()
@@ -129,7 +105,7 @@ class WeightWriter:
     def _words(self) -> Iterator[str]:
         explained = self.explained
         count = self.weights.total
-        label = roots(self.explained)
+        label = self.explained.roots
         have = "has" if len(self.graph.roots) == 1 else "have"
         text = f"{label} {have} {count:,} elements. The gradient given holds a weight v[i] for "
         text += f"each of them{self._given()}."
@@ -156,7 +132,7 @@ class WeightWriter:
         every = self.weights.terms
         terms = [term for term in every if float(term.weight)] or every[:1]
         parts = [
-            f"{numbers.element(term.weight)} × {element(self.explained, term)}"
+            f"{numbers.element(term.weight)} × {self.explained.element(term)}"
             for term in terms[:MOST_IN_SUM]
         ]
         left = self.weights.total - len(every) + len(terms) - len(parts)
@@ -164,9 +140,9 @@ class WeightWriter:
         return " + ".join(parts).replace("+ -", "- ") + more
 
     def _meaning(self) -> str:
-        terms, label = self.weights.terms, roots(self.explained)
+        terms, label = self.weights.terms, self.explained.roots
         each = [
-            f"{numbers.element(t.weight)} is ∂L/∂{element(self.explained, t)}" for t in terms[:3]
+            f"{numbers.element(t.weight)} is ∂L/∂{self.explained.element(t)}" for t in terms[:3]
         ]
         more = ", and so on" if self.weights.total > len(each) else ""
         changes = "that element" if self.weights.total > 1 else "it"
@@ -190,7 +166,7 @@ class WeightWriter:
         if set(weights) == {1.0}:
             return f"All weights are 1 here, so L is {self._added_up()}."
         if sorted(weights)[-2:] == [0.0, 1.0] and min(weights) == 0.0:
-            one = element(self.explained, self.weights.terms[weights.index(1.0)])
+            one = self.explained.element(self.weights.terms[weights.index(1.0)])
             return f"A single 1 picks one row of the Jacobian, here that of {one}."
         return ""
 
@@ -211,7 +187,7 @@ class WeightWriter:
             yield from [""] * bool(column)
             rows = [term.derivatives[column].values or () for term in self.weights.terms]
             if len({len(row) for row in rows}) > 1:
-                text = f"not all numbers of ∂{symbol(roots(self.explained))}/∂{end.name} are known"
+                text = f"not all numbers of ∂{symbol(self.explained.roots)}/∂{end.name} are known"
                 yield from self.explained.wrapped(text, BAD)
                 continue
             yield from self._matrix(rows, end)
@@ -224,7 +200,7 @@ class WeightWriter:
 
     def _matrix(self, rows: Sequence[Sequence[Number]], end: Goal) -> Iterator[str]:
         """Numbered columns, as many side by side as there is room for, and the others below."""
-        explained, label = self.explained, roots(self.explained)
+        explained, label = self.explained, self.explained.roots
         first = re.fullmatch("∂(.+)/∂(.+)", visible(self.graph.roots[0].label))
         second = ""
         if first is not None:
@@ -234,9 +210,9 @@ class WeightWriter:
         text = f"J = ∂{symbol(label)}/∂{end.name}{second}, {len(rows)} × {len(rows[0])}: "
         text += f"a row for each element of {label}, a column for each of {end.name}"
         yield from explained.wrapped(text, "bold")
-        labels = [explained.glyphs.text(element(explained, term)) for term in self.weights.terms]
+        labels = [explained.glyphs.text(explained.element(term)) for term in self.weights.terms]
         lead, shape = INDENT + max(map(cells, labels)), end.tensor.shape
-        heads = [f"[{_index(place, shape)}]" if shape else "" for place in range(len(rows[0]))]
+        heads = [f"[{index_of(place, shape)}]" if shape else "" for place in range(len(rows[0]))]
         texts = zip(heads, *(map(numbers.element, row) for row in rows), strict=True)
         columns = [[text.rjust(max(map(cells, one))) for text in one] for one in texts]
         while columns:
@@ -255,7 +231,7 @@ class WeightWriter:
         """The table of one leaf; where it is too wide, with norms and short titles."""
         explained = self.explained
         name = end.name
-        one = element(explained, self.weights.terms[0])
+        one = explained.element(self.weights.terms[0])
         several = f"{symbol(explained.root_label(0))}[i]" if len(self.graph.roots) == 1 else "root"
         each = one if self.weights.total == 1 else several
         weight = "weight" if self.weights.total == 1 else "v[i]"
@@ -271,7 +247,7 @@ class WeightWriter:
         plain = len(self.weights.terms) + bool(self.weights.rest)
         styles = [*[""] * plain, "bold"]
         styled = zip(rows[1:], styles, strict=False)
-        cells_of = ([(Part(text, style),) for text in row] for row, style in styled)
+        cells_of = ([Part(text, style) for text in row] for row, style in styled)
         yield from explained.table(columns, cells_of, INDENT)
 
     def _rows(self, column: int, end: Goal, norms: bool = False) -> Iterator[tuple[str, ...]]:
@@ -285,7 +261,7 @@ class WeightWriter:
             slope = term.derivatives[column]
             scaled = amount_of(_scaled(term.weight, slope))
             yield (
-                element(self.explained, term),
+                self.explained.element(term),
                 numbers.element(term.weight),
                 amount_of(slope),
                 scaled,

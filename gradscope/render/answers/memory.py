@@ -8,94 +8,40 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.ranks import Ranks
-from gradscope.model.report import Graph, Node, Report
+from gradscope.model.report import Node, Report
 from gradscope.model.studies import Hidden, KeptStorage, Memory, Peak
+from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import share, size
-from gradscope.render.words.table import Cell, Column, Part, Writer
-from gradscope.render.words.text import short_files, shorten
+from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.text import shorten
 from gradscope.words import count, either, listed, one_line
 
 OUTSIDE, UNSEEN = "(outside modules)", "(not seen)"
 
 
-@dataclass
-class HoldingGroup:
-    """Storages that share a line, module, op or dtype; each is in one group only."""
+class HoldingGroup(NamedTuple):
+    """Storages that share a line, module, op or dtype; each is in one group only: that of the node
+    that saved it first, so that every table has the same total."""
 
     label: str
-    place: str = ""
-    bytes: int = 0
-    count: int = 0
-    dtypes: dict[str, int] = field(default_factory=dict)
-    modules: set[str] = field(default_factory=set)
+    place: str
+    kept: list[KeptStorage]
 
-    def add(self, one: KeptStorage, module: str) -> None:
-        """Count one storage."""
-        self.bytes += one.bytes
-        self.count += 1
-        self.dtypes[one.dtype] = self.dtypes.get(one.dtype, 0) + one.bytes
-        self.modules.add(module)
-
-
-class Holdings:
-    """The groups of one answer.
-
-    A storage that several nodes hold goes to the one that saved it first, so that every table has
-    the same total.
-    """
-
-    def __init__(self, graph: Graph, memory: Memory) -> None:
-        self.graph = graph
-        self.memory = memory
-        self._files = short_files({origin.file for origin in graph.origins})
-
-    def activations(self) -> list[KeptStorage]:
-        """What there is only for backward."""
-        return [one for one in self.memory.kept if one.holding == "activation"]
-
-    def by(self, name: str) -> list[HoldingGroup]:
-        """The activations by ``line``, ``module``, ``op`` or ``dtype``, the largest first."""
-        key: Callable[[KeptStorage], tuple[str, str]] = {
-            "line": self.line,
-            "module": lambda one: (folded(self.module(one)) or OUTSIDE, ""),
-            "op": lambda one: (visible(self._first(one).op), ""),
-            "dtype": lambda one: (one.dtype, ""),
-        }[name]
-        return _grouped((key(one), one, self.module(one)) for one in self.activations())
-
-    def line(self, one: KeptStorage) -> tuple[str, str]:
-        """The expression whose node saved a storage first, and where it stands."""
-        origin = self.graph.origin_of(self._first(one))
-        if origin is None:
-            return UNSEEN, ""
-        place = f"{self._files[origin.file]}:{origin.line}"
-        return visible(one_line(origin.expression)), place
-
-    def module(self, one: KeptStorage) -> str:
-        """The module in whose call a storage was saved first."""
-        return self.graph.module_of(self._first(one))
-
-    def _first(self, one: KeptStorage) -> Node:
-        return self.graph.nodes[one.holders[0][0]]
+    @property
+    def bytes(self) -> int:
+        """The bytes of all of them."""
+        return sum(one.bytes for one in self.kept)
 
 
 def folded(path: str) -> str:
     """A module's path with its numbers left out: ``blocks.*.attn`` stands for all of them."""
     return visible(re.sub(r"(?<![^.])\d+(?![^.])", "*", path))
-
-
-def _grouped(rows: Iterable[tuple[tuple[str, str], KeptStorage, str]]) -> list[HoldingGroup]:
-    groups: dict[tuple[str, str], HoldingGroup] = {}
-    for (label, place), one, module in rows:
-        groups.setdefault((label, place), HoldingGroup(label, place)).add(one, module)
-    return sorted(groups.values(), key=lambda group: (-group.bytes, group.label, group.place))
 
 
 TABLES = ("line", "module", "op", "dtype")
@@ -120,20 +66,16 @@ def render(report: Report, options: Options) -> str:
     Raises:
         ReportError: when nobody counted.
     """
-    if report.memory is None:
-        raise ReportError(
-            "the report holds no memory",
-            f"make one: {either('gradscope memory TARGET', 'gradscope.memory(root)')}",
-        )
-    return "\n".join(_MemoryWriter(report, report.memory, options).lines()) + "\n"
+    return "\n".join(MemoryAnswer(report, options).lines()) + "\n"
 
 
-class _MemoryWriter(Writer):
-    def __init__(self, report: Report, memory: Memory, options: Options) -> None:
-        super().__init__(options)
-        self.report = report
-        self.memory = memory
-        self.holdings = Holdings(report.graph, memory)
+class MemoryAnswer(GraphAnswer):
+    """The text of a report that says what is kept."""
+
+    def __init__(self, report: Report, options: Options) -> None:
+        super().__init__(report, options)
+        self.memory: Memory = held(report.memory, "gradscope memory")
+        self.activations = [one for one in self.memory.kept if one.holding == "activation"]
 
     def lines(self) -> Iterator[str]:
         """Totals, remarks, tables."""
@@ -150,7 +92,7 @@ class _MemoryWriter(Writer):
             yield from self._ranks(self.report.ranks)
         chosen = (self.options.by,) if self.options.by else TABLES
         most = MORE_ROWS if self.options.by else ROWS
-        for name in chosen if self.holdings.activations() else ():
+        for name in chosen if self.activations else ():
             yield ""
             yield from self._table(name, most)
 
@@ -158,10 +100,8 @@ class _MemoryWriter(Writer):
         """What each rank keeps for backward; of many ranks those that keep most."""
         told = [one for one in ranks.each if one.held is not None]
         most = sorted(told, key=lambda one: (-(one.held or 0), one.rank))[:ROWS]
-        rows: list[list[Cell]] = [
-            [(Part(str(one.rank)),), (Part(size(one.held or 0)),), (Part(visible(one.host)),)]
-            for one in (told if len(told) <= ROWS else most)
-        ]
+        shown = told if len(told) <= ROWS else most
+        rows = ([str(one.rank), size(one.held or 0), visible(one.host)] for one in shown)
         columns = [Column("rank", right=True), Column("activations", right=True), Column("host")]
         yield from self.table(columns, rows)
         if len(told) > ROWS:
@@ -171,8 +111,7 @@ class _MemoryWriter(Writer):
 
     def _others(self) -> str:
         memory = self.memory
-        tensors = count(len(self.holdings.activations()), "storage")
-        words = [tensors]
+        words = [count(len(self.activations), "storage")]
         for holding, name in (
             ("parameter", "parameters"),
             ("buffer", "buffers"),
@@ -221,11 +160,10 @@ class _MemoryWriter(Writer):
             yield f"the same values twice: {size(amount)} {name}"
 
     def _wasted(self) -> Iterator[str]:
-        found = [one for one in self.holdings.activations() if one.bytes > WASTED * one.used]
-        found = [
-            one for one in found if one.bytes - one.used > self.memory.total("activation") // 100
-        ]
-        same = Counter((*self.holdings.line(one), one.used, one.bytes) for one in found)
+        least = self.memory.total("activation") // 100
+        found = [one for one in self.activations if one.bytes > WASTED * one.used]
+        found = [one for one in found if one.bytes - one.used > least]
+        same = Counter((*self._key("line", one), one.used, one.bytes) for one in found)
         for (expression, place, used, whole), times in list(same.items())[:3]:
             often = f", {times:,} times" if times > 1 else ""
             yield (
@@ -235,9 +173,31 @@ class _MemoryWriter(Writer):
 
     # ------------------------------------------------------------------ tables
 
+    def groups(self, name: str) -> list[HoldingGroup]:
+        """The activations by ``line``, ``module``, ``op`` or ``dtype``, the largest first."""
+        found: dict[tuple[str, str], list[KeptStorage]] = {}
+        for one in self.activations:
+            found.setdefault(self._key(name, one), []).append(one)
+        groups = [HoldingGroup(*key, kept) for key, kept in found.items()]
+        return sorted(groups, key=lambda group: (-group.bytes, group.label, group.place))
+
+    def _key(self, name: str, one: KeptStorage) -> tuple[str, str]:
+        """What a storage is grouped by, and the line, for groups by line."""
+        node = self._first(one)
+        if name == "line":
+            origin = self.graph.origin_of(node)
+            words = UNSEEN if origin is None else visible(one_line(origin.expression))
+            return words, self.source(node.id)
+        if name == "module":
+            return folded(self.graph.module_of(node)) or OUTSIDE, ""
+        return visible(node.op) if name == "op" else one.dtype, ""
+
+    def _first(self, one: KeptStorage) -> Node:
+        """The node that saved a storage first."""
+        return self.graph.nodes[one.holders[0][0]]
+
     def _table(self, name: str, most: int) -> Iterator[str]:
-        groups = self.holdings.by(name)
-        total = self.memory.total("activation")
+        groups = self.groups(name)
         columns = [
             Column("bytes", right=True),
             Column("share", right=True, drop=2),
@@ -247,23 +207,30 @@ class _MemoryWriter(Writer):
             Column(_TITLES[name], narrowest=12, comfort=20),
         ]
         shown = self.options.chosen(groups, most)
-        yield from self.table(columns, (_row(group, total, name) for group in shown))
+        yield from self.table(columns, (self._row(group, name) for group in shown))
         left = len(groups) - len(shown)
         if left:
             amount = sum(group.bytes for group in groups) - sum(group.bytes for group in shown)
             ways = either(f"--by {name} --all", f"by={name!r}, all=True")
             yield self.line(f"… {left:,} more with {size(amount)}: {ways}", "dim")
 
-
-def _row(group: HoldingGroup, total: int, name: str) -> list[Cell]:
-    dtypes = listed(sorted(group.dtypes, key=lambda dtype: -group.dtypes[dtype]), 2)
-    of_modules = name == "module"
-    times = f" ×{len(group.modules):,}" if of_modules and len(group.modules) > 1 else ""
-    # Modules differ at their ends, expressions at their beginnings.
-    label = Part(group.label, cut="start" if of_modules else "end"), Part(times, cut="never")
-    cells = [size(group.bytes), share(group.bytes, total), f"{group.count:,}"]
-    cells += ["" if name == "dtype" else dtypes]
-    return [*((Part(cell),) for cell in cells), (Part(group.place, cut="start"),), label]
+    def _row(self, group: HoldingGroup, name: str) -> list[Cell]:
+        dtypes = Counter[str]()
+        for one in group.kept:
+            dtypes[one.dtype] += one.bytes
+        many = len({self.graph.module_of(self._first(one)) for one in group.kept})
+        of_modules = name == "module"
+        times = f" ×{many:,}" if of_modules and many > 1 else ""
+        # Modules differ at their ends, expressions at their beginnings.
+        label = Part(group.label, cut="start" if of_modules else "end"), Part(times, cut="never")
+        return [
+            size(group.bytes),
+            share(group.bytes, self.memory.total("activation")),
+            f"{len(group.kept):,}",
+            "" if name == "dtype" else listed((dtype for dtype, _ in dtypes.most_common()), 2),
+            Part(group.place, cut="start"),
+            label,
+        ]
 
 
 def _peak(peak: Peak) -> str:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import Combined, Split, SplitPiece
+from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.split_groups import (
     by_size,
     leaf_groups,
@@ -19,8 +19,8 @@ from gradscope.render.drawing.split_groups import (
 )
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number
-from gradscope.render.words.table import Cell, Column, Part, Writer
-from gradscope.render.words.text import cells, short_files
+from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.text import cells
 from gradscope.words import count, listed, one_line, option
 
 ROWS = 20
@@ -45,20 +45,14 @@ def render(report: Report, options: Options) -> str:
     Raises:
         ReportError: when no gradient was taken apart.
     """
-    if report.split is None:
-        raise ReportError(
-            "the report holds no gradient that was taken apart",
-            f"make one with {option('by', 'term')}",
-        )
-    return "\n".join(_SplitWriter(report, report.split, options).lines()) + "\n"
+    split = held(report.split, option("by", "term"))
+    return "\n".join(_SplitWriter(report, split, options).lines()) + "\n"
 
 
-class _SplitWriter(Writer):
+class _SplitWriter(GraphAnswer):
     def __init__(self, report: Report, split: Split, options: Options) -> None:
-        super().__init__(options)
-        self.report = report
+        super().__init__(report, options)
         self.split = split
-        self.files = short_files({origin.file for origin in report.graph.origins})
         folding = options.folding
         self.groups = leaf_groups(report, split, folding.depth, folding.all)
         self.whole = Combined(split.leaves)
@@ -133,8 +127,7 @@ class _SplitWriter(Writer):
             Column("source", drop=1),
         ]
         yield from self.table(columns, map(self._piece, shown))
-        if len(shown) < len(order):
-            yield self.line(f"… {len(order) - len(shown):,} more: {option('all')}", "dim")
+        yield from self.more(len(order) - len(shown))
 
     def _order(self) -> list[int]:
         """The pieces as they are listed: a few as the program has them, of many the largest
@@ -150,11 +143,11 @@ class _SplitWriter(Writer):
         place = f"{position + 1} " if self.are_numbered else ""
         return [
             (Part(place, "dim", cut="never"), Part(self.names[position], "cyan")),
-            (Part("" if piece.value is None else number(piece.value)),),
-            (Part(number(self.whole.norms[position])),),
-            (Part("" if split.kind == "output" else percent(self.whole.shares[position])),),
-            *([] if split.kind == "term" else [(Part(self._largest(position), cut="start"),)]),
-            (Part(self._source(piece), "dim"),),
+            "" if piece.value is None else number(piece.value),
+            number(self.whole.norms[position]),
+            "" if split.kind == "output" else percent(self.whole.shares[position]),
+            *([] if split.kind == "term" else [Part(self._largest(position), cut="start")]),
+            Part(self._source(piece), "dim"),
         ]
 
     def _largest(self, position: int) -> str:
@@ -164,9 +157,7 @@ class _SplitWriter(Writer):
         return name if norm and len(norms) > 1 else ""
 
     def _source(self, piece: SplitPiece) -> str:
-        nodes = self.report.graph.nodes
-        places = (self.report.graph.origin_of(nodes[node]) for node in piece.nodes)
-        lines = {f"{self.files[one.file]}:{one.line}" for one in places if one is not None}
+        lines = set(filter(None, map(self.source, piece.nodes)))
         return lines.pop() if len(lines) == 1 else ""
 
     # ------------------------------------------------------------------ the parameters
@@ -177,8 +168,7 @@ class _SplitWriter(Writer):
         shown = order if len(order) <= WITH_NORMS else order[:most]
         left = self.options.chosen(self._sorted(), ROWS)
         yield from self.table(self._columns(shown), [self._row(one, shown) for one in left])
-        if len(left) < len(self.groups):
-            yield self.line(f"… {len(self.groups) - len(left):,} more: {option('all')}", "dim")
+        yield from self.more(len(self.groups) - len(left))
         if len(shown) < len(order):
             more = count(len(order) - len(shown), f"more {self.split.kind}")
             yield self.line(f"… {more} without a column: {option('width', 'N')}", "dim")
@@ -201,13 +191,13 @@ class _SplitWriter(Writer):
     def _row(self, name: str, shown: Sequence[int]) -> list[Cell]:
         together = self.groups[name]
         shares = together.shares
-        found: list[Cell] = [(Part(name, cut="start"),)]
+        found: list[Cell] = [Part(name, cut="start")]
         for piece in shown:
             norm = together.norms[piece]
             told = percent(shares[piece]) if norm else ""
             size = f"{number(norm)} " if len(shown) <= WITH_NORMS else ""
             found.append((Part(size), Part(f"{told:>5}", "bold" if shares[piece] > 0.5 else "")))
-        return [*found, (Part(self._lowest(together)),)]
+        return [*found, self._lowest(together)]
 
     def _lowest(self, together: Combined) -> str:
         found = together.opposed()

@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterator
 
 from gradscope.escaping import visible
-from gradscope.model.report import Graph
+from gradscope.model.report import Report
 from gradscope.model.studies import LeafStep, StepVerdict, TakenStep
+from gradscope.render.answers.answer import GraphAnswer
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Cell, Column, Part, Writer
-from gradscope.words import count, listed, option
+from gradscope.render.words.table import Cell, Column, Part
+from gradscope.words import count, listed
 
 INKS: dict[StepVerdict, str] = {
     "follows": "#2f7d4f",
@@ -46,13 +47,12 @@ SENTENCES: dict[StepVerdict, str] = {
 }
 
 
-class TakenStepWriter(Writer):
+class TakenStepWriter(GraphAnswer):
     """Writes a step of the program."""
 
-    def __init__(self, step: TakenStep, graph: Graph, options: Options) -> None:
-        super().__init__(options)
+    def __init__(self, report: Report, step: TakenStep, options: Options) -> None:
+        super().__init__(report, options)
         self._step = step
-        self._graph = graph
         self._who = listed(visible(one) for leaf in step.leaves for one in leaf.optimizers)
         self._largest = max((float(one.gradient) for one in step.leaves), default=0.0)
 
@@ -122,10 +122,9 @@ class TakenStepWriter(Writer):
     # ------------------------------------------------------------------ parameters
 
     def _table(self, ordered: list[LeafStep]) -> Iterator[str]:
-        most = len(ordered) if self.options.folding.all else self.options.lines
-        yield from self.table(COLUMNS, [self._row(one) for one in ordered[:most]])
-        if len(ordered) > most:
-            yield self.line(f"… {len(ordered) - most:,} more parameters: {option('all')}")
+        shown = ordered[: self.budget(len(ordered))]
+        yield from self.table(COLUMNS, map(self._row, shown))
+        yield from self.more(len(ordered) - len(shown), "parameter")
 
     def _row(self, one: LeafStep) -> list[Cell]:
         product, change, size = float(one.product), float(one.change), float(one.size)
@@ -136,13 +135,13 @@ class TakenStepWriter(Writer):
             numbers.number(change / size) if size else "θ was 0",
             f"{-product / (change * gradient):.2f}" if is_known else "",
         )
-        return [(Part(self._name(one), "bold"),), *((Part(text),) for text in texts)]
+        return [Part(self.leaf(one.leaf), "bold"), *(text for text in texts)]
 
     def _unmoved(self) -> Iterator[str]:
         reasons: dict[str, list[str]] = {}
         for one in self._step.leaves:
             if not float(one.change):
-                reasons.setdefault(self._why_unmoved(one), []).append(self._name(one))
+                reasons.setdefault(self._why_unmoved(one), []).append(self.leaf(one.leaf))
         for reason, names in reasons.items():
             yield from self.wrapped(f"did not move: {listed(names)}{reason}", "dim")
 
@@ -152,7 +151,3 @@ class TakenStepWriter(Writer):
         if one.used is None:
             return ": no .grad at the step"
         return f": {listed(map(visible, one.optimizers))}" if one.used else ": .grad was 0"
-
-    def _name(self, one: LeafStep) -> str:
-        leaf = self._graph.leaves[one.leaf]
-        return visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"

@@ -179,12 +179,12 @@ class _TrainingWriter(Writer):
         norm = part.norm if part is not None else None
         zero = f"{part.zero} of {part.parameters}" if part is not None and part.zero else ""
         return [
-            (Part(shorten(visible(name), _LONGEST_NAME, "…", keep_end=True), style),),
-            (Part(strip(infos, width, self.glyphs), style),),
-            (Part(infos[-1].state if norm is None else number(norm), style),),
-            (Part("" if times is None else f"{times:.3g}", "bold" if is_far else ""),),
-            (Part("" if update is None else number(float(f"{update:.2g}"))),),
-            (Part(zero),),
+            Part(shorten(visible(name), _LONGEST_NAME, "…", keep_end=True), style),
+            Part(strip(infos, width, self.glyphs), style),
+            Part(infos[-1].state if norm is None else number(norm), style),
+            Part("" if times is None else f"{times:.3g}", "bold" if is_far else ""),
+            "" if update is None else number(float(f"{update:.2g}")),
+            zero,
         ]
 
     def _losses(self) -> Iterator[str]:

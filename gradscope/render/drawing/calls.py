@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.cells import BAD_INK, NOTHING, size_cell
+from gradscope.render.drawing.cells import BAD_INK, size_cell
 from gradscope.render.drawing.scale import STEPS, Scale, strip
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.table import Cell, Column
 from gradscope.render.words.text import Glyphs
 from gradscope.words import option
 
@@ -64,11 +64,11 @@ class Calls:
         """The norms at each call, from those of all."""
         known = [info for info in infos if info is not None]
         drawn = strip(known, STRIP_CELLS, self.glyphs) if known else ""
-        return [*(self._size(infos[place]) for place in self.chosen), (Part(drawn),)]
+        return [*(self._size(infos[place]) for place in self.chosen), drawn]
 
     def _size(self, info: GradientInfo | None) -> Cell:
         if info is None:
-            return NOTHING
+            return ""
         step = self._scale.step(info.norm)
         ink = "dim" if step is None else STEPS[step]
         return size_cell(info, self.glyphs, BAD_INK if info.state == "non-finite" else ink)

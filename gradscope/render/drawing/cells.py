@@ -19,7 +19,7 @@ from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
 from gradscope.render.words.findings import INKS as INKS_OF
-from gradscope.render.words.table import GAP, Cell, Column, Part
+from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
@@ -54,8 +54,6 @@ ROUND_CELLS = 12
 COMMON = 80
 """Columns that a terminal has as a rule."""
 
-NOTHING: Cell = (Part(""),)
-
 
 def _cut(item: Item) -> Literal["start", "end"]:
     return "start" if item.kind in ("leaf", "module") else "end"
@@ -89,7 +87,7 @@ class Cells:
             return self._of_template(row, item)
         info = self.flow(row, self.scene.gradients)
         tensor = self._tensor(row)
-        expression = NOTHING if self._is_told(row, item) else self._expression(item)
+        expression = "" if self._is_told(row, item) else self._expression(item)
         return [self._name(row, item), expression, *self._body(item, info, tensor)]
 
     def in_full(
@@ -118,7 +116,7 @@ class Cells:
         if row.kind == "frame":
             note = frame(scene, scene.view.templates[item.template or 0])
             return [self.across(f"{row.lead}{self.glyphs.opened} ", note, f"{note.title}  ")]
-        expression = NOTHING if self._is_told(row, item) else self._expression(item)
+        expression = "" if self._is_told(row, item) else self._expression(item)
         return [
             self._name(row, item),
             expression,
@@ -140,19 +138,19 @@ class Cells:
     def _rounds(self, item: Item, infos: list[GradientInfo]) -> list[Cell]:
         """The cells of shape, value, gradient, size, bar and source of several rounds."""
         tensor = None if item.folded else self.scene.tensor(item.members[0], 0)
-        source = (Part(self.scene.source(item), "dim", "start"),)
+        source = Part(self.scene.source(item), "dim", "start")
         if not infos:
-            return [self._shape(tensor), NOTHING, NOTHING, NOTHING, NOTHING, source]
+            return [self._shape(tensor), "", "", "", "", source]
         step = self.scene.scale.step(middle(infos).norm)
         ink = "dim" if step is None else STEPS[step]
         without = self.glyphs.text(odd(infos, self.glyphs.bad))
         bad = any(info.state == "non-finite" for info in infos)
         return [
             self._shape(tensor),
-            NOTHING,
-            (Part(without, BAD_INK if bad else ""),),
-            (Part(span(infos), ink),),
-            (Part(strip(infos, ROUND_CELLS, self.glyphs), BAD_INK if bad else ink),),
+            "",
+            Part(without, BAD_INK if bad else ""),
+            Part(span(infos), ink),
+            Part(strip(infos, ROUND_CELLS, self.glyphs), BAD_INK if bad else ink),
             source,
         ]
 
@@ -161,7 +159,7 @@ class Cells:
             self._shape(tensor),
             self._value(tensor),
             *self._gradient(info, tensor),
-            (Part(self.scene.source(item), "dim", "start"),),
+            Part(self.scene.source(item), "dim", "start"),
         ]
 
     def note(self, lead: str, note: Note) -> list[Cell]:
@@ -173,11 +171,11 @@ class Cells:
         name = (Part(f"{lead}{sign} ", "dim", "never"), Part(note.title))
         return [
             name,
-            (Part(note.remark, "dim"),),
+            Part(note.remark, "dim"),
             self._shape(note.tensor),
-            self._value(note.tensor, asked=True) if note.total is None else NOTHING,
+            self._value(note.tensor, asked=True) if note.total is None else "",
             *self._gradient(note.total, note.tensor),
-            (Part((note.hook or "").rpartition("/")[2], "dim", "start"),),
+            Part((note.hook or "").rpartition("/")[2], "dim", "start"),
         ]
 
     def across(self, lead: str, note: Note, title: str = "") -> Cell:
@@ -196,7 +194,7 @@ class Cells:
     def _is_told(self, row: TreeRow, item: Item) -> bool:
         return row.kind == "reference" and self.scene.is_named(item)
 
-    def _expression(self, item: Item) -> Cell:
+    def _expression(self, item: Item) -> Parts:
         words = Part(self.scene.expression(item), "cyan")
         once = item.template is not None
         more = filter(None, self.remarks(item))
@@ -294,19 +292,19 @@ class Cells:
         return f"[{output}]" if output else ""
 
     def _shape(self, tensor: TensorInfo | None) -> Cell:
-        return (Part(numbers.shape(tensor.shape)),) if tensor else NOTHING
+        return numbers.shape(tensor.shape) if tensor else ""
 
     def _value(self, tensor: TensorInfo | None, asked: bool = False) -> Cell:
         """Forward values, where there are no gradients to show, or on request."""
         asked = asked or self.scene.options.values or self.scene.backward is None
         if tensor is None or not asked:
-            return NOTHING
-        return (Part(self.scene.values(tensor, tensor.shape) or ""),)
+            return ""
+        return self.scene.values(tensor, tensor.shape) or ""
 
     def _gradient(self, info: GradientInfo | None, tensor: TensorInfo | None) -> list[Cell]:
         """The cells of gradient, size and bar."""
         if info is None:
-            return [NOTHING, NOTHING, NOTHING]
+            return ["", "", ""]
         glyphs = self.glyphs
         word = state_word(info, glyphs.silent, glyphs.bad)
         values = self.scene.values(info, tensor.shape if tensor else None)
@@ -315,9 +313,9 @@ class Cells:
         # The sign says it even where neither colour nor the word nan is noticed.
         text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
         return [
-            (Part(text, BAD_INK if bad else ""),),
+            Part(text, BAD_INK if bad else ""),
             size_cell(info, glyphs, ink),
-            (Part(self._bar(info), ink),),
+            Part(self._bar(info), ink),
         ]
 
     def _bar(self, info: GradientInfo) -> str:
@@ -336,11 +334,11 @@ def ink_of(scene: Scene, info: GradientInfo) -> str:
     return BAD_INK if info.state == "non-finite" else "dim" if step is None else STEPS[step]
 
 
-def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Cell:
+def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Part:
     """The norm of a gradient, or the sign of its state; narrow enough to stay in any terminal."""
     if info.state in ("none", "not reached"):
-        return (Part(glyphs.silent, style),)
+        return Part(glyphs.silent, style)
     if info.norm is None:
-        return (Part("?", style),)  # a meta tensor has no numbers
+        return Part("?", style)  # a meta tensor has no numbers
     sign = f"{glyphs.bad} " if info.state == "non-finite" else ""
-    return (Part(sign + numbers.number(info.norm), style),)
+    return Part(sign + numbers.number(info.norm), style)

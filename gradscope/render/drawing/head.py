@@ -81,12 +81,10 @@ class Head(Writer):
         ]
         return self.fitted(" · ".join(word for word in words if word), "bold")
 
-    def more(self, nodes: int) -> str:
+    def left_out(self, nodes: int) -> Iterator[str]:
         """How much is missing at the end, and how to see it."""
-        ways = option("all")
-        if self.scene.graph.calls:
-            ways = f"{option('depth', 'N')}, {ways}"
-        return self.glyphs.text(f"… {count(nodes, 'more node')}: {ways}")
+        depth = f"{option('depth', 'N')}, {option('all')}"
+        return self.more(nodes, "node", depth if self.scene.graph.calls else "")
 
 
 NODE = Column("", right=True)
@@ -139,6 +137,6 @@ def _row(scene: Scene, cells: Cells, item: Item, info: GradientInfo) -> list[Cel
     node = scene.graph.nodes[item.members[0]]
     name, expression, *rest = cells.in_full(item, info, scene.tensor(node.id, 0))
     sign, style = cells.sign(item)
-    number: Cell = (Part(f"#{node.id}", "dim"),)
-    module: Cell = (Part(visible(scene.graph.module_of(node)), "", "start"),)
+    number: Cell = Part(f"#{node.id}", "dim")
+    module: Cell = Part(visible(scene.graph.module_of(node)), "", "start")
     return [number, (Part(f"{sign} ", style, "never"), *name), expression, module, *rest]

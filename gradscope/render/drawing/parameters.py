@@ -21,7 +21,7 @@ from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.simplify.folded import meant
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.view import View
-from gradscope.words import count, either, option
+from gradscope.words import either
 
 
 class Parameter(NamedTuple):
@@ -64,7 +64,7 @@ def parameters(scene: Scene) -> list[Parameter]:
 
 def _parameter(scene: Scene, position: int, leaf: Leaf) -> Parameter:
     info = scene.gradients.leaf(position) if scene.gradients else None
-    name = visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
+    name = visible(leaf.name)
     norm = info.norm if info else None
     return Parameter(
         name,
@@ -195,15 +195,13 @@ class LeafTable(Writer):
             shown = shown[: max(most - 2, 1)]
         lines = list(self.table(self.columns, map(self.cells, shown)))
         left = len(self.positions) - len(shown)
-        if left:
-            lines.append(self.line(f"… {count(left, 'more leaf')}: {option('all')}"))
-        return lines
+        return [*lines, *self.more(left, "leaf")]
 
     def cells(self, position: int) -> list[Cell]:
         """The cells of a leaf."""
         leaf = self.scene.graph.leaves[position]
         total = self.gradients.leaf(position)
-        name = visible(leaf.names[0]) if leaf.names else f"#{leaf.node}"
+        name = visible(leaf.name)
         ink = BAD_INK if total.state == "non-finite" else ""
         grad = self._accumulated(position, leaf)
         norm = unscaled(total.norm, self.scene.graph.scale)
@@ -212,11 +210,11 @@ class LeafTable(Writer):
                 Part(f"{self.glyphs.leaf} ", "green", "never"),
                 Part(name, "green", "start"),
             ),
-            (Part(numbers.shape(leaf.tensor.shape)),),
-            (Part(self._sum(leaf, total), ink),),
+            numbers.shape(leaf.tensor.shape),
+            Part(self._sum(leaf, total), ink),
             size_cell(total, self.glyphs, ink),
-            (Part("" if norm is None else numbers.number(norm), ink),),
-            (Part(grad),),
+            Part("" if norm is None else numbers.number(norm), ink),
+            grad,
         ]
 
     def _sum(self, leaf: Leaf, total: GradientInfo) -> str:

@@ -11,7 +11,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo
 from gradscope.model.studies import Combined, Split
 from gradscope.render.drawing.calls import Calls
-from gradscope.render.drawing.cells import NOTHING, ink_of
+from gradscope.render.drawing.cells import ink_of
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
@@ -80,12 +80,12 @@ class Quantities:
         nodes = [node for piece in pieces for node in piece.nodes]
         local, overlay = self._local(nodes), self.scene.options.overlay
         if local or overlay is None:
-            return [(Part(local),)]
+            return [local]
         if total := sum(overlay.bytes.get(node, 0) for node in nodes):
-            return [(Part(size(total)),)]
+            return [size(total)]
         marks = [overlay.nodes[node] for node in nodes if node in overlay.nodes]
         worst = max(marks, key=lambda mark: mark.weight, default=None)
-        return [NOTHING if worst is None else (Part(worst.words, f"bold {worst.color}"),)]
+        return ["" if worst is None else Part(worst.words, f"bold {worst.color}")]
 
     def _local(self, nodes: Sequence[int]) -> str:
         """``by x: [0.5403, -0.99]``, of each operand of a single operation."""
@@ -117,14 +117,14 @@ class Quantities:
         """The size of what arrives, how often, and a strip in the order of the program."""
         gradients, items = self.scene.gradients, self._items(whole)
         if gradients is None or not items:
-            return [NOTHING] * 3
+            return [""] * 3
         infos = [gradients.entering(item) for item in items]
         many = len(infos) > 1
         drawn = strip(infos, STRIP, self.glyphs) if many else ""
         return [
             self._size(infos),
-            (Part(f"×{len(infos):,}" * many, "dim"),),
-            (Part(drawn, ink_of(self.scene, middle(infos))),),
+            Part(f"×{len(infos):,}" * many, "dim"),
+            Part(drawn, ink_of(self.scene, middle(infos))),
         ]
 
     def _size(self, infos: Sequence[GradientInfo]) -> Cell:
@@ -132,7 +132,7 @@ class Quantities:
         words = [without, span(infos)]
         if len(infos) == 1 and infos[0].state != "finite":
             words = [state_word(infos[0], self.glyphs.silent, self.glyphs.bad)]
-        return (Part(" · ".join(filter(None, words)), ink_of(self.scene, combine(list(infos)))),)
+        return Part(" · ".join(filter(None, words)), ink_of(self.scene, combine(list(infos))))
 
     def _at_calls(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         if self.calls is None:
@@ -146,7 +146,7 @@ class Quantities:
         items = [] if self.calls else self._items(whole)
         shares = [share for item in items for share in residuals(self.scene, item)]
         told = skipped(shares) if len(shares) == len(items) else ""
-        return [(Part(meeting(self.scene, items[0]) if len(items) == 1 else told, "dim"),)]
+        return [Part(meeting(self.scene, items[0]) if len(items) == 1 else told, "dim")]
 
 
 class TermColumns:
@@ -182,7 +182,7 @@ class TermColumns:
         results = () if whole is None else whole.results
         known = [self._at[node] for node in results if node in self._at]
         if not known or any(map(self._known.is_reached, {*results} - self._at.keys())):
-            return [NOTHING] * len(self._chosen)
+            return [""] * len(self._chosen)
         shares = [Combined(known).shares[piece] for piece in self._chosen]
         inks = ["bold" if share > 0.5 else "" if share else "dim" for share in shares]
-        return [(Part(percent(share), ink),) for share, ink in zip(shares, inks, strict=True)]
+        return [Part(percent(share), ink) for share, ink in zip(shares, inks, strict=True)]

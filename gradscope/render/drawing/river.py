@@ -1,5 +1,5 @@
 """The river: how large the gradients are along the whole graph, from the loss down, as one line of
-a terminal; beside a picture it is drawn by :mod:`.beside`.
+a terminal; beside a picture :mod:`gradscope.render.formats.svg` draws it.
 
 Must not know what else is drawn."""
 

@@ -65,8 +65,7 @@ def largest_pieces(split: Split) -> list[int]:
 
 
 def _name(report: Report, leaf: SplitLeaf) -> str:
-    known = report.graph.leaves[leaf.leaf]
-    return known.names[0] if known.names else f"#{known.node}"
+    return report.graph.leaves[leaf.leaf].name
 
 
 def _module(name: str, level: int) -> str:

@@ -66,7 +66,7 @@ def _leaves(scene: Scene, state: State) -> list[str]:
         return []
     leaves = enumerate(scene.graph.leaves)
     found = [leaf for place, leaf in leaves if scene.gradients.leaf(place).state == state]
-    return [visible(next(iter(leaf.names), f"#{leaf.node}")) for leaf in found]
+    return [visible(leaf.name) for leaf in found]
 
 
 def _get(scene: Scene, names: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
-from gradscope.render.drawing.cells import NOTHING
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
 from gradscope.render.drawing.quantities import Quantities
@@ -17,7 +16,7 @@ from gradscope.render.drawing.split_groups import leaf_groups, sentences
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, head, paragraph
 from gradscope.render.words.findings import INKS as INKS_OF
-from gradscope.render.words.table import Cell, Column, Part
+from gradscope.render.words.table import Cell, Column, Part, parts
 from gradscope.render.words.text import cells, is_of_library
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import meant
@@ -102,8 +101,8 @@ class _Code(Head):
         for position, function in enumerate(functions):
             is_folded = function.file in self.folded
             if position and not (is_folded and functions[position - 1].file in self.folded):
-                yield [NOTHING]
-            yield self._folded(function) if is_folded else [(Part(self._name(function), "bold"),)]
+                yield [""]
+            yield self._folded(function) if is_folded else [Part(self._name(function), "bold")]
             yield from () if is_folded else self._rows(function)
 
     def _folded(self, function: SourceFunction) -> list[Cell]:
@@ -113,7 +112,7 @@ class _Code(Head):
         results = sorted(node for line in lines for one in line.wholes for node in one.results)
         numbers = dict.fromkeys((lines[0].number, lines[-1].number))
         at = Part(f":{'–'.join(map(str, numbers))}", "dim", "never")
-        row = [NOTHING, (Part(self._name(function), "bold", "start"), at)]
+        row: list[Cell] = ["", (Part(self._name(function), "bold", "start"), at)]
         row += self._cells(Made(pieces[0].origin, results=results), pieces)
         leaves = dict.fromkeys(leaf for line in lines for leaf in line.leaves)
         return [*row[:-1], self._leaves([*leaves], row[-1])] if leaves else row
@@ -124,7 +123,7 @@ class _Code(Head):
         margin = min((len(text) - len(text.lstrip()) for text in texts), default=0)
         for line in function.lines:
             if line is None:
-                yield [NOTHING, (Part(self.glyphs.ellipsis, "dim"),), *self._cells(None, ())]
+                yield ["", Part(self.glyphs.ellipsis, "dim"), *self._cells(None, ())]
                 continue
             wholes = line.wholes
             yield self._row(line, wholes, margin)
@@ -141,9 +140,9 @@ class _Code(Head):
     def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
         text = line.text.expandtabs()[margin:].rstrip()
         is_silent = not line.pieces
-        number: Cell = (Part(f"{line.number}", "dim"),)
+        number: Cell = Part(f"{line.number}", "dim")
         told = self._cells(wholes[0] if len(wholes) == 1 else None, line.pieces)
-        row = [number, (Part(text, "dim" if is_silent else ""),), *told]
+        row = [number, Part(text, "dim" if is_silent else ""), *told]
         if line.leaves:
             row[-1] = self._leaves(line.leaves, row[-1])
         return row
@@ -151,7 +150,7 @@ class _Code(Head):
     def _part(self, piece: Made, with_parts: Sequence[Made]) -> list[Cell]:
         """A row of its own, whose answer is on all of an expression that is told in no other."""
         text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
-        return [NOTHING, (Part(text, "dim"),), *self._cells(piece, with_parts)]
+        return ["", Part(text, "dim"), *self._cells(piece, with_parts)]
 
     def _cells(self, whole: Made | None, pieces: Sequence[Made]) -> list[Cell]:
         """What each quantity says of an expression with all its parts."""
@@ -175,8 +174,9 @@ class _Code(Head):
             signs = self.glyphs.silent, self.glyphs.bad
             sizes = [span([info]) or state_word(info, *signs) for info in infos]
             words = list(map(" ".join, zip(names, sizes, strict=True))) if sizes else names
-        gap = " · " if note[0].text else ""
-        return (*note, Part(f"{gap}{sign} {', '.join(words)}", "green"))
+        before = parts(note)
+        gap = " · " if before[0].text else ""
+        return (*before, Part(f"{gap}{sign} {', '.join(words)}", "green"))
 
     def _findings(self, file: str, line: SourceLine, margin: int) -> Iterator[list[Cell]]:
         """What the doctor has found at this line, with a mark below the guilty expression."""
@@ -191,7 +191,7 @@ class _Code(Head):
             if expression and line.text.count(expression) == 1:
                 before = line.text[: line.text.index(expression)].expandtabs()[margin:]
                 mark = " " * cells(before) + "^" * cells(expression)
-                yield [NOTHING, (Part(mark, ink),), *self._cells(None, ())]
+                yield ["", Part(mark, ink), *self._cells(None, ())]
             said = f"{finding.rule} {finding.name}: {finding.message}"
             yield from self._said(f"  {BADGES[finding.severity]} ", said, ink)
             # The first is of the place itself, the others of what led to it and came of it.
@@ -201,4 +201,4 @@ class _Code(Head):
     def _said(self, lead: str, text: str, ink: str) -> Iterator[list[Cell]]:
         """A text over the whole width, in as many rows as it needs."""
         for row in paragraph(lead, text, self.options.width) if text else ():
-            yield [(Part(row, ink),)]
+            yield [Part(row, ink)]

@@ -63,12 +63,12 @@ class _Page:
         yield from self.head.table(self.columns, rows)
         if left:
             items = self.scene.view.items
-            yield self.head.more(sum(len(items[item].members) for item in left))
+            yield from self.head.left_out(sum(len(items[item].members) for item in left))
 
     def _rows(self, row: LaneRow) -> list[list[Cell]]:
         if row.item is None:
-            blank: Cell = (Part(""),)
-            return [[(Part(row.before, "dim", "never"),), *[blank] * (len(self.columns) - 1)]]
+            blank: Cell = ""
+            return [[Part(row.before, "dim", "never"), *[blank] * (len(self.columns) - 1)]]
         item = self.scene.view.items[row.item]
         gradients = self.scene.gradients
         info = gradients.entering(item) if gradients else None
@@ -91,7 +91,7 @@ class _Page:
         return [
             [self.cells.across(f"{lead}  ", note)]
             if note.across
-            else [(Part(lead, "dim", "never"),), *self.cells.note("", note)]
+            else [Part(lead, "dim", "never"), *self.cells.note("", note)]
             for note in notes_of(self.scene, item)
             if note.total is None
         ]

@@ -63,15 +63,15 @@ def _cells(row: Parameter, glyphs: Glyphs) -> list[Cell]:
     norm = f"{glyphs.bad} " * bad + _number(row.gradient)
     return [
         (Part(f"{glyphs.leaf} ", "green", "never"), Part(row.name, "green", "start")),
-        (Part(numbers.shape(row.shape)),),
-        (Part(row.dtype, "dim"),),
-        (Part(_number(row.weight)),),
-        (Part(silent or norm, ink),),
-        (Part(_number(row.unscaled), ink),),
-        (Part(_number(row.ratio), ink),),
-        (Part("" if row.cancelled is None else cancelling(row.cancelled)),),
-        (Part(_zeros(row)),),
-        (Part(f"{row.nonfinite:,}" if row.nonfinite else "", ink),),
+        numbers.shape(row.shape),
+        Part(row.dtype, "dim"),
+        _number(row.weight),
+        Part(silent or norm, ink),
+        Part(_number(row.unscaled), ink),
+        Part(_number(row.ratio), ink),
+        "" if row.cancelled is None else cancelling(row.cancelled),
+        _zeros(row),
+        Part(f"{row.nonfinite:,}" if row.nonfinite else "", ink),
     ]
 
 

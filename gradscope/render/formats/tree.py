@@ -32,7 +32,6 @@ from gradscope.render.words.table import Cell, Column, Part, Writer
 from gradscope.render.words.text import Glyphs
 from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
-from gradscope.words import count
 
 if TYPE_CHECKING:
     from gradscope.render.drawing.calls import Calls
@@ -120,7 +119,7 @@ class _Tree:
                 yield self._root_head(starts[position])
             yield line
         if missing:
-            yield self.head.more(missing)
+            yield from self.head.left_out(missing)
 
     def _root_head(self, root: int) -> str:
         label = visible(self.scene.graph.roots[root].label)
@@ -175,9 +174,7 @@ class RankTable(Writer):
             shown = [*odd, *even][: max(most - 2, 1)]
         lines = list(self.table(self._columns(), map(self._cells, shown)))
         left = len(self._rows) - len(shown)
-        if left:
-            lines.append(self.line(f"… {count(left, 'more parameter')}: -o FILE.json"))
-        return lines
+        return [*lines, *self.more(left, "parameter", "-o FILE.json")]
 
     def _columns(self) -> list[Column]:
         if self._ranks.size <= FEW:
@@ -189,36 +186,36 @@ class RankTable(Writer):
     def _cells(self, one: AcrossRanks) -> list[Cell]:
         return [
             (Part(f"{self.glyphs.leaf} ", "green", "never"), Part(one.name, "green", "start")),
-            (Part(numbers.shape(one.shape)),),
+            numbers.shape(one.shape),
             *(self._each(one) if self._ranks.size <= FEW else self._extremes(one)),
             self._after(one),
-            (Part(self._remark(one), ODD_INK),),
+            Part(self._remark(one), ODD_INK),
         ]
 
     def _after(self, one: AcrossRanks) -> Cell:
         if one.whole is not None:
-            return (Part(numbers.number(one.whole)),)
+            return numbers.number(one.whole)
         if len(one.after) > 1:
-            return (Part("differs", ODD_INK),)
-        return self._size(one.after[0].gradient) if one.after else (Part(""),)
+            return Part("differs", ODD_INK)
+        return self._size(one.after[0].gradient) if one.after else ""
 
     def _each(self, one: AcrossRanks) -> list[Cell]:
         known = {at.rank: at.gradient for at in one.local}
         # Of a rank that has not told, or of another call, nothing is known.
         nothing = dict.fromkeys(one.missing, self.glyphs.silent)
         return [
-            self._size(known[rank]) if rank in known else (Part(nothing.get(rank, "?")),)
+            self._size(known[rank]) if rank in known else nothing.get(rank, "?")
             for rank in range(self._ranks.size)
         ]
 
     def _extremes(self, one: AcrossRanks) -> list[Cell]:
         found = extremes(one)
-        return [self._at(found[0]), self._at(found[1])] if found else [(Part(""),), (Part(""),)]
+        return [self._at(found[0]), self._at(found[1])] if found else ["", ""]
 
     def _at(self, at: AtRank) -> Cell:
-        return (*self._size(at.gradient), Part(f" ({at.rank})", "dim"))
+        return (self._size(at.gradient), Part(f" ({at.rank})", "dim"))
 
-    def _size(self, info: GradientInfo) -> Cell:
+    def _size(self, info: GradientInfo) -> Part:
         return size_cell(info, self.glyphs, BAD_INK if info.state == "non-finite" else "")
 
     def _remark(self, one: AcrossRanks) -> str:

@@ -20,6 +20,7 @@ from rich.style import Style
 from gradscope.escaping import own_style, visible
 from gradscope.render.options import Options
 from gradscope.render.words.text import ASCII, UNICODE, Glyphs, cells, shorten, wrapped
+from gradscope.words import count, option
 
 GAP = "  "
 
@@ -27,11 +28,10 @@ _GROUNDS = (0, 7, 8, 15)
 """Of the 16 colours: black, white, and the bright ones of both."""
 
 _STRONG = 100
-_BAD = Style.parse("magenta")
-"""Of the 16 colours the one of what is not finite in pictures.  For what is large there is none:
-yellow is lost on white."""
 """The 16 colours have no orange: it would be the red of errors, or a yellow that is lost on white.
 What is orange has at least so much more red than blue."""
+_BAD = Style.parse("magenta")
+"""Of the 16 colours the one of what is not finite in pictures."""
 
 LONGEST = 10_000
 """Characters of a part; no terminal is so wide."""
@@ -46,7 +46,10 @@ class Part(NamedTuple):
     cut: Literal["end", "start", "whole", "never"] = "end"
 
 
-Cell = tuple[Part, ...]
+Parts = tuple[Part, ...]
+
+Cell = str | Part | Parts
+"""What stands in a column: a text, one in a style, or several side by side."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,8 @@ class Table:
     def lines(self, rows: Iterable[Sequence[Cell]]) -> Iterable[str]:
         """The title line and a line for every row; a row of fewer cells than columns is one cell
         that goes across them all."""
-        shown_rows = [[self._shown(cell) for cell in row] for row in rows]
-        titles: list[Cell] = [(Part(column.title, "dim"),) for column in self.columns]
+        shown_rows = [[self._shown(parts(cell)) for cell in row] for row in rows]
+        titles: list[Parts] = [(Part(column.title, "dim"),) for column in self.columns]
         texts = [
             [cells("".join(part.text for part in cell)) for cell in row]
             for row in shown_rows
@@ -90,7 +93,7 @@ class Table:
         for row in [titles, *shown_rows]:
             yield self._line(row, shown)
 
-    def _shown(self, cell: Cell) -> Cell:
+    def _shown(self, cell: Parts) -> Parts:
         """The cell with all its text in signs that there are: nothing of a table can act, whoever
         filled it.
 
@@ -142,13 +145,13 @@ class Table:
                 shown[index] -= step or 1
                 excess -= step or 1
 
-    def _line(self, row: Sequence[Cell], shown: dict[int, int]) -> str:
+    def _line(self, row: Sequence[Parts], shown: dict[int, int]) -> str:
         if len(row) < len(self.columns):
             return self._cell(row[0], self.width, Column("")).rstrip()
         pieces = [self._cell(row[i], size, self.columns[i]) for i, size in shown.items()]
         return GAP.join(pieces).rstrip()
 
-    def _cell(self, cell: Cell, size: int, column: Column) -> str:
+    def _cell(self, cell: Parts, size: int, column: Column) -> str:
         used = sum(cells(part.text) for part in cell)
         if used > size:
             cell = self._shortened(cell, size - used)
@@ -157,9 +160,9 @@ class Table:
         blank = " " * max(size - used, 0)
         return blank + text if column.right else text + blank
 
-    def _shortened(self, cell: Cell, excess: int) -> Cell:
+    def _shortened(self, cell: Parts, excess: int) -> Parts:
         """The cell made narrower by this many cells, from its last part on."""
-        parts = []
+        found = []
         # The end of a cell says least: a module's class, the numbers of its parameters.
         for part in reversed(cell):
             size = cells(part.text)
@@ -168,8 +171,15 @@ class Table:
                 ellipsis = "" if part.cut == "whole" else self.glyphs.ellipsis
                 part = part._replace(text=shorten(part.text, room, ellipsis, part.cut == "start"))
             excess += size - cells(part.text)
-            parts.append(part)
-        return tuple(reversed(parts))
+            found.append(part)
+        return tuple(reversed(found))
+
+
+def parts(cell: Cell) -> Parts:
+    """The same cell as pieces."""
+    if isinstance(cell, str):
+        return (Part(cell),)
+    return (cell,) if isinstance(cell, Part) else cell
 
 
 def _is_plain(part: Part) -> bool:
@@ -253,3 +263,9 @@ class Writer:
         """The titles, and a line for every row, all indented."""
         table = Table(columns, self.options.width - indent, self.glyphs, self.options.color)
         yield from (" " * indent + line for line in table.lines(rows))
+
+    def more(self, left: int, noun: str = "", ways: str = "") -> Iterator[str]:
+        """How many rows of a table are left out, and how to see them; nothing of none."""
+        what = count(left, f"more {noun}") if noun else f"{left:,} more"
+        if left > 0:
+            yield self.line(f"… {what}: {ways or option('all')}", "dim")
