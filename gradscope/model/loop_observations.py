@@ -87,22 +87,14 @@ class MistakenCall(Record):
 class WastedCalls(Record):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
     calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
-    (``applied``).  ``window``: each of these steps had as many, and fewer were always dropped.
-    ``behind``: the step stands behind the loop around it, that of an epoch or of the function."""
+    (``applied``).  ``behind``: the step stands behind the loop around it, that of an epoch or of
+    the function."""
 
     origin: Place
     stepped: Place = None
     dropped: int = 0
     applied: int = 0
-    window: int = 0
     behind: bool = False
-
-
-class ScheduleUse(Record):
-    """A scheduler that was made at ``origin``, and ``called`` there last."""
-
-    origin: Place
-    called: Place = None
 
 
 class RemadeParameters(Record):

@@ -12,7 +12,6 @@ from gradscope.escaping import visible
 from gradscope.model.loop_observations import (
     MistakenCall,
     RemadeParameters,
-    ScheduleUse,
     SpoilingStep,
     StepEffect,
     WastedCalls,
@@ -506,7 +505,8 @@ class Observations(Watched, frozen=True):
     a place.  ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
     looked at one.  ``guard``, where no optimizer has stepped, is the ``if`` around a step beside
     the last backward call, or (``guards_else``) that step where it stands under the ``else``.
-    ``zeroed`` is where ``zero_grad`` was called last.  ``averages``: a wrapper of torch's puts the
+    ``zeroed`` is where ``zero_grad`` was called last, ``scheduled`` where a scheduler made its last
+    step.  ``averages``: a wrapper of torch's puts the
     gradients of several ranks together.  ``mistaken_calls`` are one a place.
     """
 
@@ -526,7 +526,6 @@ class Observations(Watched, frozen=True):
     optimizers: tuple[int | None, ...] = ()
     builders: tuple[int | None, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
-    schedules: tuple[ScheduleUse, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
     guard: int | None = None
@@ -536,5 +535,6 @@ class Observations(Watched, frozen=True):
     mistaken_calls: tuple[MistakenCall, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
+    scheduled: int | None = None
     failure: Failure | None = None
     averages: bool = False

@@ -208,7 +208,6 @@ def observations(
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
         skipped_steps=skipped_steps(listener, origins),
-        schedules=tuple(map(origins.told, listener.loop_calls.schedules.values())),
         wasted_calls=tuple(map(origins.told, wasted_calls(listener))),
         spoiling_steps=tuple(map(origins.told, spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
@@ -221,6 +220,7 @@ def observations(
         ),
         functions=tuple(_checked(listener, case, origins)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),
+        scheduled=origins.of_place(listener.loop_calls.scheduled_at),
         failure=failure,
         averages=listener.averages,
     )

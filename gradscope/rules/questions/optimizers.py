@@ -135,8 +135,7 @@ def unstepped(facts: Facts) -> Unstepped | None:
     if streak:
         words = "The gradients are zeroed, and no optimizer has used them."
     # Who never asks the optimizer for anything may take the scheduler for one.
-    taken = (one.called for one in seen.schedules if one.called is not None)
-    mistaken = None if facts.location(seen.zeroed) else next(taken, None)
+    mistaken = None if facts.location(seen.zeroed) else seen.scheduled
     if mistaken is not None:
         words = f"{facts.expression(mistaken)} steps a scheduler, and no optimizer ever steps."
         remedy = (
