@@ -773,17 +773,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         },
         [("GS307", "warning", 8)],
     ),
-    "in no optimizer, and made later than a function has made that": (
-        {
-            "learners": (
-                held("a.w", (0,)),
-                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
-            ),
-            "optimizers": (B,),
-            "builders": (C,),
-        },
-        [("GS307", "warning", 9)],
-    ),
     "in no optimizer, in the place of another": (
         {
             "learners": (

@@ -499,15 +499,14 @@ class Observations(Watched, frozen=True):
 
     Only what an :class:`Watched` holds is saved.
 
-    ``optimizers`` are the places that made those that lived at the end; ``builders``, for each, the
-    one that called the function which made and returned it, None where no function did.
-    ``functions`` are the calls of custom Functions that were compared with finite differences, one
-    a place.  ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
+    ``optimizers`` are the places that made those that lived at the end.  ``functions`` are the
+    calls of custom Functions that were compared with finite differences, one a place.
+    ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
     looked at one.  ``guard``, where no optimizer has stepped, is the ``if`` around a step beside
     the last backward call, or (``guards_else``) that step where it stands under the ``else``.
     ``zeroed`` is where ``zero_grad`` was called last, ``scheduled`` where a scheduler made its last
-    step.  ``averages``: a wrapper of torch's puts the
-    gradients of several ranks together.  ``mistaken_calls`` are one a place.
+    step.  ``averages``: a wrapper of torch's puts the gradients of several ranks together.
+    ``mistaken_calls`` are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -524,7 +523,6 @@ class Observations(Watched, frozen=True):
     carried: tuple[Carried, ...] = ()
     alterations: tuple[Alteration, ...] = ()
     optimizers: tuple[int | None, ...] = ()
-    builders: tuple[int | None, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False

@@ -15,7 +15,6 @@ from torch.nn.parameter import is_lazy
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins, Owner
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_cuts import (
-    builder,
     cut_copies,
     cuts_and_terms,
     name_of,
@@ -196,7 +195,6 @@ def observations(
     return msgspec.structs.replace(
         case.seen,
         optimizers=tuple(map(origins.of_place, places)),
-        builders=tuple(origins.of_place(builder(listener, at)) for at in places),
         learners=tuple(
             one for one in learners(listener, case, places) if one.history or not case.unfinished
         ),

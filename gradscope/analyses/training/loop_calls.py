@@ -218,9 +218,7 @@ class LoopCalls:
             or (frame.f_code.co_name == "__init__" and locals_of(frame).get("self") is thing)
         ):
             frame = frame.f_back
-        caller = places.user_frame(frame.f_back)
-        outer = -1 if caller is None else places.number(caller)
-        self._optimizers.note_made(thing, places.number(frame), outer)
+        self._optimizers.note_made(thing, places.number(frame))
 
     def _schedules(self, call: HeardCall) -> None:
         # A scheduler makes a step when it is made, and some step others.

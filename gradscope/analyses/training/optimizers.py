@@ -52,8 +52,7 @@ class Optimizers:
 
     ``order`` is what was seen of the order of the loop, ``idle`` are those that never step,
     ``effects`` what steps change, and ``spoiling`` NaN that they make; the last two are measured
-    while it ``compares``.  ``callers`` tells of each place that makes optimizers where the function
-    was called that it stands in.  ``epoch_starts``: a DataLoader has begun, and no step was made
+    while it ``compares``.  ``epoch_starts``: a DataLoader has begun, and no step was made
     since.
 
     ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
@@ -70,7 +69,6 @@ class Optimizers:
         self.order = LoopOrder()
         self.idle = IdleOptimizers(leaves)
         self.any_stepped = False
-        self.callers: dict[int, int] = {}
         self.epoch_starts = False
         self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = [leaves.note_step]
         self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
@@ -80,6 +78,7 @@ class Optimizers:
         self._numbered = 0
         self._has_searched = False
         self._last: set[int] = set()
+        self._made: dict[int, None] = {}
         self._steps: dict[int, tuple[int, int]] = {}
         self._running: list[_Step] = []
         self._handles: list[Any] = []
@@ -117,10 +116,10 @@ class Optimizers:
         for optimizer in list(self._known):
             self._meet(optimizer)
 
-    def note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
-        """The program has made an optimizer, in a function that was called at ``caller``."""
+    def note_made(self, optimizer: Optimizer, place: int) -> None:
+        """The program has made an optimizer."""
         known = self.of(optimizer)
-        known.made, self.callers[place] = place, caller
+        known.made, self._made[place] = place, None
         self.idle.made(optimizer, known)
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer)
@@ -151,7 +150,7 @@ class Optimizers:
         the order of their first: one that is made anew in every epoch is one."""
         # They may be gone when the report is written, with the function that knew them.
         living = self._last | {known.made for known in self._known.values()}
-        return [place for place in self.callers if place in living]
+        return [place for place in self._made if place in living]
 
     def is_once_an_epoch(self, place: int) -> bool:
         """Whether a DataLoader began before each step of this place."""
