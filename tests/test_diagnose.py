@@ -513,6 +513,8 @@ def held(name: str, by: tuple[int, ...]) -> TrackedParameter:
 
 
 REACHED = learner("w", leaf=0, reached=True)
+IDLE: dict[str, Any] = {"waiting": True, "idle": 5, "held_by": (0,)}
+NEVER_STEPPED = {"learners": (learner("v", **IDLE),), "optimizers": (3,)}
 STEPS = (Step(1, nodes=2), Step(2, nodes=2))
 A, B, C = 2, 3, 4  # the origins of lines 7, 8 and 9
 NO_HISTORY = Failure(
@@ -939,10 +941,12 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [],
     ),
     "an optimizer whose turn may come": (
-        {
-            "mistaken_calls": (MistakenCall("optimizer idle", A, 5, (3,), other=B, fine=5),),
-            "stopped": Stopped("time", 60),
-        },
+        {**NEVER_STEPPED, "stopped": Stopped("time", 60)},
+        [],
+    ),
+    "an optimizer that never steps": (NEVER_STEPPED, [("GS505", "warning", 8)]),
+    "an optimizer whose gradients the program reads": (
+        {**NEVER_STEPPED, "learners": (learner("v", **IDLE, handled=True),)},
         [],
     ),
     "rounded away by a tiny rate": (

@@ -32,17 +32,14 @@ OrderMistake = Literal[
     "stale graph",
     "stale part",
     "step alone",
-    "optimizer idle",
     "clip empty",
     "model replaced",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, though there may be others that one will, or one that a
 GradScaler still has to divide; a step between a forward pass and its backward, or between a part
-of the pass and that; a step without any backward; an optimizer made at ``other`` that never
-steps, though backward calls at ``origin`` bring gradients to what only it holds (``fine``: they
-bring others one as well, and so many calls only those); clipping of what a generator gives that
-has been gone through before; a copy, or a new model, that took the place of one whose optimizer
+of the pass and that; a step without any backward; clipping of what a generator gives that has been
+gone through before; a copy, or a new model, that took the place of one whose optimizer
 steps on at ``other``, in vain, for what gets the gradients is in none."""
 
 

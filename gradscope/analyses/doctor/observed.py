@@ -160,6 +160,7 @@ class _Run(NamedTuple):
             reached=known.reached > 0,
             # Before any optimizer has stepped they all wait, which says nothing of this one.
             waiting=optimizer is not None and not optimizer.stepped and has_stepped,
+            idle=0 if optimizer is None or optimizer.stepped else optimizer.unused,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,
             wanted=known.wanted,
             # What has no name is held by a library, as the parts of a sharded parameter are.
@@ -212,9 +213,7 @@ def observations(
         remade=tuple(map(origins.told, listener.leaves.made_anew())),
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
         mistaken_calls=tuple(
-            origins.told(one)
-            for one in (*listener.mistaken_calls.known.values(), *optimizers.idle.told())
-            if one.times
+            origins.told(one) for one in listener.mistaken_calls.known.values() if one.times
         ),
         functions=tuple(_checked(listener, case, origins)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),

@@ -18,10 +18,9 @@ from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradscope.analyses.training.idle_steps import IdleOptimizers, Sample, StepEffects
 from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
-from gradscope.analyses.training.spoiling_steps import SpoilingSteps
+from gradscope.analyses.training.step_effects import Sample, SpoilingSteps, StepEffects
 from gradscope.autograd.isolation import is_captured, put_back, take_out
 from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.recording.recorder import Recorder
@@ -50,10 +49,9 @@ class _Step:
 class Optimizers:
     """All optimizers that were met.
 
-    ``order`` is what was seen of the order of the loop, ``idle`` are those that never step,
-    ``effects`` what steps change, and ``spoiling`` NaN that they make; the last two are measured
-    while it ``compares``.  ``epoch_starts``: a DataLoader has begun, and no step was made
-    since.
+    ``order`` is what was seen of the order of the loop, ``effects`` what steps change, and
+    ``spoiling`` NaN that they make; the last two are measured while it ``compares``.
+    ``epoch_starts``: a DataLoader has begun, and no step was made since.
 
     ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
     that a step has changed, and of its place.
@@ -67,7 +65,6 @@ class Optimizers:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps()
         self.compares = True
         self.order = LoopOrder()
-        self.idle = IdleOptimizers(leaves)
         self.any_stepped = False
         self.epoch_starts = False
         self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = [leaves.note_step]
@@ -120,7 +117,6 @@ class Optimizers:
         """The program has made an optimizer."""
         known = self.of(optimizer)
         known.made, self._made[place] = place, None
-        self.idle.made(optimizer, known)
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer)
         self._leaves.note_optimizer()
@@ -135,11 +131,19 @@ class Optimizers:
         self._meet(optimizer)
         return known
 
-    def note_backward(self, reached: Sequence[torch.Tensor], place: int) -> None:
+    def note_backward(self, leaves: Sequence[torch.Tensor]) -> None:
         """A call of ``backward`` has brought these a gradient."""
-        self.order.backward(ids_of(reached))
-        if self.any_stepped:
-            self.idle.backward(reached, place)
+        self.order.backward(ids_of(leaves))
+        waiting = [one for one in self._known.values() if not one.stepped]
+        if not self.any_stepped or not waiting:
+            return
+        reached = {self._leaves.get(leaf).optimizer for leaf in leaves} - {None}
+        is_shared = any(one is not None and one.stepped for one in reached)
+        for one in waiting:
+            is_reached = one in reached
+            one.calls += is_reached
+            one.alone += is_reached and not is_shared
+            one.passed += is_shared and not is_reached
 
     def note_call(self) -> None:
         """Backward is about to be called."""

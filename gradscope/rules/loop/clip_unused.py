@@ -69,7 +69,7 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
         FEWEST,
-        fine=False,
+        never_fine=True,
     ),
     "clip elsewhere": MistakeWords(
         "{this} clips no gradient that a step will use.",
@@ -80,7 +80,7 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "Give it the parameters that the step changes; or clip behind the `backward()` that brings "
         "these their gradients.",
         fewest=FEWEST,
-        fine=False,
+        never_fine=True,
     ),
     "clip empty": MistakeWords(
         "{this} clips nothing: it gets no parameters.",

@@ -42,9 +42,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradscope.model.loop_observations import MistakenCall, WastedCalls
+from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.optimizers import dropped, unstepped
-from gradscope.rules.questions.wording import MistakeWords, told
+from gradscope.rules.questions.optimizers import dropped, named, order_of, unstepped
 from gradscope.rules.rule import Rule
 from gradscope.words import count
 
@@ -71,9 +71,8 @@ class GradientsUnused(Rule):
             is_most = wasted.dropped >= max(FEWEST_WASTED, wasted.applied)
             if wasted.stepped is not None and is_most:
                 yield _wasted(facts, wasted)
-        # Where the same calls serve others as well, its turn may come later.
-        idle = _IDLE if facts.is_over else _IDLE._replace(fine=False)
-        yield from told(facts, {"optimizer idle": idle})
+        # Its turn may come later.
+        yield from _idle(facts) if facts.is_over else ()
         found = unstepped(facts)
         if found is not None:
             zeroed = facts.at(facts.seen.zeroed)
@@ -124,13 +123,11 @@ _BEHIND = _Words(
     _WASTED.evidence,
     "Step inside of the loop, after each backward.",
 )
-_IDLE = MistakeWords(
-    "{this} brings gradients to parameters whose optimizer never steps.",
-    "{calls} for {parameters} that only {beside} holds; it has made no step, and others have",
+_IDLE = _Words(
+    "Backward brings gradients to parameters whose optimizer never steps.",
+    "{calls} for {parameters}; this optimizer has made no step, and others have",
+    "Call `step()` of this optimizer after its backward; or leave out both.",
     "A step changes what its own optimizer holds. These parameters stay as they are.",
-    "Call `step()` of that optimizer after this backward; or leave out both.",
-    "an optimizer",
-    fewest=FEWEST_IDLE,
 )
 
 
@@ -149,6 +146,18 @@ def _unused(
         why=words.why,
         remedy=words.remedy,
     )
+
+
+def _idle(facts: Facts) -> Iterable[FindingDraft]:
+    """Optimizers that hold what gets gradients, and that have never stepped."""
+    idle: dict[int, list[TrackedParameter]] = {}
+    for one in facts.seen.learners:
+        place = order_of(facts, one)
+        if one.idle >= FEWEST_IDLE and not one.handled and place is not None:
+            idle.setdefault(place, []).append(one)
+    for place, learners in idle.items():
+        calls = count(learners[0].idle, "backward call")
+        yield _unused(facts, _IDLE, (place,), parameters=named(learners), calls=calls)
 
 
 def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:

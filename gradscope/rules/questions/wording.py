@@ -28,8 +28,8 @@ class MistakeWords(NamedTuple):
     """What ``{beside}`` is where that place is not known."""
     fewest: int = 1
     """How often it is seen before it is told."""
-    fine: bool | None = None
-    """Whether the call has to have been as it should be at other times, or never may have been."""
+    never_fine: bool = False
+    """Whether the call may never have been as it should be."""
     fails: bool = False
     """The program ended by it, over the tensor of its name."""
 
@@ -47,7 +47,7 @@ def told(
         line = (at.file, at.line) if at else None
         if said is None or entry.times < said.fewest or line in lines or explained(entry):
             continue
-        if said.fine is not None and said.fine != bool(entry.fine):
+        if said.never_fine and entry.fine:
             continue
         lines.add(line)
         # Of a call of a loop it is not the result that is odd.
@@ -57,7 +57,6 @@ def told(
             "name": entry.name,
             "times": count(entry.times, "time"),
             "steps": count(entry.times, "step"),
-            "calls": count(entry.times, "backward call"),
             "parameters": count(next(iter(entry.figures), 0), "parameter"),
             "other": facts.at(entry.other),
             "beside": facts.placed(entry.other, said.otherwise),
