@@ -720,7 +720,9 @@ EDGES = (
         "gradients_unused.FEWEST_IDLE",
         observed(plain(), **NEVER_STEPPED),
         ("GS505",),
-        observed(plain(), learners=(learner("v", waiting=True, idle=4, held_by=(0,)),), optimizers=(A,)),
+        observed(
+            plain(), learners=(learner("v", waiting=True, idle=4, held_by=(0,)),), optimizers=(A,)
+        ),
     ),
     Edge("stops.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),
     Edge("remade_parameter.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),

@@ -95,7 +95,7 @@ class StepTracker:
 
     def end(self, made: Capture) -> Step:
         """A call was made, and what it left has been measured; its entry."""
-        norms = [norm for _, norm in made.leaf_norms()]
+        norms = made.leaf_norms()
         scale = self._listener.recorder.scaled.factor(made.call.roots[0])
         size = math.hypot(*norms) / (scale or 1.0)
         whole = number(size) if norms else None
