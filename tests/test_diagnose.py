@@ -944,6 +944,14 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {**NEVER_STEPPED, "stopped": Stopped("time", 60)},
         [],
     ),
+    "an optimizer that others do not wait for": (
+        {
+            **NEVER_STEPPED,
+            "learners": (learner("v", **IDLE, alone=True),),
+            "stopped": Stopped("time", 60),
+        },
+        [("GS505", "warning", 8)],
+    ),
     "an optimizer that never steps": (NEVER_STEPPED, [("GS505", "warning", 8)]),
     "an optimizer whose gradients the program reads": (
         {**NEVER_STEPPED, "learners": (learner("v", **IDLE, handled=True),)},

@@ -161,6 +161,7 @@ class _Run(NamedTuple):
             # Before any optimizer has stepped they all wait, which says nothing of this one.
             waiting=optimizer is not None and not optimizer.stepped and has_stepped,
             idle=0 if optimizer is None or optimizer.stepped else optimizer.unused,
+            alone=optimizer is not None and optimizer.alone > 0,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,
             wanted=known.wanted,
             # What has no name is held by a library, as the parts of a sharded parameter are.

@@ -71,8 +71,7 @@ class GradientsUnused(Rule):
             is_most = wasted.dropped >= max(FEWEST_WASTED, wasted.applied)
             if wasted.stepped is not None and is_most:
                 yield _wasted(facts, wasted)
-        # Its turn may come later.
-        yield from _idle(facts) if facts.is_over else ()
+        yield from _idle(facts)
         found = unstepped(facts)
         if found is not None:
             zeroed = facts.at(facts.seen.zeroed)
@@ -153,7 +152,9 @@ def _idle(facts: Facts) -> Iterable[FindingDraft]:
     idle: dict[int, list[TrackedParameter]] = {}
     for one in facts.seen.learners:
         place = order_of(facts, one)
-        if one.idle >= FEWEST_IDLE and not one.handled and place is not None:
+        # Where the same calls serve others as well, its turn may come later.
+        is_sure = one.alone or facts.is_over
+        if is_sure and one.idle >= FEWEST_IDLE and not one.handled and place is not None:
             idle.setdefault(place, []).append(one)
     for place, learners in idle.items():
         calls = count(learners[0].idle, "backward call")
