@@ -39,17 +39,20 @@ SICK = """
 class Duel:
     def __init__(self, taken):
         self.g, self.d, self.taken = part(2), part(1, 2), taken
-        self.optimizers = {"g": Adam(self.g.parameters()), "d": Adam(self.d.parameters())}
+        self.optimizers = {
+            "g": Adam(self.g.parameters()),  # <- GS505
+            "d": Adam(self.d.parameters()),  # <- GS505
+        }
     def loss(self, fake):
         return bce(self.d(torch.randn(6, 2)), 1.0) + bce(self.d(fake.detach()), 0.0)
     def judge(self, fake):
         self.optimizers["d"].zero_grad()
-        self.loss(fake).backward()  # <- GS505
+        self.loss(fake).backward()
         if self.taken == "d":
             self.optimizers["d"].step()
     def fool(self, fake):
         self.optimizers[self.taken].zero_grad()
-        bce(self.d(fake), 1.0).backward()  # <- GS505
+        bce(self.d(fake), 1.0).backward()
         self.optimizers[self.taken].step()
 for taken in ("g", "d"):
     duel = Duel(taken)

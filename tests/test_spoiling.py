@@ -62,8 +62,8 @@ def test_a_step_that_spoils_parameters_is_told(text: str, session: Session) -> N
     (finding,) = found(session, text)
     assert (finding.rule, finding.step) == ("GS106", call)
     assert finding.location is not None
-    made = "lr_scheduler.LambdaLR" if "LambdaLR" in text else optimizer
-    assert finding.location.expression.startswith(f"torch.optim.{made}(")
+    place = "plan.step(" if "LambdaLR" in text else f"torch.optim.{optimizer}("
+    assert finding.location.expression.startswith(place)
     assert finding.subject in ("weight", "bias")
     assert line in "\n".join(finding.evidence)
 

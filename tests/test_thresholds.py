@@ -44,6 +44,7 @@ from gradscope.simplify.folded import simplify
 from tests.program import Program
 from tests.ranks.built import parameter, with_ranks
 from tests.test_diagnose import (
+    NEVER_STEPPED,
     REACHED,
     A,
     B,
@@ -716,8 +717,12 @@ EDGES = (
         out_of_order("step alone", 1),
     ),
     Edge(
-        *("gradients_unused.FEWEST_IDLE", out_of_order("optimizer idle", 5), ("GS505",)),
-        out_of_order("optimizer idle", 4),
+        "gradients_unused.FEWEST_IDLE",
+        observed(plain(), **NEVER_STEPPED),
+        ("GS505",),
+        observed(
+            plain(), learners=(learner("v", waiting=True, idle=4, held_by=(0,)),), optimizers=(A,)
+        ),
     ),
     Edge("stops.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),
     Edge("remade_parameter.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),

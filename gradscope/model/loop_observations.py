@@ -32,17 +32,14 @@ OrderMistake = Literal[
     "stale graph",
     "stale part",
     "step alone",
-    "optimizer idle",
     "clip empty",
     "model replaced",
 ]
 """What was out of order: gradients dropped before a step (all, or some of them); clipping that
 finds no gradient which a step will use, though there may be others that one will, or one that a
 GradScaler still has to divide; a step between a forward pass and its backward, or between a part
-of the pass and that; a step without any backward; an optimizer made at ``other`` that never
-steps, though backward calls at ``origin`` bring gradients to what only it holds (``fine``: they
-bring others one as well, and so many calls only those); clipping of what a generator gives that
-has been gone through before; a copy, or a new model, that took the place of one whose optimizer
+of the pass and that; a step without any backward; clipping of what a generator gives that has been
+gone through before; a copy, or a new model, that took the place of one whose optimizer
 steps on at ``other``, in vain, for what gets the gradients is in none."""
 
 
@@ -87,22 +84,14 @@ class MistakenCall(Record):
 class WastedCalls(Record):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
     calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
-    (``applied``).  ``window``: each of these steps had as many, and fewer were always dropped.
-    ``behind``: the step stands behind the loop around it, that of an epoch or of the function."""
+    (``applied``).  ``behind``: the step stands behind the loop around it, that of an epoch or of
+    the function."""
 
     origin: Place
     stepped: Place = None
     dropped: int = 0
     applied: int = 0
-    window: int = 0
     behind: bool = False
-
-
-class ScheduleUse(Record):
-    """A scheduler that was made at ``origin``, and ``called`` there last."""
-
-    origin: Place
-    called: Place = None
 
 
 class RemadeParameters(Record):

@@ -12,7 +12,6 @@ from gradscope.escaping import visible
 from gradscope.model.loop_observations import (
     MistakenCall,
     RemadeParameters,
-    ScheduleUse,
     SpoilingStep,
     StepEffect,
     WastedCalls,
@@ -96,25 +95,25 @@ class Finding(Struct, frozen=True):
 class TrackedParameter(Record):
     """A tensor that the program holds for learning: in a module or in an optimizer.
 
-    ``in_optimizer`` is None when no optimizer was seen.  ``leaf`` indexes ``graph.leaves`` when
-    backward can reach it.  ``used`` is where the forward pass first took it as an operand, ``made``
-    where it was made.  ``history`` names the op that made a tensor which is not a leaf.
-    ``reached``: some watched backward call brought it a gradient, not only the one whose graph this
-    is.  ``waiting``: its optimizer has not stepped yet although others have, so that its turn may
-    come later.  ``loose``: a parameter of a module that was called, but that no other module
-    holds, nor a variable at the top of the program: layers in a plain list.  ``wanted``: a call of
+    ``in_optimizer`` is None when no optimizer was seen. ``leaf`` indexes ``graph.leaves`` when
+    backward can reach it. ``used`` is where the forward pass first took it as an operand, ``made``
+    where it was made. ``history`` names the op that made a tensor which is not a leaf. ``reached``:
+    some watched backward call brought it a gradient, not only the one whose graph this is.
+    ``waiting``: its optimizer has not stepped yet although others have, so that its turn may come
+    later; ``idle`` calls of backward were made for such a step, and (``alone``) brought nothing to
+    what others step. ``loose``: a parameter of a module that was called, but that no other module
+    holds, nor a variable at the top of the program: layers in a plain list. ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
     ``held_by`` are indices of ``Observations.optimizers``; ``held_once`` is the place that made the
-    optimizer, where that is gone.  ``gone``: an optimizer holds it, and
-    no module and no variable in sight does.  ``late``: it was made after all optimizers, and the
-    program does not change it by hand.  ``thawed``: it was frozen when an
-    optimizer was made, and the program has let it learn since, at ``thawed_at``.  ``loaded``: the
-    program has copied other numbers into it.  ``evaluated``: the program has put a module that
-    holds it in eval mode last.  ``handled``: the program reads its gradient, or changes it by hand.
-    ``root`` numbers the modules that lie in no other one.  ``zero``: it is a matrix of zeros, and
-    frozen.  ``size`` is the 2-norm of its values at
-    the end, where other ranks have it as well.  ``lazy``: its module has seen no input, and it has
-    no shape.
+    optimizer, where that is gone. ``gone``: an optimizer holds it, and no module and no variable in
+    sight does. ``late``: it was made after all optimizers, and the program does not change it by
+    hand. ``thawed``: it was frozen when an optimizer was made, and the program has let it learn
+    since, at ``thawed_at``. ``loaded``: the program has copied other numbers into it.
+    ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
+    program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
+    other one. ``zero``: it is a matrix of zeros, and frozen. ``size`` is the 2-norm of its values
+    at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
+    has no shape.
     ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
     is a part of is in the graph; ``result`` is where a function that was given it computed what
     does not depend on it.  ``derived``: a derivative was taken of what it went into, which is to be
@@ -135,6 +134,8 @@ class TrackedParameter(Record):
     history: str = ""
     reached: bool = False
     waiting: bool = False
+    idle: int = 0
+    alone: bool = False
     loose: bool = False
     wanted: bool = False
     held_by: tuple[int, ...] = ()
@@ -500,14 +501,14 @@ class Observations(Watched, frozen=True):
 
     Only what an :class:`Watched` holds is saved.
 
-    ``optimizers`` are the places that made those that lived at the end; ``builders``, for each, the
-    one that called the function which made and returned it, None where no function did.
-    ``functions`` are the calls of custom Functions that were compared with finite differences, one
-    a place.  ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
+    ``optimizers`` are the places that made those that lived at the end.  ``functions`` are the
+    calls of custom Functions that were compared with finite differences, one a place.
+    ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
     looked at one.  ``guard``, where no optimizer has stepped, is the ``if`` around a step beside
     the last backward call, or (``guards_else``) that step where it stands under the ``else``.
-    ``zeroed`` is where ``zero_grad`` was called last.  ``averages``: a wrapper of torch's puts the
-    gradients of several ranks together.  ``mistaken_calls`` are one a place.
+    ``zeroed`` is where ``zero_grad`` was called last, ``scheduled`` where a scheduler made its last
+    step.  ``averages``: a wrapper of torch's puts the gradients of several ranks together.
+    ``mistaken_calls`` are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -524,9 +525,7 @@ class Observations(Watched, frozen=True):
     carried: tuple[Carried, ...] = ()
     alterations: tuple[Alteration, ...] = ()
     optimizers: tuple[int | None, ...] = ()
-    builders: tuple[int | None, ...] = ()
     wasted_calls: tuple[WastedCalls, ...] = ()
-    schedules: tuple[ScheduleUse, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
     guard: int | None = None
@@ -536,5 +535,6 @@ class Observations(Watched, frozen=True):
     mistaken_calls: tuple[MistakenCall, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
+    scheduled: int | None = None
     failure: Failure | None = None
     averages: bool = False

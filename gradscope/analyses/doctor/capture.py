@@ -261,13 +261,11 @@ class Capture(MeasuredCall):
         arrived = self._arrived
         return [(leaf, arrived.get(node, NOT_REACHED)) for node, leaf in self._leaves]
 
-    def leaf_norms(self) -> Iterator[tuple[torch.Tensor, float]]:
-        """The 2-norm of what arrived at each leaf, where something did."""
+    def leaf_norms(self) -> list[float]:
+        """The 2-norms of what arrived at leaves."""
         table = self.table.finish()
-        for leaf, entry in self.leaf_entries():
-            norm = table[entry].norm
-            if norm is not None:
-                yield leaf, float(norm)
+        found = (table[entry].norm for _, entry in self.leaf_entries())
+        return [float(norm) for norm in found if norm is not None]
 
     def reached(self) -> list[torch.Tensor]:
         """The leaves that the call brought a gradient."""

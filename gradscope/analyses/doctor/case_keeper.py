@@ -104,7 +104,7 @@ class CaseKeeper:
         Args:
             made: the call.
             trouble: something is wrong with it.
-            odd: nothing is, but the size of its gradients has jumped, or some have gone.
+            odd: nothing is, but the size of its gradients has jumped.
 
         Returns:
             Whether it is no use to go on.

@@ -290,7 +290,7 @@ class Doctor:
         listener = self._listener
         made.measured()
         self._note_overflow(made)
-        step, collapsed = self._tracker.end(made)
+        step = self._tracker.end(made)
         if made.failure is not None:
             made.complete()
             from gradscope.analyses.doctor.raisers import raiser_of
@@ -299,10 +299,8 @@ class Doctor:
             self._builder.failed(made.failure, made.call.frame, raiser)
         place = listener.recorder.places.number(made.call.frame)
         odd = self._policy.note(place, step, full=made.is_full, new=listener.has_news)
-        if collapsed and not made.is_full:
-            self._policy.alarm(place)
         trouble = made.is_troubled or isinstance(step.loss, str)
-        serious = self._selector.consider(made, trouble, odd or collapsed)
+        serious = self._selector.consider(made, trouble, odd)
         self._held.after(self._log.seen)
         self._tracker.start_next(made)
         listener.rest(not self._policy.is_full(place))

@@ -15,7 +15,6 @@ from torch.nn.parameter import is_lazy
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins, Owner
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_cuts import (
-    builder,
     cut_copies,
     cuts_and_terms,
     name_of,
@@ -161,6 +160,8 @@ class _Run(NamedTuple):
             reached=known.reached > 0,
             # Before any optimizer has stepped they all wait, which says nothing of this one.
             waiting=optimizer is not None and not optimizer.stepped and has_stepped,
+            idle=0 if optimizer is None or optimizer.stepped else optimizer.unused,
+            alone=optimizer is not None and optimizer.alone > 0,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,
             wanted=known.wanted,
             # What has no name is held by a library, as the parts of a sharded parameter are.
@@ -196,7 +197,6 @@ def observations(
     return msgspec.structs.replace(
         case.seen,
         optimizers=tuple(map(origins.of_place, places)),
-        builders=tuple(origins.of_place(builder(listener, at)) for at in places),
         learners=tuple(
             one for one in learners(listener, case, places) if one.history or not case.unfinished
         ),
@@ -208,19 +208,17 @@ def observations(
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
         skipped_steps=skipped_steps(listener, origins),
-        schedules=tuple(map(origins.told, listener.loop_calls.schedules.values())),
         wasted_calls=tuple(map(origins.told, wasted_calls(listener))),
         spoiling_steps=tuple(map(origins.told, spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
         remade=tuple(map(origins.told, listener.leaves.made_anew())),
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
         mistaken_calls=tuple(
-            origins.told(one)
-            for one in (*listener.mistaken_calls.known.values(), *optimizers.idle.told())
-            if one.times
+            origins.told(one) for one in listener.mistaken_calls.known.values() if one.times
         ),
         functions=tuple(_checked(listener, case, origins)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),
+        scheduled=origins.of_place(listener.loop_calls.scheduled_at),
         failure=failure,
         averages=listener.averages,
     )

@@ -4,7 +4,6 @@ and a leaf's name.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
@@ -116,16 +115,3 @@ def spoiling_steps(listener: DoctorListener, case: CapturedCall) -> Iterator[Spo
                 spoilt = msgspec.structs.replace(spoilt, name=name, leaf=leaf)
             told.append(spoilt)
         yield msgspec.structs.replace(step, parameters=tuple(told))
-
-
-def builder(listener: DoctorListener, place: int) -> int:
-    """Where the function is called that makes an optimizer at this place and returns it; -1 for
-    none."""
-    recorder = listener.recorder
-    site = recorder.places.site(place)
-    origin = None if site is None else recorder.sources.origin(site)
-    lines = [] if site is None else recorder.sources.lines_of(site.code)[1]
-    words = [] if origin is None else [origin.expression.partition("\n")[0], origin.variable]
-    texts = "|".join(rf"(?<!\w){re.escape(text)}(?!\w)" for text in words if text)
-    is_builder = texts and any(re.search(rf"^\s*return\b.*({texts})", line) for line in lines)
-    return listener.optimizers.callers.get(place, -1) if is_builder else -1

@@ -120,9 +120,5 @@ class SamplingPolicy:
             line.due *= 2
         return odd
 
-    def alarm(self, place: int) -> None:
-        """Something else is odd about the call that was just made here."""
-        self._line(place).alarmed = True
-
     def _line(self, place: int) -> _Line:
         return self._lines.setdefault(place, _Line())

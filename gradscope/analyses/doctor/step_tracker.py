@@ -7,7 +7,6 @@ Knows nothing of which call is reported, nor of the Report.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 
@@ -24,38 +23,6 @@ from gradscope.model.plain import Number, number
 from gradscope.recording.places import frames_from
 from gradscope.recording.wrappers import shards
 
-COLLAPSED = 1e-5
-"""The gradient of a leaf by the first that it got, below which it has all but gone."""
-
-MAX_LOOKS = 4
-"""How often in a run this is worth a closer look."""
-
-MAX_LEAVES = 200_000
-"""Leaves that are remembered."""
-
-
-class Collapse:
-    """The first gradient of every leaf, to compare later ones with.
-
-    A cheap sign, from one number a leaf and step, that a later step deserves a closer look."""
-
-    def __init__(self) -> None:
-        self._first: TensorTable[float] = TensorTable(MAX_LEAVES)
-        self._left = MAX_LOOKS
-
-    def note(self, norms: Sequence[tuple[torch.Tensor, float]]) -> bool:
-        """Note the 2-norms of one backward call; whether some leaf has lost its gradient."""
-        collapsed = False
-        known = self._first.get_all([leaf for leaf, _ in norms])
-        for (leaf, norm), first in zip(norms, known, strict=True):
-            if first is None:
-                self._first[leaf] = norm
-            else:
-                collapsed |= norm < COLLAPSED * first
-        self._left -= collapsed
-        return collapsed and self._left >= 0
-
-
 # Torch's words for an input that is not in the graph.
 _NOT_REACHED = "appears to not have been used in the graph"
 
@@ -71,7 +38,6 @@ class StepTracker:
         self._accumulating = Accumulating(listener.leaves)
         self._shards: TensorTable[TensorRef] = TensorTable(MAX_HELD)
         listener.optimizers.on_changed.append(self._accumulating.note_step)
-        self._collapse = Collapse()
         self._stale_parts = StaleParts(listener.recorder, listener.optimizers.order)
         self._last_sequence = 0
         self._reads = 0
@@ -127,15 +93,11 @@ class StepTracker:
                 frames_from(made.call.frame, listener.recorder.places), listener.recorder.sources
             )
 
-    def end(self, made: Capture) -> tuple[Step, bool]:
-        """A call was made, and what it left has been measured.
-
-        Returns:
-            Its entry, and whether some leaf has lost the gradient that it got at first.
-        """
-        norms = list(made.leaf_norms())
+    def end(self, made: Capture) -> Step:
+        """A call was made, and what it left has been measured; its entry."""
+        norms = made.leaf_norms()
         scale = self._listener.recorder.scaled.factor(made.call.roots[0])
-        size = math.hypot(*[norm for _, norm in norms]) / (scale or 1.0)
+        size = math.hypot(*norms) / (scale or 1.0)
         whole = number(size) if norms else None
         step = self._log.amend(norm=whole, scale=None if scale is None else number(scale))
         leaves, optimizers = self._listener.leaves, self._listener.optimizers
@@ -144,8 +106,7 @@ class StepTracker:
         reached = made.reached()
         leaves.note_reached(reached, counts=made.call.accumulates)
         if made.call.accumulates:
-            place = self._listener.recorder.places.number(made.call.frame)
-            optimizers.note_backward(reached, place)
+            optimizers.note_backward(reached)
             if made.is_full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 leaves.note_filled()
@@ -153,7 +114,7 @@ class StepTracker:
             self._accumulating.after(self._kept(made))
         else:
             self._note_gradients(made)
-        return step, self._collapse.note(norms)
+        return step
 
     def _note_gradients(self, made: Capture) -> None:
         """What ``torch.autograd.grad`` returned may have no history, or it may have failed."""

@@ -5,7 +5,7 @@ For the doctor, which tells it of calls and backward calls; it knows nothing of 
     leaves ◄── optimizers ──► loop_order       backward, clip, step, zero: in which order?
                   │    ▲          └──► used_gradients     what becomes of them between two calls?
                   │    └── loop_calls          who zeroes, clips, scales, schedules? wrappers
-                  └──► idle_steps, spoiling_steps         what came of a step, or of none?
+                  └──► step_effects         what does a step make of its parameters?
 
 ``leaves`` has one entry a leaf: where it came from, who used, changed and held it, what backward
 brought it.  ``dropped_results`` asks which edits throw something away.

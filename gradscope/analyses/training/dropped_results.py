@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import opcode
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from types import FrameType
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from torch import nn
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf, storage_of
 from gradscope.model.loop_observations import MistakeKind, MistakenCall, WastedGraph
 from gradscope.recording.torch_call import TorchCall
+from gradscope.walks import walk
 
 MAX_MISTAKEN = 1_000
 """Places that are remembered, of all sorts."""
@@ -188,16 +190,12 @@ class GradientGraphs:
         }
 
     def _behind(self, values: Iterable[torch.Tensor]) -> set[int]:
-        stack: list[Any] = [grad_fn_of(value) for value in values]
-        found: set[int] = set()
-        walked: set[Any] = set()
-        while stack and len(walked) < MAX_WALKED:
-            node = stack.pop()
-            if node is None or node in walked:
-                continue
-            walked.add(node)
-            if node._sequence_nr() in self._asked:
-                found.add(node._sequence_nr())
-            else:
-                stack.extend(target for target, _ in node.next_functions)
-        return found
+        """The results that were asked for, and that these values were made of."""
+
+        def onwards(node: Any) -> Iterator[Any]:
+            if node._sequence_nr() not in self._asked:
+                yield from (target for target, _ in node.next_functions if target is not None)
+
+        made = filter(None, map(grad_fn_of, values))
+        near = {node._sequence_nr() for node in islice(walk(made, onwards), MAX_WALKED)}
+        return near & self._asked.keys()

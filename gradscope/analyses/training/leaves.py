@@ -63,12 +63,25 @@ _MOVES = frozenset(
 class KnownOptimizer:
     """An optimizer, by a number of its own: Python gives the id of one that is gone to the next
     that is made.  Where it was ``made``; whether it has ``stepped``; how many tensors it held when
-    it was looked at last."""
+    it was looked at last.
+
+    Of one that has not stepped: how many ``calls`` of backward have brought what it holds a
+    gradient, and (``alone``) nothing to what others step; and how many (``passed``) only those.
+    """
 
     number: int
     made: int = -1
     stepped: bool = False
     size: int = -1
+    calls: int = 0
+    alone: int = 0
+    passed: int = 0
+
+    @property
+    def unused(self) -> int:
+        """How many calls were made for a step of its own."""
+        # What others step may only send its gradient on, to a network whose turn has not come yet.
+        return self.alone or min(self.calls, self.passed)
 
 
 @dataclass(slots=True, eq=False)

@@ -1,5 +1,5 @@
-"""The calls of a training loop that are no torch calls: zeroing, clipping, scalers, schedulers and
-hooks on modules.
+"""The calls of a training loop that are no torch calls: zeroing, clipping, scalers, steps of
+schedulers and hooks on modules.
 
 Torch has no hooks for them, so they are wrapped while the program runs; each does what it did, and
 the protocol of the loop hears of it first.
@@ -11,7 +11,7 @@ import functools
 import gc
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from types import FrameType, GeneratorType
@@ -23,13 +23,11 @@ from torch.amp import grad_scaler
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
 from torch.utils.data import DataLoader
-from torch.utils.weak import WeakIdKeyDictionary
 
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.optimizers import Optimizers
 from gradscope.autograd.isolation import is_captured, mode_removed
 from gradscope.autograd.originals import parameters_of
-from gradscope.model.loop_observations import ScheduleUse
 from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
@@ -38,9 +36,6 @@ from gradscope.recording.wrappers import parameters_in
 
 OnClipped = Callable[[str, int, Any, Any], None]
 OnHooked = Callable[[str, int, Iterable[Any]], None]
-
-MAX_PLACES = 200
-"""Places that make schedulers, and that are remembered."""
 
 _CLIPPERS = ("clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_")
 _SCALED = grad_scaler.OptState.READY
@@ -117,8 +112,8 @@ class HeardCall:
 class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
-    ``zeroed_at`` is the last place that called ``zero_grad``, ``scaled_steps`` counts what
-    GradScalers left out, ``schedules`` are told by the place that makes them.
+    ``zeroed_at`` and ``scheduled_at`` are the last places that called ``zero_grad`` and stepped a
+    scheduler, ``scaled_steps`` counts what GradScalers left out.
 
     Args:
         recorder: is asked for places, and aside while something is noted.
@@ -135,14 +130,12 @@ class LoopCalls:
         on_clipped: OnClipped,
         on_hooked: OnHooked,
     ) -> None:
-        self.zeroed_at = -1
+        self.zeroed_at = self.scheduled_at = -1
         self.scaled_steps = ScaledSteps()
-        self.schedules: dict[int, ScheduleUse] = {}
         self._on_clipped, self._on_hooked = on_clipped, on_hooked
         self._recorder = recorder
         self._optimizers = optimizers
         self._order = optimizers.order
-        self._living: MutableMapping[Any, ScheduleUse] = WeakIdKeyDictionary()
         self._patches: list[Patched] = []
 
     def start(self) -> None:
@@ -166,9 +159,6 @@ class LoopCalls:
         for kind in vars(lr_scheduler).values():
             if isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler):
                 hear(kind, "step", before=self._schedules)
-        # It does not call the constructor of the others.
-        for kind in (lr_scheduler.LRScheduler, lr_scheduler.ReduceLROnPlateau):
-            hear(kind, "__init__", after=self._planned)
         hear(DataLoader, "__iter__", before=self._starts)
         for name in ("register_full_backward_hook", "register_full_backward_pre_hook"):
             hear(nn.Module, name, before=self._hooks)
@@ -220,39 +210,20 @@ class LoopCalls:
 
     # ------------------------------------------------------------------ what is made
 
-    def _maker(self, call: HeardCall) -> FrameType:
-        """The frame of the program that makes a thing, from one inside of its constructor."""
+    def _made(self, call: HeardCall) -> None:
         # What is the program's own calls torch's constructor from its own.
-        thing, frame = call.args[0], call.frame
+        places, thing, frame = self._recorder.places, call.args[0], call.frame
         while frame.f_back is not None and (
-            self._recorder.places.is_foreign(frame.f_code)
+            places.is_foreign(frame.f_code)
             or (frame.f_code.co_name == "__init__" and locals_of(frame).get("self") is thing)
         ):
             frame = frame.f_back
-        return frame
-
-    def _made(self, call: HeardCall) -> None:
-        places, frame = self._recorder.places, self._maker(call)
-        caller = places.user_frame(frame.f_back)
-        outer = -1 if caller is None else places.number(caller)
-        self._optimizers.note_made(call.args[0], places.number(frame), outer)
-
-    def _planned(self, call: HeardCall) -> None:
-        # A package may make schedulers in a function that the program calls.
-        places, frame = self._recorder.places, self._maker(call)
-        outer = frame
-        while outer.f_back is not None and not places.is_own(outer.f_code):
-            outer = outer.f_back
-        place = places.number(outer if places.is_own(outer.f_code) else frame)
-        if place >= 0 and (place in self.schedules or len(self.schedules) < MAX_PLACES):
-            # Of several that one place makes the last is told of.
-            self.schedules[place] = self._living[call.args[0]] = ScheduleUse(place)
+        self._optimizers.note_made(thing, places.number(frame))
 
     def _schedules(self, call: HeardCall) -> None:
         # A scheduler makes a step when it is made, and some step others.
-        use = None if call.is_from_torch else self._living.get(call.args[0])
-        if use is not None:
-            use.called = self._place(call)
+        place = -1 if call.is_from_torch else self._place(call)
+        self.scheduled_at = place if place >= 0 else self.scheduled_at
 
     def _starts(self, _call: HeardCall) -> None:
         self._optimizers.epoch_starts = True

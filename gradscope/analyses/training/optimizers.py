@@ -18,10 +18,9 @@ from torch.optim import Optimizer
 from torch.optim import optimizer as optimizer_hooks
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gradscope.analyses.training.idle_steps import IdleOptimizers, Sample, StepEffects
 from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
-from gradscope.analyses.training.spoiling_steps import SpoilingSteps
+from gradscope.analyses.training.step_effects import Sample, SpoilingSteps, StepEffects
 from gradscope.autograd.isolation import is_captured, put_back, take_out
 from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.recording.recorder import Recorder
@@ -50,11 +49,9 @@ class _Step:
 class Optimizers:
     """All optimizers that were met.
 
-    ``order`` is what was seen of the order of the loop, ``idle`` are those that never step,
-    ``effects`` what steps change, and ``spoiling`` NaN that they make; the last two are measured
-    while it ``compares``.  ``callers`` tells of each place that makes optimizers where the function
-    was called that it stands in.  ``epoch_starts``: a DataLoader has begun, and no step was made
-    since.
+    ``order`` is what was seen of the order of the loop, ``effects`` what steps change, and
+    ``spoiling`` NaN that they make; the last two are measured while it ``compares``.
+    ``epoch_starts``: a DataLoader has begun, and no step was made since.
 
     ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
     that a step has changed, and of its place.
@@ -68,9 +65,7 @@ class Optimizers:
         self.effects, self.spoiling = StepEffects(), SpoilingSteps()
         self.compares = True
         self.order = LoopOrder()
-        self.idle = IdleOptimizers(leaves)
         self.any_stepped = False
-        self.callers: dict[int, int] = {}
         self.epoch_starts = False
         self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = [leaves.note_step]
         self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
@@ -80,6 +75,7 @@ class Optimizers:
         self._numbered = 0
         self._has_searched = False
         self._last: set[int] = set()
+        self._made: dict[int, None] = {}
         self._steps: dict[int, tuple[int, int]] = {}
         self._running: list[_Step] = []
         self._handles: list[Any] = []
@@ -117,11 +113,10 @@ class Optimizers:
         for optimizer in list(self._known):
             self._meet(optimizer)
 
-    def note_made(self, optimizer: Optimizer, place: int, caller: int) -> None:
-        """The program has made an optimizer, in a function that was called at ``caller``."""
+    def note_made(self, optimizer: Optimizer, place: int) -> None:
+        """The program has made an optimizer."""
         known = self.of(optimizer)
-        known.made, self.callers[place] = place, caller
-        self.idle.made(optimizer, known)
+        known.made, self._made[place] = place, None
         # One that never steps may be gone when the program has ended.
         self._meet(optimizer)
         self._leaves.note_optimizer()
@@ -136,11 +131,19 @@ class Optimizers:
         self._meet(optimizer)
         return known
 
-    def note_backward(self, reached: Sequence[torch.Tensor], place: int) -> None:
+    def note_backward(self, leaves: Sequence[torch.Tensor]) -> None:
         """A call of ``backward`` has brought these a gradient."""
-        self.order.backward(ids_of(reached))
-        if self.any_stepped:
-            self.idle.backward(reached, place)
+        self.order.backward(ids_of(leaves))
+        waiting = [one for one in self._known.values() if not one.stepped]
+        if not self.any_stepped or not waiting:
+            return
+        reached = {self._leaves.get(leaf).optimizer for leaf in leaves} - {None}
+        is_shared = any(one is not None and one.stepped for one in reached)
+        for one in waiting:
+            is_reached = one in reached
+            one.calls += is_reached
+            one.alone += is_reached and not is_shared
+            one.passed += is_shared and not is_reached
 
     def note_call(self) -> None:
         """Backward is about to be called."""
@@ -151,7 +154,7 @@ class Optimizers:
         the order of their first: one that is made anew in every epoch is one."""
         # They may be gone when the report is written, with the function that knew them.
         living = self._last | {known.made for known in self._known.values()}
-        return [place for place in self.callers if place in living]
+        return [place for place in self._made if place in living]
 
     def is_once_an_epoch(self, place: int) -> bool:
         """Whether a DataLoader began before each step of this place."""

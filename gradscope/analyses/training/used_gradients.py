@@ -169,15 +169,12 @@ class _WaitingCall:
 
 
 class WasteTracker:
-    """Counts backward calls whose gradients were zeroed before any step, by the place that did so.
-
-    A ``window`` of -1 is not known yet, of 0 there is none."""
+    """Counts backward calls that were zeroed before any step, by the place that did so."""
 
     def __init__(self) -> None:
         self.known: dict[int, WastedCalls] = {}
         self._waiting: deque[_WaitingCall] = deque(maxlen=MAX_WAITING)
         self._by: dict[int, int] = {}
-        self._windows: dict[int, int] = {}
 
     def backward(self, leaves: Set[int]) -> None:
         """A call has brought these a gradient."""
@@ -196,18 +193,14 @@ class WasteTracker:
         gone = sum(not call.leaves and not call.looked for call in self._waiting)
         self._keep([call for call in self._waiting if call.leaves])
         if gone and optimizer and (place in self.known or len(self.known) < MAX_PLACES):
-            known = self.known.setdefault(place, WastedCalls(place, window=-1))
+            known = self.known.setdefault(place, WastedCalls(place))
             known.dropped += gone
-            window = self._windows.get(optimizer, 0)
-            known.window = window if gone < window and known.window in (-1, window) else 0
             self._by[optimizer] = place
 
     def stepped(self, optimizer: int, ids: Set[int], place: int) -> None:
         """A step has used these."""
         rest = [call for call in self._waiting if not call.leaves & ids]
         known, used = self.known.get(self._by.get(optimizer, -1)), len(self._waiting) - len(rest)
-        if used:
-            self._windows[optimizer] = used if self._windows.get(optimizer, used) == used else 0
         for call in rest:
             # Another network's turn, as that of a generator beside a critic which steps seldom.
             call.looked = True

@@ -34,21 +34,8 @@ When the program is to end so. `gradscope doctor --ignore GS413` leaves it out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from gradscope.model.loop_observations import MistakeKind
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import MistakeWords, told
-from gradscope.rules.rule import Rule
-
-
-class GradientIsNone(Rule):
-    code = "GS413"
-    name = "gradient-is-none"
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return told(facts, _WORDS)
-
+from gradscope.rules.questions.wording import MistakeRule, MistakeWords
 
 _WORDS: dict[MistakeKind, MistakeWords] = {
     "none yet": MistakeWords(
@@ -82,3 +69,9 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         fails=True,
     ),
 }
+
+
+class GradientIsNone(MistakeRule):
+    code = "GS413"
+    name = "gradient-is-none"
+    words = _WORDS

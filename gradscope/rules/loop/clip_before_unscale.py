@@ -36,20 +36,7 @@ changes its scale. `gradscope doctor --ignore GS507` leaves it out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import MistakeWords, told
-from gradscope.rules.rule import Rule
-
-
-class ClipBeforeUnscale(Rule):
-    code = "GS507"
-    name = "clip-before-unscale"
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return told(facts, {"clip scaled": _WORDS})
-
+from gradscope.rules.questions.wording import MistakeRule, MistakeWords
 
 _WORDS = MistakeWords(
     "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
@@ -59,3 +46,9 @@ _WORDS = MistakeWords(
     "Call `scaler.unscale_(optimizer)` after backward and before clipping.",
     "scaler.step",
 )
+
+
+class ClipBeforeUnscale(MistakeRule):
+    code = "GS507"
+    name = "clip-before-unscale"
+    words = {"clip scaled": _WORDS}

@@ -37,28 +37,9 @@ Nothing speaks for it; to measure a norm, pass `float("inf")` as the limit. `gra
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from gradscope.model.loop_observations import MistakeKind, MistakenCall
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import FEWEST, MistakeWords, told
-from gradscope.rules.rule import Rule
-
-
-class ClipUnused(Rule):
-    code = "GS506"
-    name = "clip-unused"
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        known = (one for one in facts.seen.mistaken_calls if one.kind == "dropped")
-        steps = [one.origin for one in known if one.times >= FEWEST]
-
-        def has_lost_its_gradients(clip: MistakenCall) -> bool:
-            # It stands where it belongs, and GS505 tells who has zeroed what it should clip.
-            return any(facts.same_line(clip.other, step) for step in steps)
-
-        return told(facts, _WORDS, has_lost_its_gradients)
-
+from gradscope.rules.facts import Facts
+from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 
 _WORDS: dict[MistakeKind, MistakeWords] = {
     "clip unused": MistakeWords(
@@ -69,7 +50,7 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
         FEWEST,
-        fine=False,
+        never_fine=True,
     ),
     "clip elsewhere": MistakeWords(
         "{this} clips no gradient that a step will use.",
@@ -80,7 +61,7 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "Give it the parameters that the step changes; or clip behind the `backward()` that brings "
         "these their gradients.",
         fewest=FEWEST,
-        fine=False,
+        never_fine=True,
     ),
     "clip empty": MistakeWords(
         "{this} clips nothing: it gets no parameters.",
@@ -92,3 +73,15 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         fewest=FEWEST,
     ),
 }
+
+
+class ClipUnused(MistakeRule):
+    code = "GS506"
+    name = "clip-unused"
+    words = _WORDS
+
+    def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:
+        # It stands where it belongs, and GS505 tells who has zeroed what it should clip.
+        known = (one for one in facts.seen.mistaken_calls if one.kind == "dropped")
+        steps = [one.origin for one in known if one.times >= FEWEST]
+        return any(facts.same_line(entry.other, step) for step in steps)

@@ -7,8 +7,7 @@ Gradients are dropped before a step has used them.
 - A step finds no gradient twice, or only zeros, though backward had brought some. The finding is
   at what drops them, by `zero_grad` or by hand; at the step, where that comes before backward.
 - `zero_grad` drops twice what a later step needs, and the step goes on with the others.
-- `zero_grad` drops all of a backward call, three times and as often as steps use a call; it is
-  information where only the last batches of an epoch, too few for a step, are dropped.
+- `zero_grad` drops all of a backward call, three times and as often as steps use a call.
 - Five backward calls or more bring gradients to parameters whose only optimizer never steps, and
   to nothing else. Where others got one as well, as many calls have to bring theirs to these only.
 - All gradients are dropped three times in a row, or the program ends after two backward calls,
@@ -43,10 +42,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gradscope.model.loop_observations import MistakenCall, WastedCalls
-from gradscope.model.observations import Severity
+from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.optimizers import dropped, unstepped
-from gradscope.rules.questions.wording import MistakeWords, told
+from gradscope.rules.questions.optimizers import dropped, named, order_of, unstepped
 from gradscope.rules.rule import Rule
 from gradscope.words import count
 
@@ -69,11 +67,11 @@ class GradientsUnused(Rule):
             if entry.times >= FEWEST_EMPTY:
                 yield _empty(facts, entry)
         for wasted in facts.seen.wasted_calls:
-            if wasted.stepped is not None and wasted.dropped >= FEWEST_WASTED:
-                yield from _wasted(facts, wasted)
-        # Where the same calls serve others as well, its turn may come later.
-        idle = _IDLE if facts.is_over else _IDLE._replace(fine=False)
-        yield from told(facts, {"optimizer idle": idle})
+            # What is too few for a step, at the end of an epoch, may well be dropped.
+            is_most = wasted.dropped >= max(FEWEST_WASTED, wasted.applied)
+            if wasted.stepped is not None and is_most:
+                yield _wasted(facts, wasted)
+        yield from _idle(facts)
         found = unstepped(facts)
         if found is not None:
             zeroed = facts.at(facts.seen.zeroed)
@@ -94,7 +92,6 @@ class _Words(NamedTuple):
         "A step changes parameters by what is in .grad at that moment; where that is None or 0, "
         "nothing is learned."
     )
-    severity: Severity = "warning"
 
 
 _ORDER = "the order is `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`."
@@ -125,21 +122,11 @@ _BEHIND = _Words(
     _WASTED.evidence,
     "Step inside of the loop, after each backward.",
 )
-_REMAINDER = _Words(
-    "zero_grad drops the gradients of the last batches, which are too few for a step.",
-    "{calls} left nothing; each step{at} used {window}",
-    "Step once more after the last batch, or take as many batches as fill the steps.",
-    "The number of batches is no multiple of those that are added up: what the rest of an epoch "
-    "brings is in .grad when the next begins, and nothing learns from it.",
-    "information",
-)
-_IDLE = MistakeWords(
-    "{this} brings gradients to parameters whose optimizer never steps.",
-    "{calls} for {parameters} that only {beside} holds; it has made no step, and others have",
+_IDLE = _Words(
+    "Backward brings gradients to parameters whose optimizer never steps.",
+    "{calls} for {parameters}; this optimizer has made no step, and others have",
+    "Call `step()` of this optimizer after its backward; or leave out both.",
     "A step changes what its own optimizer holds. These parameters stay as they are.",
-    "Call `step()` of that optimizer after this backward; or leave out both.",
-    "an optimizer",
-    fewest=FEWEST_IDLE,
 )
 
 
@@ -151,14 +138,27 @@ def _unused(
     **named: str | int,
 ) -> FindingDraft:
     """A finding at the first of these places that is known."""
-    return facts.finding(
-        words.severity,
+    return facts.warning(
         words.message.format(**named),
         location=next(filter(None, map(facts.location, places)), None),
         evidence=(words.evidence.format(**named), *more),
         why=words.why,
         remedy=words.remedy,
     )
+
+
+def _idle(facts: Facts) -> Iterable[FindingDraft]:
+    """Optimizers that hold what gets gradients, and that have never stepped."""
+    idle: dict[int, list[TrackedParameter]] = {}
+    for one in facts.seen.learners:
+        place = order_of(facts, one)
+        # Where the same calls serve others as well, its turn may come later.
+        is_sure = one.alone or facts.is_over
+        if is_sure and one.idle >= FEWEST_IDLE and not one.handled and place is not None:
+            idle.setdefault(place, []).append(one)
+    for place, learners in idle.items():
+        calls = count(learners[0].idle, "backward call")
+        yield _unused(facts, _IDLE, (place,), parameters=named(learners), calls=calls)
 
 
 def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
@@ -180,21 +180,16 @@ def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
     )
 
 
-def _wasted(facts: Facts, entry: WastedCalls) -> Iterable[FindingDraft]:
-    """Backward calls that leave nothing for a step: as many as it uses, or the last few."""
-    is_rest = entry.dropped < entry.applied
-    if is_rest and entry.window <= 0:
-        return
-    behind = entry.behind and not is_rest
+def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
+    """As many backward calls as a step uses leave nothing for one."""
     zeroed = facts.at(facts.seen.zeroed if entry.origin is None else entry.origin)
-    yield _unused(
+    return _unused(
         facts,
-        _REMAINDER if is_rest else _BEHIND if behind else _WASTED,
-        (entry.stepped if behind else entry.origin,),
-        [f"zero_grad is called in that loop,{zeroed}"] if behind and zeroed else [],
+        _BEHIND if entry.behind else _WASTED,
+        (entry.stepped if entry.behind else entry.origin,),
+        [f"zero_grad is called in that loop,{zeroed}"] if entry.behind and zeroed else [],
         step=facts.expression(entry.stepped) or "The step",
         at=facts.at(entry.stepped),
         calls=count(entry.dropped, "backward call"),
         all=entry.dropped + entry.applied,
-        window=entry.window,
     )

@@ -46,16 +46,42 @@ from collections.abc import Iterable
 
 from gradscope.model.loop_observations import MistakeKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import MistakeWords, told
-from gradscope.rules.rule import Rule
+from gradscope.rules.questions.wording import MistakeRule, MistakeWords
+
+_KL = (
+    "kl_div is the sum of target * (log target - input), with an input of log-probabilities. With "
+    "anything else it is no divergence: it may be below 0, and its gradient is not 0 where the two "
+    "distributions are the same."
+)
+_OF_KL_DIV: dict[MistakeKind, MistakeWords] = {
+    "input no log": MistakeWords(
+        "{this} takes log-probabilities as its input, and is given probabilities.",
+        "none is below 0, and they add up to 1 along dimension {0}",
+        _KL,
+        "Give it the `log_softmax` of the scores, not their `softmax`.",
+    ),
+    "target no log": MistakeWords(
+        "{this} takes log-probabilities as its target, and is given probabilities.",
+        "none is below 0, and they add up to 1 along dimension {0}",
+        _KL,
+        "Leave `log_target=True` out, or give it the `log_softmax` of the target's scores.",
+    ),
+    "target log": MistakeWords(
+        "{this} takes probabilities as its target, and is given log-probabilities.",
+        "none is above 0, and their exponentials add up to 1 along dimension {0}",
+        _KL,
+        "Say `log_target=True`, or give it the `softmax` of the target's scores.",
+    ),
+}
 
 
-class NormalisedTwice(Rule):
+class NormalisedTwice(MistakeRule):
     code = "GS512"
     name = "normalised-twice"
+    words = _OF_KL_DIV
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        yield from told(facts, _OF_KL_DIV)
+        yield from super().look(facts)
         places: set[int | None] = set()
         for node in facts.graph.nodes:
             loss = _loss_of(facts, node.id)
@@ -89,32 +115,6 @@ _SHAPING = (
     *("Select", "Slice", "Index", "Alias", "Clone", "ToCopy", "AsStrided", "Expand", "Cat"),
 )
 """What only moves numbers about."""
-
-_KL = (
-    "kl_div is the sum of target * (log target - input), with an input of log-probabilities. With "
-    "anything else it is no divergence: it may be below 0, and its gradient is not 0 where the two "
-    "distributions are the same."
-)
-_OF_KL_DIV: dict[MistakeKind, MistakeWords] = {
-    "input no log": MistakeWords(
-        "{this} takes log-probabilities as its input, and is given probabilities.",
-        "none is below 0, and they add up to 1 along dimension {0}",
-        _KL,
-        "Give it the `log_softmax` of the scores, not their `softmax`.",
-    ),
-    "target no log": MistakeWords(
-        "{this} takes log-probabilities as its target, and is given probabilities.",
-        "none is below 0, and they add up to 1 along dimension {0}",
-        _KL,
-        "Leave `log_target=True` out, or give it the `log_softmax` of the target's scores.",
-    ),
-    "target log": MistakeWords(
-        "{this} takes probabilities as its target, and is given log-probabilities.",
-        "none is above 0, and their exponentials add up to 1 along dimension {0}",
-        _KL,
-        "Say `log_target=True`, or give it the `softmax` of the target's scores.",
-    ),
-}
 
 
 def _source(facts: Facts, node: int) -> int | None:

@@ -40,21 +40,7 @@ leaves it out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import MistakeWords, told
-from gradscope.rules.rule import Rule
-
-
-class OwnValueCompared(Rule):
-    code = "GS534"
-    name = "own-value-compared"
-    before = {"GS303": "place"}
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return told(facts, {"own value": _WORDS})
-
+from gradscope.rules.questions.wording import MistakeRule, MistakeWords
 
 _WORDS = MistakeWords(
     "{this} compares a straight-through value with what it is made of.",
@@ -63,3 +49,10 @@ _WORDS = MistakeWords(
     "q, and what made q, a codebook, gets none.",
     "Compare q itself: `mse_loss(q, x.detach())`.",
 )
+
+
+class OwnValueCompared(MistakeRule):
+    code = "GS534"
+    name = "own-value-compared"
+    before = {"GS303": "place"}
+    words = {"own value": _WORDS}

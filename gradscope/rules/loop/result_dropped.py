@@ -39,24 +39,9 @@ Where an operation is only timed, or warmed up. `gradscope doctor --ignore GS515
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from gradscope.model.loop_observations import MistakeKind
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import MistakeWords, told
-from gradscope.rules.rule import Rule
-
-
-class ResultDropped(Rule):
-    code = "GS515"
-    name = "result-dropped"
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        # What was computed may also have found its way into a parameter that was not followed.
-        calls = [step for step in facts.seen.steps if step.accumulates]
-        is_still = len(calls) > 1 and not any(step.stepped for step in calls)
-        return told(facts, _WORDS, lambda one: one.kind == "parameter unchanged" and not is_still)
-
+from gradscope.model.loop_observations import MistakeKind, MistakenCall
+from gradscope.rules.facts import Facts
+from gradscope.rules.questions.wording import MistakeRule, MistakeWords
 
 _DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
 _IN_PLACE = "Call `{name}_`, with an underscore, which works in place; or assign what it gives."
@@ -87,3 +72,15 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "Assign what it gives: `h = h.detach()`.",
     ),
 }
+
+
+class ResultDropped(MistakeRule):
+    code = "GS515"
+    name = "result-dropped"
+    words = _WORDS
+
+    def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:
+        # What was computed may also have found its way into a parameter that was not followed.
+        calls = [step for step in facts.seen.steps if step.accumulates]
+        is_still = len(calls) > 1 and not any(step.stepped for step in calls)
+        return entry.kind == "parameter unchanged" and not is_still

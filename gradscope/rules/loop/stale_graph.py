@@ -35,24 +35,9 @@ Where gradients of earlier parameters are meant, as in pipelines that train with
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import FEWEST, MistakeWords, told
-from gradscope.rules.rule import Rule
-
-
-class StaleGraph(Rule):
-    code = "GS508"
-    name = "stale-graph"
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        yield from told(facts, {"stale part": _OF_PART})
-        failure = facts.seen.failure
-        # Where torch has noticed it, the tensor that it needed is told.
-        if failure is None or not failure.in_backward:
-            yield from told(facts, {"stale graph": _OF_ALL})
-
+from gradscope.model.loop_observations import MistakenCall
+from gradscope.rules.facts import Facts
+from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 
 _OF_PART = MistakeWords(
     "{this} is older than the steps whose backward goes through it.",
@@ -66,6 +51,7 @@ _OF_PART = MistakeWords(
     "backward",
     FEWEST,
 )
+
 _OF_ALL = MistakeWords(
     "The optimizer steps between a forward pass and its backward.",
     "{parameters} changed here, and then {beside} went through a graph made with the values "
@@ -77,3 +63,14 @@ _OF_ALL = MistakeWords(
     "backward",
     FEWEST,
 )
+
+
+class StaleGraph(MistakeRule):
+    code = "GS508"
+    name = "stale-graph"
+    words = {"stale part": _OF_PART, "stale graph": _OF_ALL}
+
+    def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:
+        # Where torch has noticed it, the tensor that it needed is told.
+        failure = facts.seen.failure
+        return entry.kind == "stale graph" and failure is not None and failure.in_backward

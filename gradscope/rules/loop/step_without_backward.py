@@ -34,17 +34,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import FEWEST, MistakeWords, told
-from gradscope.rules.rule import Rule
-
-
-class StepWithoutBackward(Rule):
-    code = "GS509"
-    name = "step-without-backward"
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return () if facts.seen.calls else told(facts, {"step alone": _WORDS})
-
+from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 
 _WORDS = MistakeWords(
     "The optimizer steps, and nothing has computed a gradient: backward is never called.",
@@ -53,3 +43,12 @@ _WORDS = MistakeWords(
     "Call `loss.backward()` before `optimizer.step()`.",
     fewest=FEWEST,
 )
+
+
+class StepWithoutBackward(MistakeRule):
+    code = "GS509"
+    name = "step-without-backward"
+    words = {"step alone": _WORDS}
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        return () if facts.seen.calls else super().look(facts)

@@ -41,20 +41,7 @@ Where the weight is to learn from how likely samples are, as some estimators of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import MistakeWords, told
-from gradscope.rules.rule import Rule
-
-
-class WeightNotDetached(Rule):
-    code = "GS533"
-    name = "weight-not-detached"
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return told(facts, {"weight learns": _WORDS})
-
+from gradscope.rules.questions.wording import MistakeRule, MistakeWords
 
 _WORDS = MistakeWords(
     "{this} multiplies the log-probability of a sample by what has a gradient itself.",
@@ -63,3 +50,9 @@ _WORDS = MistakeWords(
     "has history, what computes it is trained to weigh likely samples otherwise.",
     "Detach it: `advantage = (returns - values).detach()`.",
 )
+
+
+class WeightNotDetached(MistakeRule):
+    code = "GS533"
+    name = "weight-not-detached"
+    words = {"weight learns": _WORDS}

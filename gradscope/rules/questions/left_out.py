@@ -94,7 +94,7 @@ def _between(facts: Facts, left: _Items) -> Evidence | None:
         return None
     share = f"{len(held):,} of {len(learned):,} parameters"
     words = f"the optimizer holds {share}, of layers before it and after it"
-    return Evidence(words, _holder(facts, held[0]), _BOTH)
+    return Evidence(words, order_of(facts, held[0]), _BOTH)
 
 
 def _beside(facts: Facts, left: _Items) -> Evidence | None:
@@ -113,7 +113,7 @@ def _beside(facts: Facts, left: _Items) -> Evidence | None:
         return None
     way = "what it makes goes through" if any(before) else "it is given what is made by"
     words = f"{way} another module, which the optimizer holds; it starts from random numbers"
-    return Evidence(words, _holder(facts, held[0]), _BOTH)
+    return Evidence(words, order_of(facts, held[0]), _BOTH)
 
 
 def _is_beside(left: _Items, held: _Items) -> bool:
@@ -142,7 +142,7 @@ def _after(facts: Facts, left: _Items) -> Evidence | None:
         return None
     before = f"the optimizer holds {count(len(held), 'parameter')} before it"
     words = f"it is the last layer before the loss, starts from random numbers, and {before}"
-    return Evidence(words, _holder(facts, held[0]), _BOTH)
+    return Evidence(words, order_of(facts, held[0]), _BOTH)
 
 
 def _shares(facts: Facts) -> tuple[_Items, _Items, _Items]:
@@ -218,10 +218,6 @@ def _losses(facts: Facts) -> set[str]:
         if first is not None and not first.shape:
             found.add(facts.module(record))
     return found - {""}
-
-
-def _holder(facts: Facts, item: TrackedParameter) -> int | None:
-    return facts.seen.optimizers[item.held_by[0]] if item.held_by else _first_optimizer(facts)
 
 
 def _first_optimizer(facts: Facts) -> int | None:

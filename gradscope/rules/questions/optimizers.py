@@ -17,12 +17,8 @@ from gradscope.words import count, joined, listed, ranked
 
 
 def order_of(facts: Facts, held: TrackedParameter) -> int | None:
-    """The line of the optimizer that holds this, or of what in the program makes it."""
-    if not held.held_by:
-        return held.held_once
-    number = held.held_by[0]
-    builder = facts.seen.builders[number] if number < len(facts.seen.builders) else None
-    return facts.seen.optimizers[number] if builder is None else builder
+    """The line that made the optimizer which holds this."""
+    return facts.seen.optimizers[held.held_by[0]] if held.held_by else held.held_once
 
 
 def is_idle(item: TrackedParameter) -> bool:
@@ -135,8 +131,7 @@ def unstepped(facts: Facts) -> Unstepped | None:
     if streak:
         words = "The gradients are zeroed, and no optimizer has used them."
     # Who never asks the optimizer for anything may take the scheduler for one.
-    taken = (one.called for one in seen.schedules if one.called is not None)
-    mistaken = None if facts.location(seen.zeroed) else next(taken, None)
+    mistaken = None if facts.location(seen.zeroed) else seen.scheduled
     if mistaken is not None:
         words = f"{facts.expression(mistaken)} steps a scheduler, and no optimizer ever steps."
         remedy = (

@@ -5,12 +5,13 @@ text; or of a call that torch takes as it is, and that does not do what it was w
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, get_args
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, NamedTuple, get_args
 
 from gradscope.model.loop_observations import MistakeKind, MistakenCall, OrderMistake
 from gradscope.model.observations import Failure
 from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.rule import Rule
 from gradscope.words import count, first_line
 
 FEWEST = 2
@@ -28,54 +29,61 @@ class MistakeWords(NamedTuple):
     """What ``{beside}`` is where that place is not known."""
     fewest: int = 1
     """How often it is seen before it is told."""
-    fine: bool | None = None
-    """Whether the call has to have been as it should be at other times, or never may have been."""
+    never_fine: bool = False
+    """Whether the call may never have been as it should be."""
     fails: bool = False
     """The program ended by it, over the tensor of its name."""
 
 
-def told(
-    facts: Facts,
-    words: Mapping[MistakeKind, MistakeWords],
-    explained: Callable[[MistakenCall], bool] = lambda _: False,
-) -> Iterable[FindingDraft]:
-    """The findings on what was seen of these kinds: one a line, without what is ``explained``."""
-    lines: set[tuple[str, int] | None] = set()
-    for entry in facts.seen.mistaken_calls:
-        said = words.get(entry.kind)
-        at = facts.location(entry.origin)
-        line = (at.file, at.line) if at else None
-        if said is None or entry.times < said.fewest or line in lines or explained(entry):
-            continue
-        if said.fine is not None and said.fine != bool(entry.fine):
-            continue
-        lines.add(line)
-        # Of a call of a loop it is not the result that is odd.
-        of_result = entry.kind not in get_args(OrderMistake)
-        named = {
-            "this": facts.expression(entry.origin) or "This",
-            "name": entry.name,
-            "times": count(entry.times, "time"),
-            "steps": count(entry.times, "step"),
-            "calls": count(entry.times, "backward call"),
-            "parameters": count(next(iter(entry.figures), 0), "parameter"),
-            "other": facts.at(entry.other),
-            "beside": facts.placed(entry.other, said.otherwise),
-        }
-        nodes = (n.id for n in facts.graph.nodes if of_result and n.origin == entry.origin)
-        subject = facts.variable(entry.origin) if of_result else ""
-        yield facts.finding(
-            "error" if said.fails else "warning",
-            said.message.format(*entry.figures, **named),
-            next(nodes, None),
-            location=at,
-            subject=entry.name if said.fails else subject,
-            evidence=said.evidence.format(*entry.figures, **named),
-            why=said.why,
-            remedy=said.remedy.format(**named),
-            explains=facts.location(entry.other) if of_result else None,
-            fails=said.fails,
-        )
+class MistakeRule(Rule):
+    """A rule about calls that torch takes as they are; ``words`` says what of which."""
+
+    words: ClassVar[Mapping[MistakeKind, MistakeWords]]
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        """The findings on what was seen of these kinds, one a line."""
+        lines: set[tuple[str, int] | None] = set()
+        for entry in facts.seen.mistaken_calls:
+            said = self.words.get(entry.kind)
+            at = facts.location(entry.origin)
+            line = (at.file, at.line) if at else None
+            if said is None or entry.times < said.fewest or line in lines:
+                continue
+            if not (said.never_fine and entry.fine) and not self.is_explained(facts, entry):
+                lines.add(line)
+                yield _told(facts, entry, said)
+
+    def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:  # noqa: ARG002
+        """Whether nothing need be said of one, for what else is known."""
+        return False
+
+
+def _told(facts: Facts, entry: MistakenCall, said: MistakeWords) -> FindingDraft:
+    # Of a call of a loop it is not the result that is odd.
+    of_result = entry.kind not in get_args(OrderMistake)
+    named = {
+        "this": facts.expression(entry.origin) or "This",
+        "name": entry.name,
+        "times": count(entry.times, "time"),
+        "steps": count(entry.times, "step"),
+        "parameters": count(next(iter(entry.figures), 0), "parameter"),
+        "other": facts.at(entry.other),
+        "beside": facts.placed(entry.other, said.otherwise),
+    }
+    nodes = (n.id for n in facts.graph.nodes if of_result and n.origin == entry.origin)
+    subject = facts.variable(entry.origin) if of_result else ""
+    return facts.finding(
+        "error" if said.fails else "warning",
+        said.message.format(*entry.figures, **named),
+        next(nodes, None),
+        location=facts.location(entry.origin),
+        subject=entry.name if said.fails else subject,
+        evidence=said.evidence.format(*entry.figures, **named),
+        why=said.why,
+        remedy=said.remedy.format(**named),
+        explains=facts.location(entry.other) if of_result else None,
+        fails=said.fails,
+    )
 
 
 class ErrorReading(NamedTuple):

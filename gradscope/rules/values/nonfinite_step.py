@@ -8,7 +8,7 @@ While calls are looked at in full, the parameters are read before and after each
 was finite before, with gradients that are all finite, is not after it. In the steps between,
 nothing is read. The finding stands where the optimizer was made, with its settings; those that
 the dtype of the parameter rounds to 0 are named; where the learning rate itself is NaN or
-infinite, it stands where the only scheduler was made. Adam's `eps=1e-8` is 0 in float16. What
+infinite, it stands where a scheduler stepped last. Adam's `eps=1e-8` is 0 in float16. What
 is computed of such a parameter later is no finding of its own.
 
 ## A program that has it, healed
@@ -117,9 +117,10 @@ def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
 
 
 def _schedule(facts: Facts) -> int | None:
-    """The only scheduler, which sets the rate; or the only optimizer."""
-    made = [one.origin for one in facts.seen.schedules] or list(facts.seen.optimizers)
-    return made[0] if len(made) == 1 else None
+    """What has stepped a scheduler last, which sets the rate; or the only optimizer."""
+    made = facts.seen.optimizers
+    only = made[0] if len(made) == 1 else None
+    return only if facts.seen.scheduled is None else facts.seen.scheduled
 
 
 def _counts(one: SpoiltParameter) -> str:

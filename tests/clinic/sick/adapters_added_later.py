@@ -41,7 +41,7 @@ class Tagger(nn.Module):
 
 
 def make_optimizer(model, lr):
-    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=lr)  # <~ GS307
     return optimizer, torch.optim.lr_scheduler.StepLR(optimizer, 4)
 
 

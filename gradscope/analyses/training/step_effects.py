@@ -1,101 +1,24 @@
-"""Steps that do nothing: optimizers that never step, though backward calls bring gradients to what
-only they hold; and what a step changes, by a sample of the numbers of each parameter.
+"""What the step of an optimizer makes of its parameters, read before and after it: next to no
+change, by a sample of the numbers of each; or NaN and infinity of finite parameters and finite
+gradients.  Knows nothing of graphs.
 """
 
 from __future__ import annotations
 
-import weakref
+import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
 
-from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
-from gradscope.autograd.elements import readable
+from gradscope.autograd.elements import one_number, readable
+from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.originals import parameters_of
-from gradscope.autograd.summary import read_numbers
-from gradscope.autograd.tensors import TensorTable
-from gradscope.model.loop_observations import MistakenCall, StepEffect
-
-MAX_KNOWN = 200
-"""Optimizers that are remembered."""
-
-
-@dataclass(eq=False)
-class _Idle:
-    """One that has not stepped: how many tensors only it holds, and the sum of their versions.
-
-    ``calls`` of backward have brought these a gradient, ``alone`` of them nothing to what others
-    step; so many others (``passed``) brought them none, and what others step one.  ``at`` is the
-    place of the last such call, one alone if there is any.
-    """
-
-    known: KnownOptimizer
-    optimizer: weakref.ref[Any]
-    held: int = 0
-    versions: int = -1
-    calls: int = 0
-    alone: int = 0
-    passed: int = 0
-    at: int = -1
-
-
-class IdleOptimizers:
-    """Optimizers that the program made, and that wait for their first step."""
-
-    def __init__(self, leaves: Leaves) -> None:
-        self._leaves = leaves
-        self._waiting: list[_Idle] = []
-
-    def made(self, optimizer: Any, known: KnownOptimizer) -> None:
-        """The program has made an optimizer."""
-        if known.made >= 0 and len(self._waiting) < MAX_KNOWN:
-            self._waiting.append(_Idle(known, weakref.ref(optimizer)))
-
-    def backward(self, leaves: Sequence[torch.Tensor], place: int) -> None:
-        """A call of ``backward`` has brought these a gradient."""
-        living = list(self._living())
-        if not living:
-            return
-        reached = {self._leaves.get(leaf).optimizer for leaf in leaves} - {None}
-        is_shared = any(one is not None and one.stepped for one in reached)
-        for one in living:
-            is_reached = one.known in reached
-            # What is alone counts, from the first such call on.
-            if is_reached and not (is_shared and one.alone):
-                one.at = place
-            one.calls += is_reached
-            one.alone += is_reached and not is_shared
-            one.passed += is_shared and not is_reached
-
-    def told(self) -> Iterator[MistakenCall]:
-        """Tell the optimizers that never step although what they hold gets gradients."""
-        list(self._living())
-        for one in self._waiting:
-            # What others step only sends its gradient on to a network whose turn has not come yet.
-            calls = one.alone or min(one.calls, one.passed)
-            fine = 0 if one.alone else one.passed
-            if calls:
-                made, held = one.known.made, (one.held,)
-                yield MistakenCall("optimizer idle", one.at, calls, held, other=made, fine=fine)
-
-    def _living(self) -> Iterator[_Idle]:
-        """Yield the optimizers that live; of one that is gone, what is known stays."""
-        self._waiting = [one for one in self._waiting if not one.known.stepped]
-        for one in self._waiting:
-            optimizer = one.optimizer()
-            tensors = () if optimizer is None else parameters_of(optimizer)
-            own = [leaf for leaf in tensors if self._leaves.get(leaf).optimizer is one.known]
-            versions = sum(leaf._version for leaf in own if not leaf.is_inference())
-            # What the program changes itself waits for no step.
-            if own and (len(own), versions) != (one.held, one.versions):
-                one.held, one.versions = len(own), versions
-                one.calls = one.alone = one.passed = 0
-            if optimizer is not None:
-                yield one
-
+from gradscope.autograd.summary import read_numbers, reducible, total_of
+from gradscope.autograd.tensors import TensorRef, TensorTable
+from gradscope.model.loop_observations import Setting, SpoilingStep, SpoiltParameter, StepEffect
+from gradscope.model.plain import number
 
 MAX_ELEMENTS = 1_024
 """Elements of each parameter that are compared."""
@@ -224,3 +147,104 @@ def _is_flat(tensor: torch.Tensor) -> bool:
 
 def _first(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().view(-1)[:MAX_ELEMENTS]
+
+
+MAX_STEPS = 4
+"""Steps that spoil something, of which the parameters are remembered: one a place."""
+
+SETTINGS = ("lr", "eps", "weight_decay", "momentum")
+"""What is told of the settings of such an optimizer."""
+
+
+class SpoilingSteps:
+    """Looks for steps that make NaN or infinity of finite parameters and gradients; ``known`` are
+    told by the place that steps."""
+
+    def __init__(self) -> None:
+        self.known: dict[int | None, SpoilingStep] = {}
+        self._before: dict[int, set[int]] = {}
+        self._tensors: dict[int, TensorRef] = {}
+        self._calls = 0
+        self._is_finite = True
+
+    def note_call(self, calls: int, is_finite: bool) -> None:
+        """So many backward calls have been made; whether all gradients of the last were finite."""
+        self._calls = calls
+        # What a step makes of gradients that are not finite is no fault of its own.
+        self._is_finite &= is_finite
+
+    def note_left_out(self) -> None:
+        """No step has used the gradients of the last call."""
+        self._is_finite = True
+
+    def begin(self, optimizer: Any, tensors: Sequence[torch.Tensor]) -> None:
+        """A step is about to be made, and to be looked at closely."""
+        if self._is_finite and len(self.known) < MAX_STEPS:
+            spoilt = {id(tensor) for tensor, _ in not_finite(tensors)}
+            self._before[id(optimizer)] = spoilt
+
+    def end(self, optimizer: Any, changed: Sequence[torch.Tensor], made: int, place: int) -> None:
+        """A step has been made, and has changed these tensors."""
+        before = self._before.pop(id(optimizer), None)
+        if before is None or not self._is_finite or len(self.known) >= MAX_STEPS:
+            return
+        fresh = [pair for pair in not_finite(changed) if id(pair[0]) not in before]
+        gradients = [one.grad for one in parameters_of(optimizer) if one.grad is not None]
+        if fresh and gradients and not any(not_finite(gradients)):
+            step = SpoilingStep(type(optimizer).__name__, place, made, self._calls)
+            self._note(optimizer, step, fresh)
+
+    def _note(
+        self, optimizer: Any, step: SpoilingStep, spoilt: list[tuple[torch.Tensor, Counts]]
+    ) -> None:
+        known = self.known.setdefault(step.origin, step)
+        if known is step:
+            known.settings = tuple(_settings(optimizer, spoilt[0][0]))
+        # What later steps spoil may well be a consequence.
+        if known.call == step.call:
+            for tensor, counts in spoilt:
+                told = _told(tensor, counts)
+                known.parameters += (told,)
+                self._tensors[id(told)] = TensorRef(tensor)
+
+    def tensor_of(self, spoilt: SpoiltParameter) -> torch.Tensor | None:
+        """The parameter itself, if it still lives."""
+        return self._tensors[id(spoilt)]()
+
+
+def not_finite(tensors: Iterable[torch.Tensor]) -> list[tuple[torch.Tensor, Counts]]:
+    """Return the tensors that hold NaN or infinity, and how many; waits once for each device."""
+    found: list[torch.Tensor] = []
+    waiting: list[torch.Tensor] = []
+    for tensor in tensors:
+        if not tensor.is_floating_point() or not readable(tensor):
+            continue
+        if tensor.is_cpu:
+            found.append(tensor)
+        else:
+            waiting.append(tensor)
+    totals = read_numbers([total_of(tensor) for tensor in waiting])
+    found += [one for one, total in zip(waiting, totals, strict=True) if not math.isfinite(total)]
+    counted = ((tensor, count(tensor)) for tensor in found)
+    return [(tensor, counts) for tensor, counts in counted if counts is not None]
+
+
+def _told(tensor: torch.Tensor, counts: Counts) -> SpoiltParameter:
+    gradient = None
+    if tensor.grad is not None and readable(tensor.grad):
+        gradient = number(float(reducible(tensor.grad.detach()).double().norm()))
+    dtype = str(tensor.dtype).removeprefix("torch.")
+    return SpoiltParameter("", None, dtype, counts.nan, counts.inf, tensor.numel(), gradient)
+
+
+def _settings(optimizer: Any, tensor: torch.Tensor) -> Iterator[Setting]:
+    """The settings of the group that holds a tensor."""
+    groups = optimizer.param_groups
+    group: dict[str, Any] = next(
+        (one for one in groups if any(p is tensor for p in one["params"])), {}
+    )
+    for name in SETTINGS:
+        value = one_number(group.get(name))
+        if value:
+            rounded = torch.tensor(value, dtype=torch.float64).to(tensor.dtype)
+            yield Setting(name, number(value), not rounded.item())
