@@ -38,9 +38,10 @@ def start():
     mode.__enter__()
     called = torch.nn.Module._call_impl
     torch.nn.Module._call_impl = lambda *args, **kwargs: called(*args, **kwargs)
-    backward, apply = torch.autograd.backward, torch.autograd.Function.__dict__["apply"].__func__
+    # In newer versions of torch it is written in C.
+    backward, bound = torch.autograd.backward, vars(torch.autograd.Function)["apply"].__get__
     torch.autograd.backward = lambda *args, **kwargs: backward(*args, **kwargs)
-    torch.autograd.Function.apply = classmethod(lambda cls, *args: apply(cls, *args))
+    torch.autograd.Function.apply = classmethod(lambda cls, *args: bound(None, cls)(*args))
 """
 
 DRIVER = """
