@@ -111,9 +111,9 @@ import builtins
 builtins.open = lambda *_, **__: 1 / 0
 """,
     "leaves a thread running": """
-import threading, time
+import threading
 def work():
-    time.sleep(0.1)
+    threading.main_thread().join()
     print("thread", flush=True)
 threading.Thread(target=work).start()
 """,
