@@ -45,7 +45,7 @@ ROOMS = {
     "ranks": "patched words errors model target",
     "options": "formats ranks",
     "analyses": "",
-    "analyses/training": "patched model autograd recording",
+    "analyses/training": "patched walks model autograd recording",
     "analyses/doctor": "patched handlers walks words errors escaping garbage model target autograd "
     "recording graphing derivatives ranks analyses/training",
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "

@@ -10,15 +10,19 @@ from __future__ import annotations
 import opcode
 import weakref
 from collections.abc import Iterable
+from itertools import islice
 from types import FrameType
 from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.autograd.graph import Node as LiveNode
 
+from gradscope.autograd.nodes import below, nodes_of
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf, storage_of
 from gradscope.model.loop_observations import MistakeKind, MistakenCall, WastedGraph
 from gradscope.recording.torch_call import TorchCall
+from gradscope.walks import walk
 
 MAX_MISTAKEN = 1_000
 """Places that are remembered, of all sorts."""
@@ -188,16 +192,8 @@ class GradientGraphs:
         }
 
     def _behind(self, values: Iterable[torch.Tensor]) -> set[int]:
-        stack: list[Any] = [grad_fn_of(value) for value in values]
-        found: set[int] = set()
-        walked: set[Any] = set()
-        while stack and len(walked) < MAX_WALKED:
-            node = stack.pop()
-            if node is None or node in walked:
-                continue
-            walked.add(node)
-            if node._sequence_nr() in self._asked:
-                found.add(node._sequence_nr())
-            else:
-                stack.extend(target for target, _ in node.next_functions)
-        return found
+        def onwards(node: LiveNode) -> list[LiveNode]:
+            return [] if node._sequence_nr() in self._asked else below(node)
+
+        met = islice(walk(nodes_of(values), onwards), MAX_WALKED)
+        return {node._sequence_nr() for node in met} & self._asked.keys()
