@@ -61,7 +61,7 @@ def train(lam=0.9, temperature=0.3, lr=2e-3, epochs=2, batch=16):
         for idx in torch.randperm(len(y)).split(batch):
             logits, hidden = model(tokens[idx])
             ce = F.cross_entropy(logits, y[idx])
-            scl = contrastive_loss(temperature, hidden.detach().numpy(), y[idx])  # <- GS000
+            scl = contrastive_loss(temperature, hidden.detach().numpy(), y[idx])  # <- GS303
             loss = lam * scl + (1.0 - lam) * ce
             optimizer.zero_grad()
             loss.backward()
