@@ -18,6 +18,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
+from gradscope.autograd.tensors import grad_fn_of
 from gradscope.garbage import without_collector
 
 LEAF = "AccumulateGrad"
@@ -40,6 +41,17 @@ def is_barred(node: object) -> bool:
 def leaf_of(node: Any) -> torch.Tensor | None:
     """The leaf in whose ``.grad`` a node accumulates; None for other nodes, and once it is gone."""
     return node.variable if is_leaf(node) else None
+
+
+def below(node: LiveNode) -> list[LiveNode]:
+    """The nodes to which a node sends gradients."""
+    return [target for target, _ in node.next_functions if target is not None]
+
+
+def nodes_of(tensors: Iterable[Any]) -> list[LiveNode]:
+    """The nodes that made those of these that are tensors with history."""
+    made = (grad_fn_of(one) for one in tensors if isinstance(one, torch.Tensor))
+    return [node for node in made if node is not None]
 
 
 def outputs_of(node: object) -> Sequence[Any]:

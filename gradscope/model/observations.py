@@ -176,11 +176,9 @@ class Cut(Record, eq=False):
     was made from its result is added to a loss that other terms give its history;
     ``scalar``: what was cut was such a number already.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them;
-    ``ungiven``: so did this one, and its result has none.
-    ``terms`` made the terms that its result went into, of a loss that has several.  ``ways``:
-    leaves behind it that the next step changed, and that learn by other ways, where its result went
-    into a layer; ``astray``: one with parameters that get a gradient, and that step changes none of
-    them.
+    ``ungiven``: so did this one, and its result has none.  ``ways``: leaves behind it that the next
+    step changed, and that learn by other ways, where its result went into a layer; ``astray``: one
+    with parameters that get a gradient, and that step changes none of them.
 
     With ``reason`` "constant" it is a loss function that was given nothing with history: ``made``
     made its prediction, where that came of what had none; ``equal``: prediction and target held the
@@ -203,7 +201,6 @@ class Cut(Record, eq=False):
     within: str = ""
     twin: str = ""
     inside: bool = False
-    terms: tuple[int, ...] = ()
     made: Place = None
     equal: bool = False
     shared: bool = False

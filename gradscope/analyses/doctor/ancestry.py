@@ -6,7 +6,6 @@ Bounded walks over live nodes.  Knows nothing of what is looked for, and why.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any, NamedTuple
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd.nodes import Walked, is_leaf, leaf_of, torch_name
+from gradscope.autograd.nodes import Walked, below, is_leaf, leaf_of, nodes_of, torch_name
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.walks import walk
 
@@ -51,17 +50,6 @@ _ELEMENTWISE = kinds(
 _REDUCING = kinds("Mean Sum Var Std LinalgVectorNorm Norm")
 _SUMS = kinds("Add Sub Rsub")
 _AVERAGING = kinds("Neg Mean ToCopy Squeeze Unsqueeze View")
-
-
-def below(node: LiveNode) -> list[LiveNode]:
-    """The nodes to which a node sends gradients."""
-    return [target for target, _ in node.next_functions if target is not None]
-
-
-def nodes_of(tensors: Iterable[Any]) -> list[LiveNode]:
-    """The nodes that made those of these that are tensors with history."""
-    made = (grad_fn_of(one) for one in tensors if isinstance(one, torch.Tensor))
-    return [node for node in made if node is not None]
 
 
 def summed_elements(roots: Iterable[Any]) -> set[int]:
@@ -140,14 +128,8 @@ def near_behind(tensors: Iterable[torch.Tensor]) -> Near:
     """The nodes nearest to some tensors, the tensors' own first."""
     tensors = list(tensors)
     found: Near = {number_of(tensor): () for tensor in tensors if grad_fn_of(tensor) is None}
-    waiting = deque(nodes_of(tensors))
-    while waiting and len(found) < MAX_NEAR:
-        node = waiting.popleft()
-        number = _number(node)
-        if number not in found:
-            under = below(node)
-            found[number] = tuple(map(_number, under))
-            waiting.extend(under)
+    for node in islice(walk(nodes_of(tensors), below, nearest=True), MAX_NEAR - len(found)):
+        found.setdefault(_number(node), tuple(map(_number, below(node))))
     return found
 
 

@@ -183,20 +183,7 @@ def loose_modules(
 ) -> list[tuple[nn.Module, str]]:
     """Modules that were called, and that no module in sight holds; named by who keeps them."""
     held = {id(child) for _, owner in modules.owners for child in nn.Module.modules(owner)}
-    # The name by which a list keeps it says more than the class under which it was called.
-    kept = _kept_plainly(modules)
-    return [(module, kept.get(id(module), path)) for module, path in met if id(module) not in held]
-
-
-def _kept_plainly(modules: ModuleNames) -> dict[int, str]:
-    """Modules in plain lists and dicts that are attributes of modules, by name."""
-    return {
-        id(item): name
-        for _, owner in modules.owners
-        for child in nn.Module.modules(owner)
-        for name, item in _plain_items(child, modules.paths.get(id(child), ""))
-        if issubclass(type(item), nn.Module)
-    }
+    return [(module, path) for module, path in met if id(module) not in held]
 
 
 _PLAIN: tuple[Any, ...] = (list, tuple, dict)

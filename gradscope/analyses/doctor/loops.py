@@ -7,12 +7,14 @@ import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from types import FrameType
 from typing import Any
 
 import torch
 
 from gradscope.analyses.doctor.carriers import assigning, filling
+from gradscope.autograd.nodes import below, nodes_of
 from gradscope.autograd.tensors import grad_fn_of, is_leaf_tensor, requires_grad
 from gradscope.model.observations import Carried
 from gradscope.recording.names import Scopes, name_in_frame
@@ -20,6 +22,7 @@ from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
+from gradscope.walks import walk
 
 MAX_WALKED = 400
 """Nodes behind an operand that are searched for the result of the same call."""
@@ -88,32 +91,25 @@ class CarriedHistories:
 
     def _is_own_result(self, tensor: torch.Tensor, call: TorchCall, briefly: bool) -> bool:
         """Whether the same call made a part of this operand between the last two backward calls."""
-        made = grad_fn_of(tensor)
-        waiting: deque[Any] = deque([made])
-        walked: set[Any] = set()
         old, older = self._before
-        if (
-            made is not None
-            and call.sequence_range[0] <= made._sequence_nr() < call.sequence_range[1]
-        ):
+        first, end = call.sequence_range
+
+        def onwards(node: Any) -> list[Any]:
+            return [one for one in below(node) if one._sequence_nr() >= older]
+
+        made = nodes_of([tensor])
+        if made and first <= made[0]._sequence_nr() < end:
             # Changed in place: its node is this call's; what it was lies behind it.
-            waiting = deque(target for target, _ in made.next_functions)
+            made = below(made[0])
         # What a sum is added to is next to it, however deep the graph of this step goes.
-        most = NEAREST if briefly else MAX_WALKED
-        while waiting and len(walked) < most:
-            node = waiting.popleft() if briefly else waiting.pop()
-            if node is None or node in walked:
-                continue
-            sequence = node._sequence_nr()
-            if sequence < older:
-                continue
-            walked.add(node)
+        starts = (one for one in made if one._sequence_nr() >= older)
+        met = walk(starts, onwards, nearest=briefly)
+        for node in islice(met, NEAREST if briefly else MAX_WALKED):
+            number = node._sequence_nr()
             # What is newer is of this step, as in a loop inside of it.
-            if sequence < old:
-                span = self._recorder.span_of(sequence)
-                if span is not None and span.place == call.place:
-                    return True
-            waiting.extend(target for target, _ in node.next_functions)
+            span = self._recorder.span_of(number) if number < old else None
+            if span is not None and span.place == call.place:
+                return True
         return False
 
     def _note_name(self, known: Carried, tensor: torch.Tensor, call: TorchCall) -> None:

@@ -27,9 +27,6 @@ from gradscope.recording.recorder import Recorder
 MOST_CALLS = 64
 """Backward calls that wait for a step."""
 
-MOST_TERMS = 8
-"""Terms of losses that are remembered of one cut."""
-
 MAX_LOST = 200
 """Lost terms that are remembered."""
 
@@ -111,9 +108,6 @@ class LostTerms:
                 for term in above[position]:
                     term.given.append(TensorRef(leaf))
         suspects = [one for each in taken for one in _suspects(each, above, watch)]
-        if len(places) > 1:
-            for suspect in suspects:
-                _note_term(suspect)
         self._waiting.append(_Call(watch.number, list(places.values()), suspects))
 
     def note_step(self, parameters: Iterable[torch.Tensor]) -> None:
@@ -204,13 +198,6 @@ def _suspects(taken: Taken, above: list[list[KnownTerm]], watch: Capture) -> Ite
     positions = (watch.sequences[number] for number in taken.takers - taken.added)
     for term in dict.fromkeys(term for position in positions for term in above[position]):
         yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered), layers)
-
-
-def _note_term(suspect: _TermSuspect) -> None:
-    """Remember through which terms of a loss of several the result of a cut came into it."""
-    if suspect.term is not None and suspect.term.origin is not None:
-        terms = dict.fromkeys([*suspect.cut.terms, suspect.term.origin])
-        suspect.cut.terms = tuple(terms)[:MOST_TERMS]
 
 
 def _parameters_of(entered: Iterable[int], watch: Capture) -> Iterator[TensorRef]:

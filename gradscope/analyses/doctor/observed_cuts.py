@@ -41,8 +41,6 @@ def cuts_and_terms(
     cuts: dict[Cut, Cut] = dict(zip(known, told(Cut, known), strict=True))
     for of, cut in zip(known, cuts.values(), strict=True):
         cut.leaves, cut.ways = names(of.behind()), names(living(of.learning.values()))
-        terms = map(case.origins.of_place, of.terms)
-        cut.terms = tuple(at for at in terms if at is not None)
         cut.sources = tuple(cuts[one] for one in of.of)
     losses = listener.lost_terms.known
     lost = told(LostTerm, losses)

@@ -3,15 +3,15 @@ whether that is what a loss then sums up."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Iterable
 from itertools import combinations
 from typing import Any
 
 import torch
 
 from gradscope.analyses.doctor.ancestry import averaged_sums, kinds, summed_elements
-from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED, MOST_GRAPHS
+from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED
 from gradscope.autograd.nodes import torch_name
 from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.model.observations import Broadcast
@@ -41,16 +41,6 @@ _INSERTED = kinds("Unsqueeze")
 Shape = tuple[int, ...]
 
 
-@dataclass(eq=False)
-class GrownShapes:
-    """A place where shapes grew; the nodes that take the result, and how many backward calls they
-    have waited for theirs."""
-
-    told: Broadcast
-    nodes: set[int] = field(default_factory=set)
-    age: int = 0
-
-
 class Broadcasts:
     """Places where two shapes grew into a third.
 
@@ -60,73 +50,49 @@ class Broadcasts:
     """
 
     def __init__(self, is_derived: Callable[[torch.Tensor], bool]) -> None:
-        self.known: dict[int, GrownShapes] = {}
+        self.known: dict[int, Broadcast] = {}
         self._is_derived = is_derived
-        self._results: TensorTable[GrownShapes] = TensorTable(MAX_FOLLOWED)
-        self._waiting: list[GrownShapes] = []
+        # What has no history: the places that it comes from; and the nodes that took it, or made
+        # it, with theirs.
+        self._results: TensorTable[int] = TensorTable(MAX_FOLLOWED)
+        self._nodes: deque[tuple[int, int]] = deque(maxlen=MAX_FOLLOWED)
 
     def note(self, call: TorchCall) -> None:
         """Look at one call."""
-        if self._results:
-            self._follow(call)
+        if self._results and call.function in _PASSING:
+            for place in self._results.get_all(call.operands):
+                self._pass_on(call, place)
         if call.function not in WATCHED or len(call.operands) < 2:
             return
-        if not call.in_graph and not any(map(self._is_derived, call.operands)):
-            return
-        known = self._known(call)
-        if known is not None:
-            self._pass_on(call, known)
+        if call.in_graph or any(map(self._is_derived, call.operands)):
+            grown = _grown(call.operands)
+            if grown is not None and (call.place in self.known or len(self.known) < MAX_PLACES):
+                told = Broadcast(call.place, call.function, *grown)
+                self.known.setdefault(call.place, told)
+                self._pass_on(call, call.place)
 
     def mark(self, roots: Iterable[Any]) -> None:
         """Backward is about to walk a graph from these roots."""
-        waiting, self._waiting = self._waiting, []
+        waiting = [(node, self.known[at]) for node, at in self._nodes if not self.known[at].reduced]
         # This runs at every look, and only few programs have something that waits.
-        summed: Collection[int] = summed_elements(roots) if waiting else ()
-        averaged = averaged_sums(roots) if any(map(_is_added, waiting)) else set()
-        for known in waiting:
-            # The mean of all sums, or differences, is that of the pairs.
-            spared = averaged if _is_added(known) else set()
-            known.told.reduced |= not (known.nodes - spared).isdisjoint(summed)
-            known.age += 1
-            if known.told.reduced or known.age == MOST_GRAPHS:
-                known.nodes.clear()
-            else:
-                self._waiting.append(known)
+        if waiting:
+            summed = summed_elements(roots)
+            is_added = any(told.function in _ADDED for _, told in waiting)
+            averaged = averaged_sums(roots) if is_added else set()
+            for node, told in waiting:
+                # The mean of all sums, or differences, is that of the pairs.
+                is_spared = told.function in _ADDED and node in averaged
+                told.reduced |= node in summed and not is_spared
         self._results.forget_dead()
 
-    def _known(self, call: TorchCall) -> GrownShapes | None:
-        """What is known of this place, if the operands grow here."""
-        grown = _grown(call.operands)
-        if grown is None:
-            return None
-        known = self.known.get(call.place)
-        if known is None and len(self.known) < MAX_PLACES:
-            known = self.known[call.place] = GrownShapes(
-                Broadcast(call.place, call.function, *grown)
-            )
-        return known
-
-    def _follow(self, call: TorchCall) -> None:
-        if call.function not in _PASSING:
+    def _pass_on(self, call: TorchCall, place: int | None) -> None:
+        if place is None:
             return
-        for tensor in call.operands:
-            known = self._results.get(tensor)
-            if known is not None:
-                self._pass_on(call, known)
-
-    def _pass_on(self, call: TorchCall, known: GrownShapes) -> None:
-        if not call.in_graph:
+        if call.in_graph:
+            self._nodes.append((call.sequence_range[1] - 1, place))
+        else:
             for tensor in call.results:
-                self._results[tensor] = known
-        elif not known.told.reduced and len(known.nodes) < MAX_FOLLOWED:
-            if not known.nodes:
-                self._waiting.append(known)
-                known.age = 0
-            known.nodes.add(call.sequence_range[1] - 1)
-
-
-def _is_added(known: GrownShapes) -> bool:
-    return known.told.function in _ADDED
+                self._results[tensor] = place
 
 
 def _grown(operands: list[torch.Tensor]) -> tuple[tuple[Shape, Shape], Shape] | None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import opcode
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from types import FrameType
 from typing import Any, Literal
 
 import torch
 from torch import nn
+from torch.autograd.graph import Node as LiveNode
 
+from gradscope.autograd.nodes import below, nodes_of
 from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf, storage_of
 from gradscope.model.loop_observations import MistakeKind, MistakenCall, WastedGraph
 from gradscope.recording.torch_call import TorchCall
@@ -190,12 +192,8 @@ class GradientGraphs:
         }
 
     def _behind(self, values: Iterable[torch.Tensor]) -> set[int]:
-        """The results that were asked for, and that these values were made of."""
+        def onwards(node: LiveNode) -> list[LiveNode]:
+            return [] if node._sequence_nr() in self._asked else below(node)
 
-        def onwards(node: Any) -> Iterator[Any]:
-            if node._sequence_nr() not in self._asked:
-                yield from (target for target, _ in node.next_functions if target is not None)
-
-        made = filter(None, map(grad_fn_of, values))
-        near = {node._sequence_nr() for node in islice(walk(made, onwards), MAX_WALKED)}
-        return near & self._asked.keys()
+        met = islice(walk(nodes_of(values), onwards), MAX_WALKED)
+        return {node._sequence_nr() for node in met} & self._asked.keys()

@@ -280,7 +280,6 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
             if cut.inside or cut.ungiven
             else f"its inputs depend on {listed(names)}; its result depends on nothing",
             *(["no watched backward call reached them"] if not failed else []),
-            *_terms(facts, cut),
         ),
         why=why,
         remedy=remedy,
@@ -295,13 +294,6 @@ def _starves(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> bool:
     used = [one for one in facts.seen.cuts if place_of(one) == place_of(cut)]
     expected = any(one.in_optimizer or one.wanted or one.waiting for one in learners)
     return expected or cut.inside or any(one.feeds_graph for one in used)
-
-
-def _terms(facts: Facts, cut: Cut) -> Iterable[str]:
-    """Where what was cut off comes into a loss of several terms."""
-    told = [f"{facts.expression(one)}{facts.at(one)}" for one in cut.terms if facts.at(one)]
-    if told:
-        yield f"its result is in these terms of the loss: {listed(told)}"
 
 
 def _loss_at(cut: Cut, number: int) -> str:

@@ -106,18 +106,15 @@ class ForwardSources:
 
         What a node inside a composite operation computed was not seen; it is looked through.
         """
-        # In the order of the operands, by which a way to the loss is chosen.
-        found, seen, pending = [], {node}, [node]
-        while pending:
-            for below in self.facts.below(pending.pop()):
-                if below in seen:
-                    continue
-                seen.add(below)
-                if self.bad(below):
-                    found.append(below)
-                elif self._same_call(below, node):
-                    pending.append(below)
-        return found
+
+        def onwards(one: int) -> list[int]:
+            if one != node and self.bad(one):
+                return []
+            below = list(self.facts.below(one))
+            # Which is last is met first: in the order of the operands a way to the loss is chosen.
+            return [at for at in below[::-1] if self.bad(at) or self._same_call(at, node)]
+
+        return [one for one in walk([node], onwards) if one != node and self.bad(one)]
 
     def _same_call(self, one: int, other: int) -> bool:
         nodes = self.facts.graph.nodes
@@ -348,13 +345,13 @@ def counts(facts: Facts, nodes: list[int]) -> list[str]:
 def _counted(facts: Facts, node: int) -> int:
     """The node whose result was counted: of a composite call that of the last."""
     nodes = facts.graph.nodes
-    level = [node]
-    while level:
-        for one in level:
-            if any(out is not None and (out.nan or out.inf) for out in nodes[one].outputs):
-                return one
-        above = (up for one in level for up in facts.above(one))
-        level = [up for up in above if nodes[up].origin == nodes[node].origin]
+
+    def onwards(one: int) -> list[int]:
+        return [up for up in facts.above(one) if nodes[up].origin == nodes[node].origin]
+
+    for one in walk([node], onwards, nearest=True):
+        if any(out is not None and (out.nan or out.inf) for out in nodes[one].outputs):
+            return one
     return node
 
 
