@@ -260,6 +260,8 @@ FUSED = {
     "first state": "out, _ = nn.RNN(3, 5)(torch.randn(6, 4, 3), bad(1, 4, 5))",
     "attention": "out, _ = nn.MultiheadAttention(4, 2)(x := torch.randn(5, 2, 4), x, bad(5, 2, 4))",
     "sdpa": "out = F.scaled_dot_product_attention(*[w.expand(2, 5, 4)] * 2, bad(2, 5, 4))",
+    "fused sdpa": "out = F.scaled_dot_product_attention("
+    "*[w.expand(1, 2, 5, 4)] * 2, bad(1, 2, 5, 4))",
     "convolution": "out = nn.Conv1d(3, 2, 2)(bad(4, 3, 6))",
     "batch norm": "out = nn.BatchNorm1d(3)(bad(8, 3))",
     "embedding bag": "out = nn.EmbeddingBag(9, 4, mode='sum')("

@@ -313,12 +313,14 @@ class Intake(Struct, frozen=True):
     ``node`` to it are of that call, which took the operand as a whole.  ``row``: of the operands
     without history that hold infinity and no NaN, together if there are two, the first row (all but
     the last index) of which every element is -inf.  ``rows`` are its own with NaN or infinity.
+    ``positive``: one of its elements is +inf, which no mask holds.
     """
 
     node: int
     name: str = ""
     nan: int = 0
     inf: int = 0
+    positive: bool = False
     count: int = 0
     made: Place = None
     first: int | None = None

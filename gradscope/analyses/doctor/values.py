@@ -20,7 +20,7 @@ from gradscope.autograd import saved
 from gradscope.autograd.elements import is_ordinary, readable
 from gradscope.autograd.nodes import is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts, count
-from gradscope.autograd.summary import read_numbers, total_of
+from gradscope.autograd.summary import read_numbers, reducible, total_of
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
@@ -294,7 +294,10 @@ class NonFiniteValues:
             return
         base = tensor if tensor._base is None else tensor._base
         made, (nan, inf, rows) = self._source(tensor), counts
-        told = Intake(sequence, "", nan, inf, tensor.numel(), made, row=row, rows=rows)
+        is_real = inf and not tensor.is_complex()
+        positive = bool(is_real and reducible(tensor.detach()).isposinf().any())
+        size = tensor.numel()
+        told = Intake(sequence, "", nan, inf, positive, size, made, row=row, rows=rows)
         self.taken.append(NonFiniteOperand(told, first, TensorRef(tensor), TensorRef(base)))
 
     def _look_behind(self, tensor: torch.Tensor, counts: Counts) -> None:

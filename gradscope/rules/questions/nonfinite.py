@@ -159,7 +159,8 @@ class ForwardSources:
         ops = [self.facts.op(node) for node in range(intake.node, _first(intake) + 1)]
         adds = any(map(is_maskable, ops))
         # A recurrent layer adds as well; only a softmax makes a mask of it.
-        return adds and not intake.nan and (len(ops) == 1 or any(map(is_attention, ops)))
+        is_mask = not intake.nan and not intake.positive
+        return adds and is_mask and (len(ops) == 1 or any(map(is_attention, ops)))
 
     def _result_of(self, node: int) -> int:
         """The result with NaN of the composite call in which a node lies, or the node itself."""
