@@ -70,8 +70,9 @@ export class Layouts {
       if (!this.levels.has(name)) this.levels.set(name, level(cast, group));
       const { boxes, bundles } = this.levels.get(name);
       const placed = (bundles) => arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), bundles, order);
-      const base = placed(this._labelled(bundles));
-      const plain = across(base) > WIDE ? placed(bundles) : base;
+      const labelled = this._labelled(bundles);
+      const base = placed(labelled);
+      const plain = labelled !== bundles && across(base) > WIDE ? placed(bundles) : base;
       this.bases.set(name, across(plain) * 1.5 < across(base) ? plain : base);
     }
     return this.bases.get(name);
