@@ -325,6 +325,7 @@ def test_the_axes_are_said(
         ("", ("--of", "h"), "depends needs a tensor that another may depend on", "--on NAME"),
         ("", ("--of", "h", "--on", "nil"), "no tensor called nil is on the way", "nearest first"),
         ("", ("--of", "x", "--on", "x"), "x and x are one tensor", "the first made of the second"),
+        ("", ("--of", "x", "--on", "h"), "x cannot depend on h, which is made", "--of h --on x"),
         ("", ("--of", "h", "--on", "x", "--axis", "3"), "h [4, 6, 2] has no axis 3", "--axis 0,1"),
         ("", ("--of", "h", "--on", "x", "--axis", "-4"), "h [4, 6, 2] has no axis -4", "--axis"),
         ("", ("--of", "h", "--on", "x", "--axis", "a"), "'a' is neither an axis nor two", "write"),

@@ -23,7 +23,8 @@ def sides(live: LiveGraph, asked: DependsStudy) -> tuple[AxisSide, AxisSide]:
     """The two tensors, with their axes.
 
     Raises:
-        RootError: one of them has no gradient history, or the axes do not fit.
+        RootError: one of them has no gradient history, the second is made of the first, or the
+            axes do not fit.
     """
     of, on = _side(live, asked.of), _side(live, asked.on)
     if (of.node, of.output) == (on.node, on.output):
@@ -31,6 +32,11 @@ def sides(live: LiveGraph, asked: DependsStudy) -> tuple[AxisSide, AxisSide]:
         raise RootError(what, "name two, the first made of the second")
     if not on.shape:
         raise RootError(f"{on.name} is one number, without an axis", "name a tensor that has one")
+    graph = live.probe.graph
+    if any(graph.edges[one].source == on.node for one in graph.edges_to({of.node: of.output})):
+        other = either(f"--of {on.name} --on {of.name}", f"depends({on.name}, {of.name!r})")
+        what = f"{of.name} cannot depend on {on.name}, which is made of it"
+        raise RootError(what, f"ask the other way round: {other}")
     first, second = _axes(of, on, asked.axis)
     for side, axis in ((of, first), (on, second)):
         if axis is not None and not -len(side.shape) <= axis < len(side.shape):
