@@ -953,9 +953,12 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS505", "warning", 8)],
     ),
     "an optimizer that never steps": (NEVER_STEPPED, [("GS505", "warning", 8)]),
-    "an optimizer whose gradients the program reads": (
-        {**NEVER_STEPPED, "learners": (learner("v", **IDLE, handled=True),)},
-        [],
+    "one line makes two optimizers that never step": (
+        {
+            **NEVER_STEPPED,
+            "learners": tuple(learner(f"v{n}", **IDLE, optimizer=n) for n in range(2)),
+        },
+        [("GS505", "warning", 8)],
     ),
     "rounded away by a tiny rate": (
         {"effects": (StepEffect(A, "float32", 3, 100, 95, B),)},
