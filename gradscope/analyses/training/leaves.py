@@ -63,7 +63,8 @@ _MOVES = frozenset(
 class KnownOptimizer:
     """An optimizer, by a number of its own: Python gives the id of one that is gone to the next
     that is made.  Where it was ``made``; whether it has ``stepped``; how many tensors it held when
-    it was looked at last.
+    it was looked at last.  ``scheduled``: the step of a scheduler since which a learning rate of it
+    is no finite number, -1 for none.
 
     Of one that has not stepped: how many ``calls`` of backward have brought what it holds a
     gradient, and (``alone``) nothing to what others step; and how many (``passed``) only those: all
@@ -74,6 +75,7 @@ class KnownOptimizer:
     made: int = -1
     stepped: bool = False
     size: int = -1
+    scheduled: int = -1
     calls: int = 0
     alone: int = 0
     passed: int = 0

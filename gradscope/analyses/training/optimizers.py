@@ -280,7 +280,7 @@ class Optimizers:
             self.order.stepped(known.number, tensors, place, step.changed)
             self.effects.end(step.samples, place, known.made)
             changed = [one for one in tensors if id(one) in step.changed]
-            self.spoiling.end(step.optimizer, changed, known.made, place)
+            self.spoiling.end(step.optimizer, changed, known, place)
         return step.optimizer
 
     def _note_changed(self, step: _Step) -> None:
