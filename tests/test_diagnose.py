@@ -156,7 +156,7 @@ def spoiling(rounded: bool = False) -> Report:
     *_, made, stepped, _ = range(len(report.graph.origins))
     setting = Setting("eps", 1e-8, is_zero=rounded)
     spoilt = SpoiltParameter("w", 0, "float16", nan=2, inf=1, count=4, gradient=0.5)
-    step = SpoilingStep("Adam", stepped, made, 3, (spoilt,), (Setting("lr", 0.1), setting))
+    step = SpoilingStep("Adam", stepped, made, 3, None, (spoilt,), (Setting("lr", 0.1), setting))
     return observed(report, spoiling_steps=(step,))
 
 
@@ -953,9 +953,12 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS505", "warning", 8)],
     ),
     "an optimizer that never steps": (NEVER_STEPPED, [("GS505", "warning", 8)]),
-    "an optimizer whose gradients the program reads": (
-        {**NEVER_STEPPED, "learners": (learner("v", **IDLE, handled=True),)},
-        [],
+    "one line makes two optimizers that never step": (
+        {
+            **NEVER_STEPPED,
+            "learners": tuple(learner(f"v{n}", **IDLE, optimizer=n) for n in range(2)),
+        },
+        [("GS505", "warning", 8)],
     ),
     "rounded away by a tiny rate": (
         {"effects": (StepEffect(A, "float32", 3, 100, 95, B),)},
@@ -1402,7 +1405,7 @@ def after_a_step(rule: str) -> Report:
     seen = seen_in(report)
     leaves = range(len(report.graph.leaves))
     known = tuple(SpoiltParameter(f"w{n}", n, "float32", 1, 0, 1) for n in leaves)
-    steps = (SpoilingStep("Adam", None, None, 1, known),)
+    steps = (SpoilingStep("Adam", None, None, 1, None, known),)
     return msgspec.structs.replace(
         report, observations=msgspec.structs.replace(seen, spoiling_steps=steps)
     )

@@ -199,3 +199,59 @@ def test_clipping_in_its_place_is_not_blamed(
     between: str, after: str, found: list[tuple[str, int]], session: Session
 ) -> None:
     assert told(session, CLIPPED.format(between=between, after=after).lstrip()) == found
+
+
+IDLE = """
+import torch
+from torch import nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+torch.manual_seed(0)
+class Part(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.spare = nn.Linear(2, 2), nn.Linear(2, 2).requires_grad_(False)
+    def forward(self, x):
+        return self.used(x)
+first, *others = parts = [Part() for _ in range({parts})]
+stepped, *idle = [torch.optim.Adam(part.parameters()) for part in parts]
+for step in range(6):
+    for part in (first, first, *others):
+        stepped.zero_grad()
+        part(torch.randn(4, 2)).square().mean().backward()
+        if part is first:
+            stepped.step()
+    for part in others:
+        {each}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "each", "more"),
+    [
+        # Who writes down how large gradients are does nothing with them.
+        (2, "sum(p.grad.norm() for p in part.used.parameters())", []),
+        (3, "pass", ["so it is with 1 other optimizer made here"]),
+    ],
+)
+def test_an_idle_optimizer_is_told_with_what_gets_gradients(
+    parts: int, each: str, more: list[str], session: Session
+) -> None:
+    report = session.look(IDLE.format(parts=parts, each=each), "-q", command="doctor")
+    (finding,) = [one for one in report.findings if one.severity == "warning"]
+    names = "others[0].used.weight, others[0].used.bias"
+    idle = "this optimizer has made no step, and others have"
+    told = f"6 backward calls for 2 parameters: {names}; {idle}"
+    assert finding.evidence == (told, *more)
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        "part.load_state_dict(first.state_dict())",
+        "vector_to_parameters(parameters_to_vector(first.parameters()), part.parameters())",
+        "for p in part.used.parameters(): p.data.sub_(0.1 * p.grad)",
+        "for p in part.used.parameters(): p.data = p.data - 0.1 * p.grad",
+    ],
+)
+def test_what_the_program_changes_itself_waits_for_no_step(each: str, session: Session) -> None:
+    assert told(session, IDLE.format(parts=2, each=each)) == []

@@ -136,6 +136,7 @@ class _Run(NamedTuple):
         known, of_place = leaves.get(tensor), case.origins.of_place
         _, optimizer = self.optimized.get(id(tensor), (None, None))
         has_stepped = listener.optimizers.any_stepped
+        is_waiting = optimizer is not None and not optimizer.stepped and has_stepped
         made = known.place
         if owner is not None and owner.module is not None:
             # Not in the constructor of the layer, which is in order, but where that was called.
@@ -159,9 +160,10 @@ class _Run(NamedTuple):
             derived=known.derived,
             reached=known.reached > 0,
             # Before any optimizer has stepped they all wait, which says nothing of this one.
-            waiting=optimizer is not None and not optimizer.stepped and has_stepped,
-            idle=0 if optimizer is None or optimizer.stepped else optimizer.unused,
+            waiting=is_waiting,
+            idle=optimizer.unused if optimizer and is_waiting and known.reached else 0,
             alone=optimizer is not None and optimizer.alone > 0,
+            optimizer=0 if optimizer is None else optimizer.number,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,
             wanted=known.wanted,
             # What has no name is held by a library, as the parts of a sharded parameter are.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,6 +27,7 @@ from torch.utils.data import DataLoader
 
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.optimizers import Optimizers
+from gradscope.autograd.elements import one_number
 from gradscope.autograd.isolation import is_captured, mode_removed
 from gradscope.autograd.originals import parameters_of
 from gradscope.patched import Original, Patched
@@ -158,7 +160,7 @@ class LoopCalls:
         hear(scaler, "update", after=lambda call: self.scaled_steps.note_update(call.args[0]))
         for kind in vars(lr_scheduler).values():
             if isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler):
-                hear(kind, "step", before=self._schedules)
+                hear(kind, "step", before=self._schedules, after=self._rates)
         hear(DataLoader, "__iter__", before=self._starts)
         for name in ("register_full_backward_hook", "register_full_backward_pre_hook"):
             hear(nn.Module, name, before=self._hooks)
@@ -224,6 +226,19 @@ class LoopCalls:
         # A scheduler makes a step when it is made, and some step others.
         place = -1 if call.is_from_torch else self._place(call)
         self.scheduled_at = place if place >= 0 else self.scheduled_at
+
+    def _rates(self, call: HeardCall) -> None:
+        """Note the step of a scheduler after which a rate is no finite number."""
+        optimizer = vars(call.args[0]).get("optimizer")
+        if not isinstance(optimizer, Optimizer):
+            return
+        rates = [one_number(group.get("lr")) for group in optimizer.param_groups]
+        known = self._optimizers.of(optimizer)
+        if all(rate is None or math.isfinite(rate) for rate in rates):
+            known.scheduled = -1
+        elif known.scheduled < 0:
+            # Its first step it makes when it is made.
+            known.scheduled = self._recorder.places.number_around(call.frame)
 
     def _starts(self, _call: HeardCall) -> None:
         self._optimizers.epoch_starts = True

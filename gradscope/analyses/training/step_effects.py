@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
+from gradscope.analyses.training.leaves import KnownOptimizer
 from gradscope.autograd.elements import one_number, readable
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.originals import parameters_of
@@ -183,7 +184,9 @@ class SpoilingSteps:
             spoilt = {id(tensor) for tensor, _ in not_finite(tensors)}
             self._before[id(optimizer)] = spoilt
 
-    def end(self, optimizer: Any, changed: Sequence[torch.Tensor], made: int, place: int) -> None:
+    def end(
+        self, optimizer: Any, changed: Sequence[torch.Tensor], known: KnownOptimizer, place: int
+    ) -> None:
         """A step has been made, and has changed these tensors."""
         before = self._before.pop(id(optimizer), None)
         if before is None or not self._is_finite or len(self.known) >= MAX_STEPS:
@@ -191,7 +194,8 @@ class SpoilingSteps:
         fresh = [pair for pair in not_finite(changed) if id(pair[0]) not in before]
         gradients = [one.grad for one in parameters_of(optimizer) if one.grad is not None]
         if fresh and gradients and not any(not_finite(gradients)):
-            step = SpoilingStep(type(optimizer).__name__, place, made, self._calls)
+            kind, scheduled = type(optimizer).__name__, known.scheduled
+            step = SpoilingStep(kind, place, known.made, self._calls, scheduled)
             self._note(optimizer, step, fresh)
 
     def _note(

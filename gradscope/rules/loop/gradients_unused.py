@@ -148,17 +148,19 @@ def _unused(
 
 
 def _idle(facts: Facts) -> Iterable[FindingDraft]:
-    """Optimizers that hold what gets gradients, and that have never stepped."""
-    idle: dict[int, list[TrackedParameter]] = {}
+    """Optimizers that hold what gets gradients, and that have never stepped: one a line."""
+    idle: dict[int, dict[int, list[TrackedParameter]]] = {}
     for one in facts.seen.learners:
         place = order_of(facts, one)
         # Where the same calls serve others as well, its turn may come later.
         is_sure = one.alone or facts.is_over
-        if is_sure and one.idle >= FEWEST_IDLE and not one.handled and place is not None:
-            idle.setdefault(place, []).append(one)
-    for place, learners in idle.items():
+        if is_sure and one.idle >= FEWEST_IDLE and place is not None:
+            idle.setdefault(place, {}).setdefault(one.optimizer, []).append(one)
+    for place, (learners, *others) in ((at, found.values()) for at, found in idle.items()):
         calls = count(learners[0].idle, "backward call")
-        yield _unused(facts, _IDLE, (place,), parameters=named(learners), calls=calls)
+        same = f"so it is with {count(len(others), 'other optimizer')} made here"
+        more = [same] if others else []
+        yield _unused(facts, _IDLE, (place,), more, parameters=named(learners), calls=calls)
 
 
 def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:

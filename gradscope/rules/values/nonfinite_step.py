@@ -8,8 +8,8 @@ While calls are looked at in full, the parameters are read before and after each
 was finite before, with gradients that are all finite, is not after it. In the steps between,
 nothing is read. The finding stands where the optimizer was made, with its settings; those that
 the dtype of the parameter rounds to 0 are named; where the learning rate itself is NaN or
-infinite, it stands where a scheduler stepped last. Adam's `eps=1e-8` is 0 in float16. What
-is computed of such a parameter later is no finding of its own.
+infinite, it stands at the step of the scheduler that set it so, or where that was made. Adam's
+`eps=1e-8` is 0 in float16. What is computed of such a parameter later is no finding of its own.
 
 ## A program that has it, healed
 
@@ -93,14 +93,14 @@ def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
     why, remedy = (text.format(dtype=first.dtype, largest=largest) for text in words)
     line = facts.location(step.origin)
     called = f"{facts.expression(step.origin) or 'step()'}{f' ({line})' if line else ''}"
-    place = step.origin if step.made is None else step.made
+    places = (step.scheduled if is_no_number else None, step.made, step.origin)
     return facts.finding(
         "error",
         f"The learning rate of {step.optimizer} is not a finite number."
         if is_no_number
         else f"A step of {step.optimizer} makes NaN or infinity of finite parameters and "
         "gradients.",
-        location=facts.location(_schedule(facts) if is_no_number else place),
+        location=next(filter(None, map(facts.location, places)), None),
         subject=names[0],
         evidence=(
             f"{called} after backward call {step.call} spoils "
@@ -114,13 +114,6 @@ def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
         step=step.call,
         nodes=facts.reaching(leaves),
     )
-
-
-def _schedule(facts: Facts) -> int | None:
-    """What has stepped a scheduler last, which sets the rate; or the only optimizer."""
-    made = facts.seen.optimizers
-    only = made[0] if len(made) == 1 else None
-    return only if facts.seen.scheduled is None else facts.seen.scheduled
 
 
 def _counts(one: SpoiltParameter) -> str:
