@@ -66,7 +66,11 @@ LEAVES = (
 
 
 def render(report: Report, options: Options) -> str:
-    """The tables, ending with a newline."""
+    """The tables, ending with a newline.
+
+    Raises:
+        ReportError: when nothing was checked.
+    """
     return "\n".join(_CheckWriter(report, options).lines()) + "\n"
 
 
