@@ -16,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 import gradscope
 from gradscope.cli.commands import gradscope as commands
-from gradscope.errors import CaptureError, RootError
+from gradscope.errors import CaptureError, ReportError, RootError
 from gradscope.formats import FORMATS
 from gradscope.options import options_on
 from gradscope.render.options import ToPrint, ToSave
@@ -293,6 +293,26 @@ def test_show_prints_what_the_command_line_does(
     for option, keyword in (("--depth N", "depth=N"), ("--all", "all=True")):
         expected = expected.replace(option, keyword)
     assert capfd.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    ("answer", "way"),
+    [
+        ("explain", "gradscope.explain(root)"),
+        ("memory", "gradscope.memory(root)"),
+        ("checks", "gradscope.check(root)"),
+        ("depends", "gradscope.depends(root, on)"),
+        ("split", "by='term'"),
+    ],
+)
+def test_an_answer_that_a_report_does_not_hold_is_refused(
+    answer: str, way: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ReportError) as refused:
+        gradscope.Report.of(small()).save(tmp_path / "answer.txt", format=answer)
+    assert refused.value.what == "the report does not hold that answer"
+    assert refused.value.hint == f"make one with {way}"
+    assert not list(tmp_path.iterdir())
 
 
 def test_save_takes_more_keywords_than_show(tmp_path: Path) -> None:

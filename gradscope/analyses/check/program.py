@@ -220,9 +220,14 @@ class WholeProgram:
             verdict = "rounding" if is_little else "wrong"
             if verdict == "wrong":
                 reason = "backward in float64 agrees: it is lost to the program's precision"
-        analytic, numeric, error = map(number, judged[1:])
-        moved_leaves = tuple(leaf.number for leaf in leaves)
-        return LeafCheck(moved_leaves, verdict, analytic, numeric, error, reason)
+        return LeafCheck(
+            tuple(leaf.number for leaf in leaves),
+            verdict,
+            number(judged.analytic),
+            number(judged.numeric),
+            number(judged.error),
+            reason,
+        )
 
     def _is_noise(self, moved: _Moved) -> bool:
         """Whether the difference is as small as what rounding leaves of a gradient that is 0 in

@@ -15,14 +15,14 @@ from gradscope.render.words.text import short_files
 Found = TypeVar("Found")
 
 
-def held(found: Found | None, command: str) -> Found:
-    """What a report holds of a command's answer.
+def held(found: Found | None, way: str) -> Found:
+    """An answer that a report holds, which is made this way.
 
     Raises:
         ReportError: when it holds none.
     """
     if found is None:
-        raise ReportError("the report does not hold that answer", f"make one with {command}")
+        raise ReportError("the report does not hold that answer", f"make one with {way}")
     return found
 
 

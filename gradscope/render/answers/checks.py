@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 from gradscope.escaping import visible
 from gradscope.model.plain import Number
 from gradscope.model.report import Report
-from gradscope.model.studies import CallCheck, Checks, GradientComparison, LeafCheck, Verdict
-from gradscope.render.answers.answer import GraphAnswer
+from gradscope.model.studies import CallCheck, GradientComparison, LeafCheck, Verdict
+from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.answers.step import TakenStepWriter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.simplify.partition import label_of
-from gradscope.words import count, one_line, option
+from gradscope.words import count, either, one_line, option
 
 INKS: dict[Verdict, str] = {
     "wrong": "bold #d0327a",
@@ -66,14 +66,18 @@ LEAVES = (
 
 
 def render(report: Report, options: Options) -> str:
-    """The tables, ending with a newline."""
+    """The tables, ending with a newline.
+
+    Raises:
+        ReportError: when nothing was checked.
+    """
     return "\n".join(_CheckWriter(report, options).lines()) + "\n"
 
 
 class _CheckWriter(GraphAnswer):
     def __init__(self, report: Report, options: Options) -> None:
         super().__init__(report, options)
-        self.checks = report.checks or Checks()
+        self.checks = held(report.checks, either("gradscope check", "gradscope.check(root)"))
 
     def lines(self) -> Iterator[str]:
         """Everything."""

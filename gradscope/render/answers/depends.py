@@ -16,7 +16,7 @@ from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.split_groups import place_of
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number, shape
-from gradscope.words import listed, option
+from gradscope.words import either, listed, option
 
 ROWS, CELLS = 32, 64
 """Rows of a map, all of which are shown where that is asked for, and cells of a row."""
@@ -34,7 +34,7 @@ def render(report: Report, options: Options) -> str:
     Raises:
         ReportError: when nothing of the kind was measured.
     """
-    found = held(report.dependence, "gradscope depends")
+    found = held(report.dependence, either("gradscope depends", "gradscope.depends(root, on)"))
     return "\n".join(_DependsWriter(report, found, options).lines()) + "\n"
 
 

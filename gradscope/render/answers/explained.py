@@ -22,7 +22,7 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import cells, shorten, wrapped
 from gradscope.simplify.partition import label_of
-from gradscope.words import joined, one_line
+from gradscope.words import either, joined, one_line
 
 LABEL = 10
 """Cells of the words at the beginning of a line, such as ``upstream``."""
@@ -70,7 +70,9 @@ class Explained(GraphAnswer):
 
     def __init__(self, report: Report, options: Options) -> None:
         super().__init__(report, options)
-        self.answer: Explanation = held(report.explanation, "gradscope explain")
+        self.answer: Explanation = held(
+            report.explanation, either("gradscope explain", "gradscope.explain(root)")
+        )
         self.scene = Scene(report, options)
         self.backward: BackwardPass | None = self.scene.backward
         self.leaf_at: dict[int, Leaf] = {leaf.node: leaf for leaf in self.graph.leaves}

@@ -74,7 +74,9 @@ class MemoryAnswer(GraphAnswer):
 
     def __init__(self, report: Report, options: Options) -> None:
         super().__init__(report, options)
-        self.memory: Memory = held(report.memory, "gradscope memory")
+        self.memory: Memory = held(
+            report.memory, either("gradscope memory", "gradscope.memory(root)")
+        )
         self.activations = [one for one in self.memory.kept if one.holding == "activation"]
 
     def lines(self) -> Iterator[str]:

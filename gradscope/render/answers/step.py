@@ -135,7 +135,7 @@ class TakenStepWriter(GraphAnswer):
             numbers.number(change / size) if size else "θ was 0",
             f"{-product / (change * gradient):.2f}" if is_known else "",
         )
-        return [Part(self.leaf(one.leaf), "bold"), *(text for text in texts)]
+        return [Part(self.leaf(one.leaf), "bold"), *texts]
 
     def _unmoved(self) -> Iterator[str]:
         reasons: dict[str, list[str]] = {}
