@@ -63,7 +63,7 @@ def unknown_root(text: str, names: Iterable[str]) -> RootError:
     """The error for a ``--root`` that never existed: the names that did, nearest first."""
     near = listed(nearest(text, names), MAX_LISTED)
     hint = f"available tensors: {near}" if near else "the program has no tensor there"
-    return RootError(f"--root {text}: no such variable in the program", hint)
+    return RootError(f"--root {text}: no such variable at a backward call, or at the end", hint)
 
 
 def no_such_call(wanted: int, calls: int) -> CaptureError:

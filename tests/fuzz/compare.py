@@ -35,7 +35,7 @@ _EXPECTED = (
     r"--root \w+ is of type",
     r"[\w. -]+ carries no gradient history(: |, so no gradient comes to it)",
     r"backward starts from \d+ tensors at once$",
-    r"--root \w+: no such variable in the program",
+    r"--root \w+: no such variable (in the program|at a backward call)",
     r"\w+ is not a leaf: ",
     r"no graph of the gradient of ",
     r"cannot write to stdout: (it is closed|Bad file descriptor)",
