@@ -40,19 +40,19 @@ class Duel:
     def __init__(self, taken):
         self.g, self.d, self.taken = part(2), part(1, 2), taken
         self.optimizers = {
-            "g": Adam(self.g.parameters()),  # <- GS505
-            "d": Adam(self.d.parameters()),  # <- GS505
+            "g": Adam(self.g.parameters()),
+            "d": Adam(self.d.parameters()),
         }
     def loss(self, fake):
         return bce(self.d(torch.randn(6, 2)), 1.0) + bce(self.d(fake.detach()), 0.0)
     def judge(self, fake):
         self.optimizers["d"].zero_grad()
-        self.loss(fake).backward()
+        self.loss(fake).backward()  # <- GS505
         if self.taken == "d":
             self.optimizers["d"].step()
     def fool(self, fake):
         self.optimizers[self.taken].zero_grad()
-        bce(self.d(fake), 1.0).backward()
+        bce(self.d(fake), 1.0).backward()  # <- GS505
         self.optimizers[self.taken].step()
 for taken in ("g", "d"):
     duel = Duel(taken)
@@ -230,7 +230,7 @@ for step in range(6):
     [
         # Who writes down how large gradients are does nothing with them.
         (2, "sum(p.grad.norm() for p in part.used.parameters())", []),
-        (3, "pass", ["so it is with 1 other optimizer made here"]),
+        (3, "pass", ["so it is with 1 other optimizer made there"]),
     ],
 )
 def test_an_idle_optimizer_is_told_with_what_gets_gradients(
@@ -239,9 +239,10 @@ def test_an_idle_optimizer_is_told_with_what_gets_gradients(
     report = session.look(IDLE.format(parts=parts, each=each), "-q", command="doctor")
     (finding,) = [one for one in report.findings if one.severity == "warning"]
     names = "others[0].used.weight, others[0].used.bias"
-    idle = "this optimizer has made no step, and others have"
+    idle = "their optimizer at program.py:12 has made no step, and others have"
     told = f"6 backward calls for 2 parameters: {names}; {idle}"
     assert finding.evidence == (told, *more)
+    assert finding.location is not None and finding.location.line == 16
 
 
 @pytest.mark.parametrize(

@@ -100,25 +100,25 @@ class TrackedParameter(Record):
     where it was made. ``history`` names the op that made a tensor which is not a leaf. ``reached``:
     some watched backward call brought it a gradient, not only the one whose graph this is.
     ``waiting``: its optimizer has not stepped yet although others have, so that its turn may come
-    later; ``idle`` calls of backward were made for such a step, and (``alone``) brought nothing to
-    what others step; ``optimizer`` is the number of that one. ``loose``: a parameter of a module
-    that was called, but that no other module holds, nor a variable at the top of the program:
-    layers in a plain list. ``wanted``: a call of torch.autograd.grad failed because it is not in
-    the graph that the call went through. ``held_by`` are indices of ``Observations.optimizers``;
-    ``held_once`` is the place that made the optimizer, where that is gone. ``gone``: an optimizer
-    holds it, and no module and no variable in sight does. ``late``: it was made after all
-    optimizers, and the program does not change it by hand. ``thawed``: it was frozen when an
-    optimizer was made, and the program has let it learn since, at ``thawed_at``. ``loaded``: the
-    program has copied other numbers into it. ``evaluated``: the program has put a module that holds
-    it in eval mode last. ``handled``: the program reads its gradient, or changes it by hand.
-    ``root`` numbers the modules that lie in no other one. ``zero``: it is a matrix of zeros, and
-    frozen. ``size`` is the 2-norm of its values at the end, where other ranks have it as well.
-    ``lazy``: its module has seen no input, and it has no shape.
-    ``asked`` is where torch.autograd.grad was asked for its gradient and gave None, though what it
-    is a part of is in the graph; ``result`` is where a function that was given it computed what
-    does not depend on it.  ``derived``: a derivative was taken of what it went into, which is to be
-    differentiated itself.  ``kept``: backward calls brought it gradients again and again, and the
-    program does nothing with them.
+    later; ``idle`` calls of backward were made for such a step, the last at ``called``, and
+    (``alone``) brought nothing to what others step; ``optimizer`` is the number of that one.
+    ``loose``: a parameter of a module that was called, but that no other module holds, nor a
+    variable at the top of the program: layers in a plain list. ``wanted``: a call of
+    torch.autograd.grad failed because it is not in the graph that the call went through.
+    ``held_by`` are indices of ``Observations.optimizers``; ``held_once`` is the place that made the
+    optimizer, where that is gone. ``gone``: an optimizer holds it, and no module and no variable in
+    sight does. ``late``: it was made after all optimizers, and the program does not change it by
+    hand. ``thawed``: it was frozen when an optimizer was made, and the program has let it learn
+    since, at ``thawed_at``. ``loaded``: the program has copied other numbers into it.
+    ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
+    program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
+    other one. ``zero``: it is a matrix of zeros, and frozen. ``size`` is the 2-norm of its values
+    at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
+    has no shape. ``asked`` is where torch.autograd.grad was asked for its gradient and gave None,
+    though what it is a part of is in the graph; ``result`` is where a function that was given it
+    computed what does not depend on it. ``derived``: a derivative was taken of what it went into,
+    which is to be differentiated itself. ``kept``: backward calls brought it gradients again and
+    again, and the program does nothing with them.
     """
 
     name: str
@@ -135,6 +135,7 @@ class TrackedParameter(Record):
     reached: bool = False
     waiting: bool = False
     idle: int = 0
+    called: Place = None
     alone: bool = False
     optimizer: int = 0
     loose: bool = False

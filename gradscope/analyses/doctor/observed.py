@@ -162,6 +162,7 @@ class _Run(NamedTuple):
             # Before any optimizer has stepped they all wait, which says nothing of this one.
             waiting=is_waiting,
             idle=optimizer.unused if optimizer and is_waiting and known.reached else 0,
+            called=None if optimizer is None else of_place(optimizer.called),
             alone=optimizer is not None and optimizer.alone > 0,
             optimizer=0 if optimizer is None else optimizer.number,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,

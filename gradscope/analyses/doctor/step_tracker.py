@@ -106,7 +106,8 @@ class StepTracker:
         reached = made.reached()
         leaves.note_reached(reached, counts=made.call.accumulates)
         if made.call.accumulates:
-            optimizers.note_backward(reached)
+            place = self._listener.recorder.places.number(made.call.frame)
+            optimizers.note_backward(reached, place)
             if made.is_full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 leaves.note_filled()

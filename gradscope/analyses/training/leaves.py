@@ -68,7 +68,8 @@ class KnownOptimizer:
 
     Of one that has not stepped: how many ``calls`` of backward have brought what it holds a
     gradient, and (``alone``) nothing to what others step; and how many (``passed``) only those: all
-    since ``state``, of the memory and the versions of what only it holds, was another.
+    since ``state``, of the memory and the versions of what only it holds, was another.  ``called``
+    is the place of the last of them, of one alone if there is any.
     """
 
     number: int
@@ -79,6 +80,7 @@ class KnownOptimizer:
     calls: int = 0
     alone: int = 0
     passed: int = 0
+    called: int = -1
     state: int | None = None
 
     @property

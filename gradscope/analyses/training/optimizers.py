@@ -133,8 +133,8 @@ class Optimizers:
         self._meet(optimizer)
         return known
 
-    def note_backward(self, leaves: Sequence[torch.Tensor]) -> None:
-        """A call of ``backward`` has brought these a gradient."""
+    def note_backward(self, leaves: Sequence[torch.Tensor], place: int) -> None:
+        """A call of ``backward`` at this place has brought these a gradient."""
         self.order.backward(ids_of(leaves))
         waiting = [(optimizer, one) for optimizer, one in self._known.items() if not one.stepped]
         if not self.any_stepped or not waiting:
@@ -144,6 +144,8 @@ class Optimizers:
         for optimizer, one in waiting:
             self._note_changed_by_hand(optimizer, one)
             is_reached = one in reached
+            if is_reached and not (is_shared and one.alone):
+                one.called = place
             one.calls += is_reached
             one.alone += is_reached and not is_shared
             one.passed += is_shared and not is_reached

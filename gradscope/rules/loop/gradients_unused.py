@@ -124,8 +124,8 @@ _BEHIND = _Words(
 )
 _IDLE = _Words(
     "Backward brings gradients to parameters whose optimizer never steps.",
-    "{calls} for {parameters}; this optimizer has made no step, and others have",
-    "Call `step()` of this optimizer after its backward; or leave out both.",
+    "{calls} for {parameters}; their optimizer{made} has made no step, and others have",
+    "Call `step()` of that optimizer after this backward; or leave out both.",
     "A step changes what its own optimizer holds. These parameters stay as they are.",
 )
 
@@ -157,10 +157,12 @@ def _idle(facts: Facts) -> Iterable[FindingDraft]:
         if is_sure and one.idle >= FEWEST_IDLE and place is not None:
             idle.setdefault(place, {}).setdefault(one.optimizer, []).append(one)
     for place, (learners, *others) in ((at, found.values()) for at, found in idle.items()):
-        calls = count(learners[0].idle, "backward call")
-        same = f"so it is with {count(len(others), 'other optimizer')} made here"
+        first = learners[0]
+        told = {"calls": count(first.idle, "backward call"), "made": facts.at(place)}
+        same = f"so it is with {count(len(others), 'other optimizer')} made there"
         more = [same] if others else []
-        yield _unused(facts, _IDLE, (place,), more, parameters=named(learners), calls=calls)
+        places = first.called, place
+        yield _unused(facts, _IDLE, places, more, parameters=named(learners), **told)
 
 
 def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
