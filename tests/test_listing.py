@@ -520,3 +520,9 @@ def test_an_answer_without_a_listing_is_a_block_of_markdown_too(
     block = (session.folder / "issue.md").read_text("utf-8")
     assert block.startswith("```text\n") and block.endswith("\n```\n")
     assert word in block and block.count("```") == 2
+
+
+def test_a_page_in_a_file_of_markdown_stays_a_page(session: Session) -> None:
+    session.write(TERMS)
+    session.cli("explain", "program.py", "--format", "html", "-o", "page.md")
+    assert (session.folder / "page.md").read_text("utf-8").startswith("<!doctype html>")

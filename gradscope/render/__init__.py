@@ -32,7 +32,9 @@ _PAGE_WIDTH = 44
 
 
 # Of Markdown itself a block is made where it is written.
-_BLOCKS = {*TEXTS, *(one for answer in ANSWERS.values() for one in answer.values())} - {"markdown"}
+_ASKED = ("text", "markdown")
+_BLOCKS = {*TEXTS, *(one[way] for one in ANSWERS.values() for way in _ASKED if way in one)}
+_BLOCKS -= {"markdown"}
 
 
 class Renderer(Protocol):
