@@ -84,6 +84,8 @@ def _environment(folder: Path, port: int, has_agent: bool) -> dict[str, str]:
         "MASTER_ADDR": "127.0.0.1",
         "MASTER_PORT": str(port),
         "TORCHELASTIC_USE_AGENT_STORE": str(has_agent),
+        # Else one rank may have ended while another still connects to it, which then fails.
+        "TORCH_DIST_INIT_BARRIER": "1",
     }
 
 
