@@ -42,6 +42,7 @@ from gradscope.model.observations import (
     SkippedSteps,
     Step,
     Stopped,
+    TermShare,
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo
@@ -731,6 +732,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
             )
         },
         [("GS307", "warning", 7)],
+    ),
+    "a term that another one drowns": (
+        {"faint_terms": (TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 3),)},
+        [("GS207", "information", 7)],
     ),
     "in no optimizer, and switched on later": (
         {

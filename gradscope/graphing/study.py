@@ -16,14 +16,15 @@ import msgspec
 import torch
 
 from gradscope import doing
-from gradscope.autograd.calls import edge_of
+from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.tensors import requires_grad
 from gradscope.errors import RootError
-from gradscope.graphing.probe import Probe
+from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import MAX_LISTED, named_tensor
 from gradscope.model.report import Report
 from gradscope.model.request import Study
 from gradscope.recording.names import Scopes
+from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.words import count, either, listed
 
@@ -55,6 +56,18 @@ def studied(asked: Study | None, live: LiveGraph) -> dict[str, Any]:
         return {}
     doing.begin(f"{asked.doing}, {count(len(live.probe.graph.nodes), 'node')}")
     return {asked.field: _room(asked).study(live, asked)}
+
+
+def studied_call(asked: Study, call: BackwardCall, recorder: Recorder) -> tuple[LiveGraph, Any]:
+    """The graph of a call that is about to be made, and what was asked of it.
+
+    Raises:
+        GradscopeError: when the question does not fit the graph.
+    """
+    scopes = Scopes.of_frames(frames_from(call.frame, recorder.places))
+    probe = Probe(call.roots, recorder, scopes, Detail())
+    live = LiveGraph(probe, call.roots, call.gradients, recorder, None, scopes)
+    return live, studied(asked, live)[asked.field]
 
 
 def follower(asked: Study | None, report: Report | None) -> Callable[[], Report] | None:

@@ -236,6 +236,23 @@ class LostTerm(Record):
     times: int = 1
 
 
+class TermShare(Record):
+    """A term of a loss whose gradient is small beside that of another one, ``beside``, in each leaf
+    that both reach: its norm is ``share`` of the other's at most, in ``leaf``.
+
+    ``origin`` made the term, ``name`` is what it is called; both reached up to ``leaves`` leaves,
+    in so many ``calls`` of backward.
+    """
+
+    origin: Place
+    name: str
+    beside: str
+    share: float = 0.0
+    leaf: str = ""
+    leaves: int = 0
+    calls: int = 0
+
+
 class Change(Struct, frozen=True):
     """A tensor changed in place after ``node`` had saved it in ``slot``.
 
@@ -515,6 +532,7 @@ class Observations(Watched, frozen=True):
     learners: tuple[TrackedParameter, ...] = ()
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
+    faint_terms: tuple[TermShare, ...] = ()
     wasted_graphs: tuple[WastedGraph, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()

@@ -265,6 +265,11 @@ class SplitPiece(Struct, frozen=True):
     value: Number | None = None
     rest: bool = False
 
+    @property
+    def plain_name(self) -> str:
+        """The name without the number that tells it from others of this name."""
+        return re.sub(r" #\d+$", "", self.name)
+
 
 class SplitLeaf(Struct, frozen=True):
     """What the pieces bring to one leaf: the 2-norm of each, and where there are at most
@@ -350,6 +355,23 @@ class Combined:
         if not 0 < size < math.inf or last >= len(self._products):
             return None
         return max(-1.0, min(1.0, self._products[last][first] / size))
+
+    def against_others(self, one: int) -> float | None:
+        """The cosine of the angle between a piece and the sum of all others; None where one of them
+        is 0 or not finite, or where they were not compared."""
+        if len(self._products) != len(self.norms):
+            return None
+        beside = [at for at in range(len(self.norms)) if at != one]
+
+        def product(first: int, second: int) -> float:
+            if first == second:
+                return self.norms[first] ** 2
+            return self._products[max(first, second)][min(first, second)]
+
+        along = sum(product(one, other) for other in beside)
+        square = sum(product(first, second) for first in beside for second in beside)
+        size = self.norms[one] * math.sqrt(max(square, 0.0))
+        return max(-1.0, min(1.0, along / size)) if 0 < size < math.inf else None
 
     def opposed(self, least: float = 0.0) -> tuple[float, int, int] | None:
         """The lowest cosine, and the two pieces that it is of, whose norms are above ``least``."""

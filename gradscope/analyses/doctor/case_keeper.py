@@ -14,14 +14,11 @@ from gradscope.analyses.doctor.cases import watched_case
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.training.used_gradients import Fate
-from gradscope.graphing.probe import Detail, Probe
-from gradscope.graphing.study import LiveGraph, studied
+from gradscope.graphing.study import studied_call
 from gradscope.handlers import let_pass
 from gradscope.model.explanation import Explanation
 from gradscope.model.report import Report
 from gradscope.model.request import HANDFUL, Examination
-from gradscope.recording.names import Scopes
-from gradscope.recording.places import frames_from
 from gradscope.words import count
 
 
@@ -297,12 +294,9 @@ class HeldCalls:
         """The call is about to be made, and will free what explains it."""
         if self._asked.study is None or len(made.walked.nodes) > MOST_NODES:
             return
-        call, recorder = made.call, made.recorder
-        scopes = Scopes.of_frames(frames_from(call.frame, recorder.places))
+        found: Explanation
         try:
-            probe = Probe(call.roots, recorder, scopes, Detail())
-            live = LiveGraph(probe, call.roots, call.gradients, recorder, None, scopes)
-            found: Explanation = studied(self._asked.study, live)["explanation"]
+            _, found = studied_call(self._asked.study, made.call, made.recorder)
             self._explanation = msgspec.structs.replace(found, everything=False)
         except Exception as error:  # the call is looked at all the same
             let_pass(error)

@@ -15,6 +15,7 @@ import torch
 from gradscope.analyses.doctor.changes import Changes, collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
+from gradscope.analyses.doctor.faint_terms import FaintTerms
 from gradscope.analyses.doctor.glances import (
     CLIPPING,
     LOSSES,
@@ -92,6 +93,7 @@ class DoctorListener(Listener):
             *self.switches.patches(recorder.places),
         ]
         self.lost_terms = LostTerms(self.cuts, recorder)
+        self.faint_terms = FaintTerms()
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
         self.kept = GrowingContainers()

@@ -205,6 +205,7 @@ def observations(
         ),
         cuts=(*cuts, *cut_copies(listener, case)),
         lost_terms=lost_terms,
+        faint_terms=tuple(map(origins.told, listener.faint_terms.known)),
         wasted_graphs=tuple(map(origins.told, listener.gradient_graphs.wasted.values())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
         carried=tuple(_carried(listener, case.origins)),

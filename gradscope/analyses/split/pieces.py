@@ -57,6 +57,7 @@ class TensorNames:
         self._graph = live.probe.graph
         self._origins = live.probe.origins
         self._leaves = {leaf.node: leaf.names for leaf in self._graph.leaves}
+        self._scaled = Summands(self._graph).scaled
         self._held: dict[Place, str] = {}
         for tensor in live.scopes.held_tensors():
             made = grad_fn_of(tensor)
@@ -66,15 +67,22 @@ class TensorNames:
                 self._held.setdefault((position, tensor.output_nr), name)
 
     def of(self, place: Place) -> str:
-        """The variable that holds a tensor, or held it, or the expression that made it."""
+        """The variable that holds a tensor, or held it, or the expression that made it; where none
+        is known, that of the tensor which it scales, or its operation."""
+        name, at = self._known(place), place
+        while not name and (under := self._scaled.get(at[0])):
+            name, at = self._known(under), under
+        node = self._graph.nodes[place[0]]
+        return name or f"{node.short_op} #{node.id}"
+
+    def _known(self, place: Place) -> str:
         node = self._graph.nodes[place[0]]
         origin = None if node.origin is None else self._origins[node.origin]
         expression = "" if origin is None else one_line(origin.expression)
         names = (self._held.get(place), *self._leaves.get(node.id, ()), node.variable, expression)
         # `loss = a + b` may stand at `a` as well, which is no use for telling them apart.
         roots = {root.label for root in self._graph.roots if (root.node, root.output) != place}
-        known = (name for name in names if name and name not in roots)
-        return next(known, f"{node.short_op} #{node.id}")
+        return next((name for name in names if name and name not in roots), "")
 
 
 def by_term(live: LiveGraph, names: Sequence[str]) -> Plan:

@@ -34,6 +34,15 @@ class Summands:
             self._under[edge.source].append((edge.target, edge.output))
         self._divisors = {edge.source for edge in graph.edges if edge.slot}
 
+    @property
+    def scaled(self) -> dict[int, Place]:
+        """Return what each node scales or reshapes, where it has no other operand."""
+        return {
+            node: under[0]
+            for node, under in self._under.items()
+            if len(under) == 1 and self._op(node) in _SCALING
+        }
+
     def under(self, node: int) -> list[Place]:
         """The tensors that a node sends gradients to."""
         return self._under[node]

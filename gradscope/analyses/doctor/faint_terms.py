@@ -1,0 +1,120 @@
+"""Terms of a loss that bring next to nothing beside another one, wherever both bring something.
+
+Measured: each term's own gradient is sent through the graph, before a call that is looked at in
+full, for the first few such calls.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import permutations
+from math import inf, isfinite
+
+from torch.autograd.function import BackwardCFunction
+
+from gradscope.analyses.doctor.ancestry import terms_of
+from gradscope.analyses.doctor.capture import Capture
+from gradscope.autograd.nodes import leaf_of
+from gradscope.errors import GradscopeError
+from gradscope.graphing.study import LiveGraph, studied_call
+from gradscope.model.observations import TermShare
+from gradscope.model.request import SplitStudy
+from gradscope.model.studies import Split, SplitPiece
+
+FAINT = 0.01
+"""The norm of a term's gradient, as a part of that of another one, below which it is faint."""
+
+MOST_CALLS = 3
+"""Backward calls whose terms are measured."""
+
+MOST_VISITS = 4_000
+"""Nodes that all terms of a call may go through together."""
+
+MOST_ELEMENTS = 20_000_000
+"""Elements of all leaves, of which each term has a gradient for a moment."""
+
+
+class FaintTerms:
+    """Measures what the terms of the first calls bring, and keeps those that were faint in all."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        # By where two terms are made, and what they are called; None where one was not faint once.
+        self._known: dict[tuple[int, str, str], TermShare | None] = {}
+
+    @property
+    def known(self) -> list[TermShare]:
+        """Return the terms that were faint whenever they were there, each beside one other."""
+        found: dict[tuple[int, str], TermShare] = {}
+        for (place, name, _), one in self._known.items():
+            if one is not None and one.calls:
+                best = found.setdefault((place, name), one)
+                found[place, name] = max(best, one, key=lambda term: (term.leaves, -term.share))
+        return [*found.values()]
+
+    def look(self, made: Capture) -> None:
+        """Measure the terms of a call that is about to be made, where it has several."""
+        call = made.call
+        if self._calls == MOST_CALLS or not call.accumulates or not _is_small(made):
+            return
+        self._calls += 1
+        split: Split
+        try:
+            live, split = studied_call(SplitStudy("term"), call, made.recorder)
+        except GradscopeError:  # a node that cannot be called on its own
+            return
+        names = [next(iter(leaf.names), "") for leaf in live.probe.graph.leaves]
+        terms: dict[tuple[int, str], list[int]] = defaultdict(list)
+        for number, piece in enumerate(split.pieces):
+            if piece.nodes:
+                terms[_place(live, made, piece), piece.plain_name].append(number)
+        for (of, own), (beside, others) in permutations(terms.items(), 2):
+            # What one line adds up is one term to whoever reads it: its norm is that of all
+            # together at most, and not known where it is to be the larger one.
+            if of[0] == beside[0] or len(others) > 1:
+                continue
+            key = *of, beside[1]
+            known = self._known.get(key, TermShare(*of, beside[1]))
+            shares = {
+                names[leaf.leaf]: _part(small, float(leaf.norms[others[0]]))
+                for leaf in split.leaves
+                if (small := sum(float(leaf.norms[number]) for number in own))
+                and leaf.norms[others[0]]
+            }
+            self._known[key] = known and _with(known, shares)
+
+
+def _place(live: LiveGraph, made: Capture, piece: SplitPiece) -> int:
+    """The place that made a term."""
+    span = made.recorder.span_of(live.probe.walked.nodes[piece.nodes[0]]._sequence_nr())
+    return -1 if span is None else span.place
+
+
+def _part(norm: float, of: float) -> float:
+    """One norm as a part of another; infinite beside what is not finite."""
+    return norm / of if isfinite(of) else inf
+
+
+def _is_small(made: Capture) -> bool:
+    """Whether a call has several terms, and sending each alone costs little and runs no code of the
+    program."""
+    terms = len(terms_of(made.call.roots).tops)
+    if terms < 2 or terms * len(made.nodes) > MOST_VISITS:
+        return False
+    leaves = (leaf for node in made.nodes if (leaf := leaf_of(node)) is not None)
+    is_custom = any(isinstance(node, BackwardCFunction) for node in made.nodes)
+    return not is_custom and sum(leaf.numel() for leaf in leaves) <= MOST_ELEMENTS
+
+
+def _with(known: TermShare, shares: dict[str, float]) -> TermShare | None:
+    """A term with what one more call has shown; None where it is not faint."""
+    if not shares:
+        return known
+    leaf = max(shares, key=lambda name: shares[name])
+    if not all(share < FAINT for share in shares.values()):  # NaN is not
+        return None
+    known.calls += 1
+    known.leaves = max(known.leaves, len(shares))
+    if shares[leaf] >= known.share:
+        known.share, known.leaf = shares[leaf], leaf
+    return known

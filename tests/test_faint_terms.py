@@ -1,0 +1,104 @@
+"""Terms of a loss that are faint beside another one: torch's own gradients of each term alone say
+so."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from tests.looking import Session
+
+PROGRAM = """\
+import torch
+torch.manual_seed(0)
+{before}
+a = torch.randn(3, requires_grad=True)
+b = torch.randn(3, requires_grad=True)
+for step in range(5):
+    a.grad = b.grad = None
+    {terms}
+    loss = {loss}
+    loss.backward()
+"""
+
+TWO = "fit, prior = (a * b).sum(), (a * a).sum()"
+CUSTOM = """
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x * 1
+    @staticmethod
+    def backward(context, gradient):
+        return gradient
+"""
+
+CASES = {
+    "small": ("", TWO, "fit + 1000 * prior", ["fit"]),
+    "the other way round": ("", TWO, "1e-4 * fit + prior", ["1e-4 * fit"]),
+    "of one size": ("", TWO, "fit + prior", []),
+    "at no leaf of the other": ("", "fit, prior = a.sum(), b.sum()", "fit + 1000 * prior", []),
+    "two of three": (
+        "",
+        "fit, prior, norm = (a * b).sum(), (a * a).sum(), a.norm()",
+        "fit + 1000 * prior + 1e-4 * norm",
+        ["fit", "1e-4 * norm"],
+    ),
+    "small in the first calls only": ("", TWO, "fit + [1000, 1, 1, 1, 1][step] * prior", []),
+    "small in later calls only": ("", TWO, "fit + [1, 1, 1, 1000, 1000][step] * prior", []),
+    "zero": ("", TWO, "fit + 1000 * prior.clamp(max=-1)", []),
+    "not finite": ("", TWO, "fit + 1000 * prior / 0", []),
+    "one term": ("", TWO, "fit * prior", []),
+    "of a custom Function": (CUSTOM, TWO, "fit + 1000 * Same.apply(prior)", []),
+    "of a long graph": (
+        "",
+        "fit = (a * b).sum(); prior = (a * a).sum() + sum((a * k).sum() for k in range(1500))",
+        "fit + 1000 * prior.clone().pow(1)",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_term_is_faint_where_its_gradient_is(session: Session, name: str) -> None:
+    before, terms, loss, faint = CASES[name]
+    program = PROGRAM.format(before=before, terms=terms, loss=loss)
+    report = session.look(program, command="doctor")
+    found = [one for one in report.findings if one.rule == "GS207"]
+    assert [re.findall("`(.*?)`", one.message)[0] for one in found] == faint
+    assert {one.severity for one in found} <= {"information"}
+
+
+@pytest.mark.parametrize(("share", "is_faint"), [(0.0099, True), (0.0101, False)])
+def test_the_share_is_that_of_torch(session: Session, share: float, is_faint: bool) -> None:
+    torch.manual_seed(0)
+    a = torch.randn(3, requires_grad=True)
+    b = torch.randn(3, requires_grad=True)
+    (fit,), (prior,) = (torch.autograd.grad(term, a) for term in ((a * b).sum(), (a * a).sum()))
+    factor = float(fit.norm() / prior.norm()) / share
+    program = PROGRAM.format(before="", terms=TWO, loss=f"fit + {factor!r} * prior")
+    report = session.look(program, command="doctor")
+    found = [one.evidence[0] for one in report.findings if one.rule == "GS207"]
+    told = "0.99 % at most, in a; both reach 1 leaf; measured in 3 backward calls"
+    assert found == ([told] if is_faint else [])
+
+
+def test_a_program_with_faint_terms_runs_as_ever(session: Session) -> None:
+    """No hook runs, nothing is drawn, and no ``.grad`` changes."""
+    program = PROGRAM.format(
+        before="calls = []",
+        terms="a.register_hook(calls.append) if not step else None; " + TWO,
+        loss="fit + 1000 * torch.nn.functional.dropout(prior, 0.5)",
+    )
+    program += "print(len(calls), a.grad.tolist(), b.grad.tolist(), torch.rand(1).item())\n"
+    path = session.write(program)
+    plain: dict[str, object] = {}
+    told: list[str] = []
+    exec(
+        compile(program, str(path), "exec"),
+        {"print": lambda *all: told.append(" ".join(map(str, all)))},
+        plain,
+    )
+    done = session.cli("doctor", str(path))
+    assert done.out.splitlines()[0] == told[0]
