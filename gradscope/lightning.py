@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Literal
 
 from lightning.pytorch.callbacks import Callback
 
@@ -16,8 +16,15 @@ class Watch(Callback):
     Takes what that takes, but for the model: it is the LightningModule.
     """
 
-    def __init__(self, to: Any, *, every: int | None = None, keep: int = 5) -> None:
-        self._how: dict[str, Any] = {"to": to, "every": every, "keep": keep}
+    def __init__(
+        self,
+        to: Any,
+        *,
+        every: int | None = None,
+        keep: int = 5,
+        by: Literal["term"] | None = None,
+    ) -> None:
+        self._how: dict[str, Any] = {"to": to, "every": every, "keep": keep, "by": by}
         self._block = ExitStack()
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002

@@ -347,6 +347,11 @@ class Showing:
             "sample or sample:NAME, rows of a batch; output or output:K, rows of the Jacobian.",
             "backward",
         ),
+        variant(
+            "--by PIECES  Also measure what each of these brings, at each step that is looked at:",
+            "watch",
+            choices=("term",),
+        ),
         # The last, which is the one that a report's methods have.
         variant(
             "--by TABLE  Show only this table:",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from contextlib import ExitStack, nullcontext
-from typing import Any
+from typing import Any, Literal
 
 from transformers import Trainer, TrainerCallback
 
@@ -18,8 +18,15 @@ class Watch(TrainerCallback):
     Takes what that takes, but for the model: it is the trainer's.
     """
 
-    def __init__(self, to: Any, *, every: int | None = None, keep: int = 5) -> None:
-        self._how: dict[str, Any] = {"to": to, "every": every, "keep": keep}
+    def __init__(
+        self,
+        to: Any,
+        *,
+        every: int | None = None,
+        keep: int = 5,
+        by: Literal["term"] | None = None,
+    ) -> None:
+        self._how: dict[str, Any] = {"to": to, "every": every, "keep": keep, "by": by}
         block = self._block = ExitStack()
 
         def train(original: Any, trainer: Any, *args: Any, **kwargs: Any) -> Any:

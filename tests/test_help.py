@@ -66,6 +66,7 @@ OTHERWISE = {
     ("watch", "-o"): "there is one format, and what is seen is shown besides",
     ("doctor", "--call"): "it looks at all calls from there on",
     ("memory", "--by"): "it chooses one of the tables, and takes nothing apart",
+    ("watch", "--by"): "it measures the same in each step that is looked at, and of terms only",
     ("show", "--call"): "there is no program, only what the file holds",
 }
 """Options whose help says something else than in other commands, and why."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gradscope.api.keywords import public
 from gradscope.errors import CaptureError
@@ -35,12 +35,15 @@ class WatchedTraining:
     written to stderr once, and none is raised.
     """
 
-    def __init__(self, model: torch.nn.Module, every: int | None, to: Any, keep: int) -> None:
+    def __init__(
+        self, model: torch.nn.Module, every: int | None, to: Any, keep: int, by: str | None = None
+    ) -> None:
         self.problems: list[str] = []
         self._model = model
         self._every = every
         self._to = to
         self._keep = keep
+        self._by = by
         self._watch: Watch | None = None
 
     def __repr__(self) -> str:
@@ -69,7 +72,10 @@ class WatchedTraining:
             )
         sink = self._sink(LogHead(VERSION, self._every or USUAL, parameters))
         _watched.add(id(self._model))
-        self._watch = Watch(self._model, self._every, sink, self._tell, self._begin, self._keep)
+        self._watch = Watch(
+            *(self._model, self._every, sink, self._tell, self._begin, self._keep),
+            by_term=self._by == "term",
+        )
         self.problems = self._watch.problems
         self._watch.start()
         return self
@@ -117,6 +123,7 @@ def watch(
     every: int | None = None,
     to: str | os.PathLike[str] | Callable[[Row], object] | Any,
     keep: int = 5,
+    by: Literal["term"] | None = None,
 ) -> WatchedTraining:
     """Watch the gradients of a model for as long as a block runs, at the cost of a few norms.
 
@@ -146,10 +153,12 @@ def watch(
             has its ``add_scalar``. Or any function, which is called with each row; one that raises
             is not called again.
         keep: how often the doctor watches a call, at most; 0 or more.
+        by: "term": each row has in ``terms`` what each term of the loss brings, at the cost of one
+            more backward pass for each of them in each step that is looked at.
 
     Raises:
         TypeError: an argument is of another type.
-        ValueError: ``every`` is smaller than 1, or ``keep`` than 0.
+        ValueError: ``every`` is smaller than 1, or ``keep`` than 0; ``by`` is something else.
     """
     import torch
 
@@ -160,7 +169,9 @@ def watch(
         raise TypeError(
             "watch() takes to=PATH, a SummaryWriter or a function, not " + type(to).__name__
         )
-    return WatchedTraining(model, every, to, keep)
+    if by not in (None, "term"):
+        raise ValueError(f'watch() takes by="term", not {by!r}')
+    return WatchedTraining(model, every, to, keep, by)
 
 
 def _nowhere(_: Row) -> None:

@@ -108,7 +108,8 @@ def _watched(
     def on_torch() -> None:
         # Not imported above: this room imports torch, and is needed once the program has.
         room = importlib.import_module("gradscope.watching.program")
-        watch = room.ProgramWatch(options.every, rows, tell, begin, options.keep)
+        how = options.every, rows, tell, begin, options.keep
+        watch = room.ProgramWatch(*how, by_term=options.by == "term")
         watches.append(watch)
         watches[0].start()
 

@@ -13,8 +13,17 @@ import msgspec
 
 from gradscope.errors import ReportError
 from gradscope.model.plain import GradientInfo
-from gradscope.model.rows import HEAD, LAYOUT, LogHead, ModuleRow, Row, row_of, said
-from gradscope.words import ranked
+from gradscope.model.rows import (
+    HEAD,
+    LAYOUT,
+    LogHead,
+    ModuleRow,
+    Row,
+    TermRow,
+    row_of,
+    said,
+)
+from gradscope.words import count, ranked
 
 MOST_PARTS = 201
 """Parts of a model that are kept apart: those of a watch, and all others as one."""
@@ -35,13 +44,23 @@ _ORDER = ("not reached", "none", "zero", "finite", "non-finite")
 _ABSENT = GradientInfo("not reached")
 
 
-def told(row: ModuleRow) -> GradientInfo:
+_TERM = "term "
+"""With what the name of a term begins, as that of no part does."""
+
+
+def columns(row: Row) -> dict[str, ModuleRow | TermRow]:
+    """What a row tells of: the parts of the model, and the terms of the loss, each so named."""
+    return {**row.modules, **{_TERM + name: term for name, term in row.terms.items()}}
+
+
+def told(row: ModuleRow | TermRow) -> GradientInfo:
     """The gradients of a part as one."""
     norm = row.norm
-    if row.nonfinite or (norm is not None and not math.isfinite(norm)):
+    bad, none = (row.nonfinite, row.none) if isinstance(row, ModuleRow) else (0, 0)
+    if bad or (norm is not None and not math.isfinite(norm)):
         return GradientInfo("non-finite", norm)
     if norm is None:
-        return GradientInfo("none" if row.none else "not reached")
+        return GradientInfo("none" if none else "not reached")
     return GradientInfo("finite" if norm > 0 else "zero", norm)
 
 
@@ -67,7 +86,7 @@ class Span:
     @classmethod
     def of(cls, row: Row) -> Span:
         """One row."""
-        parts = {name: told(part) for name, part in row.modules.items()}
+        parts = {name: told(part) for name, part in columns(row).items()}
         loss = row.loss
         is_lost = loss is not None and not math.isfinite(loss)
         loss = None if is_lost else loss
@@ -116,11 +135,12 @@ class History:
 
     def put(self, row: Row) -> None:
         """One more row."""
-        if not row.modules.keys() <= self.names.keys():
-            new = [name for name in row.modules if name not in self.names]
+        if not row.modules.keys() <= self.names.keys() or row.terms:
+            new = [name for name in columns(row) if name not in self.names]
             self.names.update(dict.fromkeys(new[: MOST_PARTS - len(self.names)]))
             known = {name: one for name, one in row.modules.items() if name in self.names}
-            row = msgspec.structs.replace(row, modules=known)
+            terms = {name: one for name, one in row.terms.items() if _TERM + name in self.names}
+            row = msgspec.structs.replace(row, modules=known, terms=terms)
         self._note_loss(row)
         span = Span.of(row)
         if self.rows % self.each:
@@ -152,6 +172,13 @@ class History:
         """What has happened, in words."""
         words = ((row, row.finding or row.trouble or "a report was kept") for row in self.events)
         return [(row, f"step {row.step:,}: {word}") for row, word in words]
+
+    @property
+    def sizes(self) -> str:
+        """Return how many parts are known, and terms, in words."""
+        terms = sum(name.startswith(_TERM) for name in self.names)
+        parts = count(len(self.names) - terms, "part")
+        return f"{parts} · {count(terms, 'term')}" if terms else parts
 
     def of(self, name: str) -> list[GradientInfo]:
         """What is known of one part, span by span."""

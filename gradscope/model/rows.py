@@ -61,6 +61,21 @@ class RankRow(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
     report: str = ""
 
 
+class TermRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one term of a loss brings, as if it were the loss alone.
+
+    ``norm`` is the 2-norm of its gradient, of all parameters together, divided by the scale of a
+    GradScaler; ``modules`` has that of each part of the model which it reaches.  ``share`` is the
+    norm as a part of the sum of all terms' norms, and ``cosine`` that of the angle between its
+    gradient and that of all other terms together: below 0 they pull apart.
+    """
+
+    norm: float
+    share: float
+    cosine: float | None = None
+    modules: Mapping[str, float] = {}
+
+
 class PartRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A backward call whose gradients a later one of the same step has added to: its number, its
     loss, and the norm of ``.grad`` when it ended, as in :class:`Row`."""
@@ -83,6 +98,7 @@ class Row(RankRow, frozen=True, omit_defaults=True, kw_only=True):
     the step out.  ``modules`` are the parts of the model in its own order.  ``ranks`` is what each
     process of a job saw, or of many the oddest, and ``silent`` how many have told nothing of this
     call.
+    ``terms`` are those of the loss of its last call, where they were asked for and are several.
     ``trouble`` says what the row shows, where that is new: a gradient that is not finite, or has
     become zero, or a norm out of its history.  ``finding`` is what a full look at the call found,
     and ``report`` the name of the file beside the log that has all of it.
@@ -93,6 +109,7 @@ class Row(RankRow, frozen=True, omit_defaults=True, kw_only=True):
     scale: float | None = None
     skipped: bool = False
     modules: Mapping[str, ModuleRow] = {}
+    terms: Mapping[str, TermRow] = {}
     ranks: Mapping[str, RankRow] = {}
     silent: int = 0
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
+import msgspec
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradscope.autograd.elements import has_data
 from gradscope.autograd.tensors import dense_parts
-from gradscope.model.rows import ModuleRow, PartRow, Row
+from gradscope.model.rows import ModuleRow, PartRow, Row, TermRow
 from gradscope.recording.wrappers import copies
 from gradscope.watching.arrivals import Arrivals
 from gradscope.watching.norms import ModelParameters, together
@@ -35,6 +36,7 @@ class RunningCall:
     """The ``.grad`` of each parameter, by its id, and its version."""
     scale: torch.Tensor | None
     step: int
+    terms: Mapping[str, TermRow] = field(default_factory=dict)
     arrivals: Arrivals | None = None
     """Of one that is looked at."""
     used: Used = field(default_factory=Used)
@@ -112,6 +114,7 @@ class Pending:
     """Parameter to the norm of its gradient."""
     none: set[int]
     scale: int | None = None
+    terms: Mapping[str, TermRow] = field(default_factory=dict)
     loss: int | None = None
     own_loss: int | None = None
     found_inf: int | None = None
@@ -155,6 +158,7 @@ class Pending:
             received={**applied, **received},
             none=none - applied.keys(),
             scale=None if call.scale is None else norms.add_number(call.scale),
+            terms=call.terms,
         )
         found.left = {k: (_memory(one), _version(one)) for k, one in reached.items()}
         if earlier is not None:
@@ -272,6 +276,7 @@ class Pending:
             scale=scale,
             calls=self.calls,
             parts=tuple(one.part() for one in self.earlier),
+            terms={name: _unscaled(one, scale or 1.0) for name, one in self.terms.items()},
             skipped=self.is_left_out or found_inf,
             modules={
                 name: self._part(positions, table, scale)
@@ -306,6 +311,11 @@ class Pending:
             nonfinite=sum(_is_bad(norm) for norm, *_ in rows),
             spoiled=sum(_is_bad(weight) for *_, weight in rows),
         )
+
+
+def _unscaled(term: TermRow, scale: float) -> TermRow:
+    modules = {name: norm / scale for name, norm in term.modules.items()}
+    return msgspec.structs.replace(term, norm=term.norm / scale, modules=modules)
 
 
 def _together(columns: Iterable[Iterable[float | None]]) -> Norms4:

@@ -31,19 +31,27 @@ class ProgramWatch(Watch):
     They are looked for at the first backward call, and one that is made later is met at its step.
     """
 
-    def __init__(self, every: int | None, sink: Any, tell: Any, begin: Any, keep: int) -> None:
+    def __init__(
+        self,
+        every: int | None,
+        sink: Any,
+        tell: Any,
+        begin: Any,
+        keep: int,
+        by_term: bool = False,
+    ) -> None:
         self._found = FoundModels()
-        super().__init__(self._found, every, sink, tell, begin, keep)
+        super().__init__(self._found, every, sink, tell, begin, keep, by_term)
 
     @property
     def has_calls(self) -> bool:
         """Whether a backward call has brought a model a gradient."""
         return self._turns.calls > 0
 
-    def _call_begins(self, roots: Any) -> None:
+    def _call_begins(self, roots: Any, gradients: Any) -> None:
         if not self._is_known:
             self._take(living_optimizers())
-        super()._call_begins(roots)
+        super()._call_begins(roots, gradients)
 
     @untraced
     def _step_begins(self, optimizer: Any, _args: object, _kwargs: object) -> None:

@@ -120,6 +120,9 @@ def _scalars(row: Row) -> Iterator[tuple[str, float]]:
         yield "skipped", float(row.skipped)
     for name, module in row.modules.items():
         yield from _numbers(module, f"/{name}")
+    for name, term in row.terms.items():
+        yield f"term_norm/{name}", term.norm
+        yield f"term_share/{name}", term.share
 
 
 def _numbers(row: ModuleRow, suffix: str) -> Iterator[tuple[str, float]]:

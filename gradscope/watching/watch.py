@@ -25,6 +25,7 @@ from gradscope.watching.norms import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending, RunningCall
 from gradscope.watching.sinks import Sink
 from gradscope.watching.steps import Scalers, Stepping, holders, kinds_of, note_step, sampled
+from gradscope.watching.terms import TermNorms
 from gradscope.watching.turns import Turns
 
 _numbers = count()
@@ -46,6 +47,7 @@ class Watch:
         tell: called with each problem, and with what full looks find.
         begin: begins a full look.
         keep: how many of them there are at most.
+        by_term: each call that is looked at is taken apart by the terms of its loss, too.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Watch:
         tell: Callable[[str], None],
         begin: Begin,
         keep: int,
+        by_term: bool = False,
     ) -> None:
         self.problems: list[str] = []
         self._model = model
@@ -65,6 +68,7 @@ class Watch:
         self._turns = Turns(every)
         self._looks = FullLooks(begin, keep, self._say_found, self._calls_made, self._deliver)
         self._scalers = Scalers()
+        self._terms = TermNorms(self._problem) if by_term else None
         self._call: RunningCall | None = None
         self._pending: Pending | None = None
         self._rows: list[Pending] = []
@@ -177,7 +181,7 @@ class Watch:
         try:
             with Unseen(self._note_fault):
                 self._looks.end_past()
-                self._call_begins(args[0])
+                self._call_begins(args[0], args[1] if kwargs.get("accumulate_grad") else None)
             result = original(*args, **kwargs)
             with Unseen(self._note_fault):
                 self._call_ends(args[0])
@@ -189,7 +193,7 @@ class Watch:
             self._calls.end()
         return result
 
-    def _call_begins(self, roots: Any) -> None:
+    def _call_begins(self, roots: Any, gradients: Any) -> None:
         if not self._is_known:
             # Not sooner, because optimizers are often made after the block has begun.
             self._is_known = True
@@ -203,6 +207,9 @@ class Watch:
             self._ranks = self._ranks or Between.of_program(self._number)
             norms = call.used.norms if self._ranks else None
             call.arrivals = Arrivals(self._members.parameters, norms, self._calls, self._note_fault)
+            # Not of ranks: a node called alone may be a collective.
+            if self._terms is not None and gradients is not None and not self._ranks:
+                call.terms = self._terms.of_call(roots, gradients, self._members)
         self._call = call
 
     def _call_ends(self, roots: Any) -> None:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gradscope.escaping import visible
-from gradscope.model.history import MOST_LOSSES, History, Span
+from gradscope.model.history import MOST_LOSSES, History, Span, columns
 from gradscope.model.plain import GradientInfo
-from gradscope.model.rows import Row
+from gradscope.model.rows import Row, TermRow
 from gradscope.render.drawing.scale import strip
+from gradscope.render.drawing.split_groups import percent, signed
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number
 from gradscope.render.words.table import Cell, Column, Part, Writer
@@ -89,6 +90,10 @@ def sentence(row: Row) -> str:
     elif len(norms) > 1:
         largest = max(norms, key=lambda name: norms[name])
         words.append(f"largest {largest} {number(norms[largest])}")
+    if row.terms:
+        most = max(row.terms, key=lambda name: row.terms[name].share)
+        share = percent(row.terms[most].share)
+        words.append(f"of {count(len(row.terms), 'term')} {most} brings {share}")
     words += ["step left out"] if row.skipped else []
     words += [f"{count(row.silent, 'rank')} silent"] if row.silent else []
     return visible(", ".join(words))
@@ -113,8 +118,7 @@ class _TrainingWriter(Writer):
         else:
             first = history.spans[0].first
             steps = f"steps {first:,} to {history.last.step:,}"
-            parts = count(len(history.names), "part")
-            words = [history.title, count(history.rows, "row"), steps, parts]
+            words = [history.title, count(history.rows, "row"), steps, history.sizes]
             yield from self.wrapped(" · ".join(word for word in words if word), "bold")
             yield from self._losses()
             yield ""
@@ -165,25 +169,33 @@ class _TrainingWriter(Writer):
             Column("last", right=True),
             Column("× median", drop=3, right=True),
             Column("update", drop=2, right=True),
+            Column("share", right=True),
+            Column("cosine", drop=2, right=True),
             Column("zero", drop=1, right=True),
         ]
         yield from self.table(columns, [self._row(name, width) for name in names])
 
     def _row(self, name: str, width: int) -> list[Cell]:
         last, infos, moved = self.history.last, self.infos[name], self.moved[name]
-        part = last.modules.get(name) if last is not None else None
+        part = columns(last).get(name) if last is not None else None
         style = "red" if infos[-1].state == "non-finite" else ""
         times = moved.now if moved is not None else None
         is_far = times is not None and not 1 / FAR < times < FAR
-        update = part.update if part is not None else None
         norm = part.norm if part is not None else None
-        zero = f"{part.zero} of {part.parameters}" if part is not None and part.zero else ""
+        update, zero, share, cosine = None, "", "", ""
+        if isinstance(part, TermRow):
+            share = percent(part.share)
+            cosine = "" if part.cosine is None else signed(part.cosine)
+        elif part is not None:
+            update, zero = part.update, f"{part.zero} of {part.parameters}" if part.zero else ""
         return [
             Part(shorten(visible(name), _LONGEST_NAME, "…", keep_end=True), style),
             Part(strip(infos, width, self.glyphs), style),
             Part(infos[-1].state if norm is None else number(norm), style),
             Part("" if times is None else f"{times:.3g}", "bold" if is_far else ""),
             "" if update is None else number(float(f"{update:.2g}")),
+            share,
+            cosine,
             zero,
         ]
 

@@ -74,7 +74,7 @@ def render(history: History, options: Options) -> str:
         "colors": STEPS,
     }
     plain = replace(options, color=False, unicode=True)
-    about = [count(history.rows, "row"), count(len(names), "part")]
+    about = [count(history.rows, "row"), history.sizes]
     about += [f"a column is the largest of {history.each:,} rows"] if history.each > 1 else []
     title = history.title or "training"
     body = _BODY.format(
