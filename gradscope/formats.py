@@ -26,7 +26,6 @@ class Format(NamedTuple):
 
 FORMATS = {
     "tree": Format((".txt",), is_text=True),
-    "lanes": Format(is_text=True),
     "code": Format(is_text=True),
     "table": Format(is_text=True, is_list=True),
     "csv": Format((".csv",), is_list=True),

@@ -24,7 +24,7 @@ def look(folder: Path) -> list[str]:
     report: gradscope.Report = gradscope.backward(loss, gradient=2.0, values=True, histograms=True)
     assert net.training
     report.show("table", sort="gradient", top=3)
-    report.show(format="lanes", depth=2, all=False, width=90, color=False)
+    report.show(format="code", depth=2, all=False, width=90, color=False)
     report.show(focus="*weight*", values=True, unicode=True)
     for name in ("graph.json", "graph.html", "leaves.csv", "graph.txt"):
         report.save(folder / name)

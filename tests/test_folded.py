@@ -50,18 +50,11 @@ def shown(report: Report, format: str, folding: Folding) -> str:
 
 
 def operations_in_tree(text: str) -> Iterator[int]:
-    """The operations that each row of a tree or of lanes stands for."""
+    """The operations that each row of a tree stands for."""
     for line in text.split("\n\n")[0].splitlines():
-        match = re.match(r"[│├└─╭╮╰╯┤┬┼ ]*(◇ ▸|[○◇▸])", line)
+        match = re.match(r"[│├└─ ]*(◇ ▸|[○◇▸])", line)
         if match:
             yield number_of_operations(line) if "▸" in match[1] else rounds(line)
-
-
-def operations_in_lanes(text: str) -> Iterator[int]:
-    for line in text.splitlines():
-        match = re.match(r"[│├└─╭╮╰╯┤┬┼ ]*([○◇▸])", line)
-        if match:
-            yield number_of_operations(line) if match[1] == "▸" else rounds(line)
 
 
 def operations_in_dot(text: str) -> Iterator[int]:
@@ -84,7 +77,6 @@ def rounds(text: str) -> int:
 
 COUNTERS = {
     "tree": operations_in_tree,
-    "lanes": operations_in_lanes,
     "dot": operations_in_dot,
 }
 FOLDINGS = [Folding(), Folding(all=True), *(Folding(depth=depth) for depth in (1, 2, 3))]

@@ -237,7 +237,6 @@ y.backward()
                 "↻ changed by a hook [2] [1, 1]",
             ],
         ),
-        (("--format", "lanes"), ["h = x * 3 · changed by a hook at program.py:7"]),
         (("--depth", "9"), ["● x [2] [1, 1] (changed by a hook at program.py:3) 1.414"]),
         (("--format", "dot"), ["changed by a hook at program.py:7", "a hook at program.py:3"]),
     ],
@@ -477,7 +476,7 @@ a, b, c = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
         ("y = a * b + c", ""),
     ],
 )
-@pytest.mark.parametrize("format", ["tree", "code", "lanes", "dot"])
+@pytest.mark.parametrize("format", ["tree", "code", "dot"])
 def test_the_verdict_stands_above_all(line: str, told: str, format: str, session: Session) -> None:
     session.write(f"{LEAVES}{line}\ny.sum().backward()\n")
     text = " ".join(session.cli("backward", "program.py", "--format", format).out.split())

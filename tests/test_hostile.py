@@ -149,7 +149,7 @@ def test_a_changed_file_is_shown_or_refused(
         if done.status:
             refused(done)
             continue
-        shown(session, path.read_bytes(), ("lanes", "csv", "dot", "html"))
+        shown(session, path.read_bytes(), ("tree", "csv", "dot", "html"))
         for command in ("doctor", *ANSWERS):
             told(session.cli(*command.split(), str(path)), (0, 1, 2))
         told(session.cli("diff", str(path), str(path)), (0, 1))

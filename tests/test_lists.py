@@ -58,13 +58,10 @@ def widest(text: str) -> int:
 # ---------------------------------------------------------------------- large graphs
 
 
-@pytest.mark.parametrize("format", ["tree", "lanes"])
 @pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("name", LARGE)
-def test_a_large_graph_fits_forty_lines_and_names_the_extremes(
-    name: str, width: int, format: str
-) -> None:
-    text = drawn(LARGE[name], format, Options(width=width))
+def test_a_large_graph_fits_forty_lines_and_names_the_extremes(name: str, width: int) -> None:
+    text = drawn(LARGE[name], "tree", Options(width=width))
     assert text.count("\n") <= 40
     assert widest(text) <= width
     if name != "functions":
@@ -112,37 +109,6 @@ def with_norms(report: Report, states: list[str]) -> Report:
         }[state]
     changed = msgspec.structs.replace(backward, gradients=tuple(infos))
     return msgspec.structs.replace(report, passes=(changed,))
-
-
-# ---------------------------------------------------------------------- lanes
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_lanes(case: str) -> None:
-    compare(f"lanes/{case}.txt", drawn(CASES[case](), "lanes", Options(width=80)))
-
-
-@pytest.mark.parametrize("case", ["small", "functions"])
-def test_lanes_in_ascii_and_in_a_narrow_terminal(case: str) -> None:
-    report = small() if case == "small" else LARGE[case]
-    text = drawn(report, "lanes", Options(width=60, unicode=False, folding=ALL))
-    assert text.isascii() and widest(text) <= 60
-    compare(f"lanes/{case}-all-60-ascii.txt", text)
-
-
-@given(programs())
-def test_lanes_show_every_node_once_and_close_every_lane(report: Report) -> None:
-    lines = drawn(report, "lanes", Options(width=2_000, folding=ALL)).splitlines()
-    rows = [line for line in lines if re.match(r"[│├└─╭╮╰╯┤┬┼╵╷ ]*[◇○●]", line)]
-    assert len(rows) == len(report.graph.nodes)
-    # Below the last row no edge is open.
-    assert not re.search("[│├╭╮┬┼]", lines[-1])
-
-
-def test_more_lanes_than_fit_are_an_ellipsis() -> None:
-    text = drawn(LARGE["functions"], "lanes", Options(width=40, folding=ALL))
-    assert widest(text) <= 40
-    assert text.count("○") + text.count("◇") == 52
 
 
 # ---------------------------------------------------------------------- parameters
@@ -249,7 +215,7 @@ def test_the_largest_and_the_smallest(case: str, top: int) -> None:
 @given(programs())
 def test_the_list_is_in_order_and_holds_every_node_that_a_gradient_reached(report: Report) -> None:
     (backward,) = report.passes
-    text = drawn(report, "lanes", Options(width=200, top=10_000))
+    text = drawn(report, "tree", Options(width=200, top=10_000))
     numbers = [int(number) for number in re.findall(r"^ *#(\d+)", text, re.MULTILINE)]
     sizes = {node.id: backward.at(node.id).norm for node in report.graph.nodes}
     assert sorted(numbers) == [node for node, size in sizes.items() if size is not None]
@@ -301,7 +267,7 @@ def saved(session: Session) -> str:
         ("--focus", "Option '--focus' requires an argument", ""),
         ("--path gpt.h.99.weight", "no leaf is called", "nearest first"),
         ("--open -o -", "--open: stdout cannot be opened", "leave out -o"),
-        ("--format lines", "'lines' is not one of 'tree', 'lanes', 'code', 'table', 'csv'", ""),
+        ("--format lines", "'lines' is not one of 'tree', 'code', 'table', 'csv'", ""),
     ],
 )
 def test_bad_input_is_answered_in_two_lines(
@@ -375,7 +341,6 @@ def test_the_names_of_torch(session: Session) -> None:
     # Both operands of one product, as next_functions numbers them.
     rows = [line.split() for line in tree.splitlines()]
     assert any(row[1:4] == ["[1]", "w", "AccumulateGrad"] for row in rows)
-    assert "w AccumulateGrad" in session.cli("backward", *chosen, "lanes").out
     assert "AccumulateGrad leaf [3]" in session.cli("backward", *chosen, "dot").out
     assert "#0 SumBackward0" in session.cli("explain", *chosen[:3]).out
     assert "Backward0" not in session.cli("backward", "program.py").out

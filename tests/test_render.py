@@ -321,7 +321,7 @@ def test_in_16_colours_nothing_is_written_in_a_colour_of_the_ground(term: str) -
 from gradscope.render import Options, render
 from tests.reports import CASES
 for make in CASES.values():
-    for format in ("tree", "table", "lanes"):
+    for format in ("tree", "table"):
         print(render(make(), format, Options(width=120, color=True)))
 """
     environment = {**os.environ, "TERM": term, "COLORTERM": "", "NO_COLOR": ""}

@@ -60,7 +60,7 @@ def test_digits_are_chosen_in_every_format(session: Session) -> None:
         if digits == "6":
             settings(session, "precision = 6")
         told = [session.cli("explain", *program).out]
-        for format in ("tree", "lanes", "table", "dot"):
+        for format in ("tree", "table", "dot"):
             told.append(session.cli("backward", *program, "--format", format).out)
         for text in told:
             assert ("0.428571" in text, "0.4286" in text) == (digits == "6", digits == "4"), text

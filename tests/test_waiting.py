@@ -165,7 +165,6 @@ def test_the_call_that_raised_is_the_root(session: Session) -> None:
     ("form", "told"),
     [
         ("tree", ["✖ linear", "self.fc(x)", GOT]),
-        ("lanes", ["✖ linear", "self.fc(x)", GOT]),
         (
             "dot",
             ["✖ linear", "self.fc(x)", "fc Linear(100→10) got [2, 676]", "[10, 100], bias [10]"],

@@ -116,16 +116,15 @@ class Report(plain.Report, frozen=True):
     @public
     def show(
         self,
-        format: Literal["tree", "lanes", "code", "table", "markdown"] | None = None,
+        format: Literal["tree", "code", "table", "markdown"] | None = None,
         **options: Unpack[ToPrint],
     ) -> None:
         """Print the report to standard output.
 
         Args:
-            format: ``"tree"`` and ``"lanes"`` draw the graph, ``"code"`` shows the source beside
-                its gradients, ``"table"`` lists the leaves, ``"markdown"`` is ``"code"``
-                to paste into an issue.  By default what was asked for: the explanation, check or
-                memory, else the tree.
+            format: ``"tree"`` draws the graph, ``"code"`` shows the source beside its gradients,
+                ``"table"`` lists the leaves, ``"markdown"`` is ``"code"`` to paste into an issue.
+                By default what was asked for: the explanation, check or memory, else the tree.
             options:
 
         Raises:

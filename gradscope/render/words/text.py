@@ -124,8 +124,6 @@ class Glyphs:
     ellipsis: str = "…"
     blocks: str = "▏▎▍▌▋▊▉█"
     levels: str = "▁▂▃▄▅▆▇█"
-    lanes: str = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"
-    """Lines by the sum of their arms: 1 up, 2 down, 4 left, 8 right."""
     ascii: bool = False
 
     def text(self, text: str) -> str:
@@ -188,7 +186,6 @@ ASCII = Glyphs(
     ellipsis="...",
     blocks="#",
     levels="_.:=+*%#",
-    lanes=" |||-'.|-`.|-+.+",
     ascii=True,
 )
 
