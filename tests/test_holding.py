@@ -315,7 +315,7 @@ def test_where_nobody_could_ask_nothing_runs(
     [
         (
             ("why",),
-            "'why' is not one of 'status', 'findings', 'explain', 'tree', 'lanes', 'code',",
+            "'why' is not one of 'status', 'findings', 'explain', 'tree', 'code',",
         ),
         (("next", "--now"), "next takes no options, and not --now"),
         (("explain", "--leaf"), "Option '--leaf' requires an argument"),
