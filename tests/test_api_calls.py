@@ -407,9 +407,7 @@ def test_each_error_is_of_its_kind() -> None:
         gradscope.explain(x * 2)
     with pytest.raises(OutputError):
         gradscope.trace(x).save("report.none")
-    with pytest.raises(
-        ValueError, match=r"show\(\) draws tree, code, table, markdown, not svg"
-    ):
+    with pytest.raises(ValueError, match=r"show\(\) draws tree, code, table, markdown, not svg"):
         gradscope.trace(x).show("svg")  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="one block at a time"):
         _entered_twice()

@@ -852,3 +852,12 @@ def test_the_page_colours_boxes_by_the_share_of_each_term(session: Session) -> N
     # The other term reaches none of it, and where they are one sum nothing is said.
     assert nodes["s"] not in shares["share of t"]["marks"]
     assert nodes["loss"] not in shares["share of s"]["marks"]
+
+
+def test_terms_whose_names_begin_alike_are_told_apart_on_the_page(session: Session) -> None:
+    factor = "the_weight_of_a_penalty_with_a_long_name"
+    text = f"import torch\na = torch.ones(2, requires_grad=True)\n{factor} = 2\n"
+    text += f"loss = {factor} * a.square().sum() + {factor} * a.abs().sum()\nloss.backward()\n"
+    shares = packed(as_text(session.look(text, "--by", "term"), "html"))["overlays"]
+    names = [one["name"] for one in shares if one["name"].startswith("share of ")]
+    assert [name[:11] for name in names] == ["share of 1 ", "share of 2 "]

@@ -136,14 +136,16 @@ def shares(split: Split, graph: Graph) -> Iterator[Overlay]:
     places: list[tuple[int, SplitLeaf | SplitNode]] = [(one.node, one) for one in split.nodes]
     places += [(graph.leaves[one.leaf].node, one) for one in split.leaves]
     each = [(node, Combined([one]).shares) for node, one in places]
+    names = [shorten(visible(one_line(one.name)), LONGEST, "…") for one in split.pieces]
     for piece in largest_pieces(split) if split.nodes else ():
         nodes = {
             node: next(mark for least, mark in BANDS if found[piece] >= least)
             for node, found in each
             if found[piece] > 0
         }
-        name = shorten(visible(one_line(split.pieces[piece].name)), LONGEST, "…")
-        yield Overlay(f"share of {name}", "", nodes)
+        # Two may begin alike; the number is that of the table in the terminal.
+        number = f"{piece + 1} " if names.count(names[piece]) > 1 else ""
+        yield Overlay(f"share of {number}{names[piece]}", "", nodes)
 
 
 SEVERITIES = {
