@@ -43,7 +43,7 @@ class TermNorms:
         except GradscopeError as error:
             if not self._has_told:
                 self._has_told = True
-                self._problem(f"by term, nothing is told of a call like this one: {error.what}")
+                self._problem(f"a backward call is not told by term: {error.what}")
             return {}
         parts: dict[str, list[SplitLeaf]] = {name: [] for name in own.parts}
         part_of = {at: name for name, positions in own.parts.items() for at in positions}
