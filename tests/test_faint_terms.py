@@ -102,3 +102,17 @@ def test_a_program_with_faint_terms_runs_as_ever(session: Session) -> None:
     )
     done = session.cli("doctor", str(path))
     assert done.out.splitlines()[0] == told[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("loss.backward()", "loss.backward(inputs=[a])"),
+        ("(a * b).sum()", "(torch.ones(4_000_000, 3) * a * b).mean(0).sum()"),
+    ],
+    ids=["of some leaves only", "of a large tensor"],
+)
+def test_what_is_not_measured(session: Session, old: str, new: str) -> None:
+    program = PROGRAM.format(before="", terms=TWO, loss="fit + 1000 * prior").replace(old, new)
+    report = session.look(program, command="doctor")
+    assert "GS207" not in {one.rule for one in report.findings}

@@ -7,16 +7,16 @@ full, for the first few such calls.
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import permutations
-from math import inf, isfinite
+from itertools import chain, permutations
+from math import inf, isfinite, prod
 
 from torch.autograd.function import BackwardCFunction
 
 from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.capture import Capture
-from gradscope.autograd.nodes import leaf_of
-from gradscope.errors import GradscopeError
+from gradscope.autograd.nodes import is_nested, outputs_of
 from gradscope.graphing.study import LiveGraph, studied_call
+from gradscope.handlers import let_pass
 from gradscope.model.observations import TermShare
 from gradscope.model.request import SplitStudy
 from gradscope.model.studies import Split, SplitPiece
@@ -31,7 +31,7 @@ MOST_VISITS = 4_000
 """Nodes that all terms of a call may go through together."""
 
 MOST_ELEMENTS = 20_000_000
-"""Elements of all leaves, of which each term has a gradient for a moment."""
+"""Elements of the largest tensor, of which each term has a gradient for a moment."""
 
 
 class FaintTerms:
@@ -55,13 +55,16 @@ class FaintTerms:
     def look(self, made: Capture) -> None:
         """Measure the terms of a call that is about to be made, where it has several."""
         call = made.call
-        if self._calls == MOST_CALLS or not call.accumulates or not _is_small(made):
+        # Of a call that asks for some inputs only, others would be told of.
+        is_whole = call.accumulates and not call.inputs
+        if self._calls == MOST_CALLS or not is_whole or not _is_small(made):
             return
         self._calls += 1
         split: Split
         try:
             live, split = studied_call(SplitStudy("term"), call, made.recorder)
-        except GradscopeError:  # a node that cannot be called on its own
+        except Exception as error:  # the call is looked at all the same
+            let_pass(error)
             return
         names = [next(iter(leaf.names), "") for leaf in live.probe.graph.leaves]
         terms: dict[tuple[int, str], list[int]] = defaultdict(list)
@@ -101,9 +104,11 @@ def _is_small(made: Capture) -> bool:
     terms = len(terms_of(made.call.roots).tops)
     if terms < 2 or terms * len(made.nodes) > MOST_VISITS:
         return False
-    leaves = (leaf for node in made.nodes if (leaf := leaf_of(node)) is not None)
-    is_custom = any(isinstance(node, BackwardCFunction) for node in made.nodes)
-    return not is_custom and sum(leaf.numel() for leaf in leaves) <= MOST_ELEMENTS
+    if any(isinstance(node, BackwardCFunction) for node in made.nodes):
+        return False
+    outputs = chain.from_iterable(map(outputs_of, made.nodes))
+    sizes = (prod(one.shape) for one in outputs if not is_nested(one))
+    return terms * max(sizes, default=0) <= MOST_ELEMENTS
 
 
 def _with(known: TermShare, shares: dict[str, float]) -> TermShare | None:

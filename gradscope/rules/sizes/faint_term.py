@@ -10,8 +10,9 @@ of each is sent through the graph alone. Reported is a term whose 2-norm is unde
 one's at every leaf that both reach, in each of the first calls that were measured, three at most.
 
 Not measured are graphs that would take long (the number of nodes times that of terms is above
-4,000), leaves of more than 20 million elements together, and graphs with a custom Function, whose
-backward would run once more.
+4,000) or much memory (that of terms times the elements of the largest tensor is above 20
+million), those with a custom Function, whose backward would run once more, and a program of
+several ranks.
 
 It is information only: a penalty is often meant to be small. Terms that cancel are not reported,
 for where a training has converged, they do.
