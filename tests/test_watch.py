@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -559,6 +560,24 @@ def test_a_traceback_shows_nothing_of_it() -> None:
     alone.model(batch()).backward()
     assert shown[0] == shown[1]
     assert shown[0][-2:] == ["backward", "_engine_run_backward"]
+
+
+def test_a_warning_names_the_line_that_it_names_alone() -> None:
+    """Torch counts frames outwards from a hook to the program's own."""
+
+    def train(block: contextlib.AbstractContextManager[Any]) -> list[tuple[str, str, int]]:
+        warnings.filterwarnings("always")
+        loop.model.first.register_full_backward_hook(lambda *_: None)
+        with block, warnings.catch_warnings(record=True) as shown:
+            loop.model(batch()).backward()
+        return [(str(one.message), one.filename, one.lineno) for one in shown]
+
+    loop = Loop()
+    alone = train(contextlib.nullcontext())
+    loop = Loop()
+    assert alone
+    assert train(gradscope.watch(loop.model, every=1, to=loop.rows.append)) == alone
+    assert train(contextlib.nullcontext()) == alone
 
 
 def test_an_optimizer_that_lives_in_backward() -> None:

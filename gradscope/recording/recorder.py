@@ -49,10 +49,10 @@ from gradscope.recording.places import is_rehearsal
 from gradscope.recording.recording import Recording, remembering, sequence_number
 from gradscope.recording.source import Sources
 from gradscope.recording.stand_in import (
-    WarningPlaces,
     default_devices,
     mode_popping,
     saved_tensor_hooks,
+    warning_places,
 )
 from gradscope.recording.torch_call import TorchCall
 from gradscope.target.cleaning import CleanPrinting
@@ -87,7 +87,6 @@ class Recorder(Recording, TorchFunctionMode):
         self.handlers = BackwardHandlers(on_backward or self.let_run)
         self.listeners = Listeners()
         self._originals_of = Originals()
-        self._warnings = WarningPlaces()
         self._printing = CleanPrinting()
 
         # Plain functions of the same names: a program may pickle or inspect what it finds there.
@@ -126,7 +125,7 @@ class Recorder(Recording, TorchFunctionMode):
         keep_out()
         self.known_breaks = break_count()
         self.modules.start()
-        self._warnings.start()
+        warning_places.start()
         self._printing.start()
         self.scaled.start()
         for one in self._patches:
@@ -146,7 +145,7 @@ class Recorder(Recording, TorchFunctionMode):
         self.modules.stop()
         for one in self._patches:
             one.stop()
-        self._warnings.stop()
+        warning_places.stop()
         self._printing.stop()
         self.scaled.stop()
 

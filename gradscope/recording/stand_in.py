@@ -112,20 +112,26 @@ _BEYOND = ("<sys>", 0) if sys.version_info >= (3, 12) else ("sys", 1)
 
 
 class WarningPlaces:
-    """Stands in the way of warnings between :meth:`start` and :meth:`stop`."""
+    """Stands in the way of warnings between :meth:`start` and :meth:`stop`, which whoever has
+    frames of ours in the program's way calls; until the last of them has stopped."""
 
     def __init__(self) -> None:
         # Not documented: where a python has no such function, warnings name our lines.
         self._patch = Patched(warnings, _HOOK, lambda _: self._show)
         self._thread = threading.local()
+        self._users = 0
 
     def start(self) -> None:
         """Begin to correct the places of warnings."""
-        self._patch.start()
+        self._users += 1
+        if self._users == 1:
+            self._patch.start()
 
     def stop(self) -> None:
-        """Put the original back."""
-        self._patch.stop()
+        """Put the original back, where nobody else needs it."""
+        self._users -= 1
+        if not self._users:
+            self._patch.stop()
 
     def _show(self, message: Any) -> None:
         place = None
@@ -163,6 +169,10 @@ class WarningPlaces:
             registry=found.setdefault("__warningregistry__", {}),
             source=message.source,  # which tracemalloc uses to tell where it was allocated
         )
+
+
+warning_places = WarningPlaces()
+"""The one of this process."""
 
 
 def _place_of(message: Any, warner: FrameType) -> tuple[FrameType | None, int] | None:

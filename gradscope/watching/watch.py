@@ -18,6 +18,7 @@ from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
 from gradscope.recording.compiler import keep_out
+from gradscope.recording.stand_in import warning_places
 from gradscope.watching.across_ranks import Between, judged
 from gradscope.watching.arrivals import Arrivals, Tap, ThreadCalls, Unseen, in_pass, tidy, untraced
 from gradscope.watching.full_looks import Begin, FullLooks
@@ -88,6 +89,7 @@ class Watch:
     def start(self) -> None:
         """Begin to hear of backward calls and steps."""
         keep_out()
+        warning_places.start()
         self._taps.append(Tap(torch.autograd, "_engine_run_backward", self._around_engine))
         for kind in kinds_of(grad_scaler.GradScaler):
             for name, around in (("scale", self._around_scale), ("step", self._around_step)):
@@ -108,6 +110,7 @@ class Watch:
             handle.remove()
         for tap in reversed(self._taps):
             tap.remove()
+        warning_places.stop()
         # The log is that of the process which began it.
         if os.getpid() == self._process:
             with Aside(self._note_fault):
