@@ -1,5 +1,6 @@
 // What is open and selected, and what changes that.  The parts of the page around it only call its methods.
 import { read, stateOf, written } from "./address.js";
+import { MARGIN } from "./camera.js";
 import { Drawing } from "./drawing.js";
 import { forgetListeners, hear, pause } from "./element.js";
 import { plural } from "./format.js";
@@ -39,6 +40,8 @@ export class Viewer extends Drawing {
     this.trail = way.trail ?? new Trail();
     Object.assign(this.trail, { written: () => this._written(), go: (address) => this._restore(address) });
     this._arrange();
+    // The code gives what it can for the first look at the graph.
+    this.canvas.parentNode.style.flexBasis = `${this.drawing.width + 2 * MARGIN}px`;
     this._rescale();
     this._listen();
     this._start();
