@@ -45,7 +45,9 @@ export class Layouts {
 
   // The depth of this recursion is the depth of nested modules that a person has opened.
   _place(group, open, cast, order = []) {
-    const base = this._base(group, cast, order);
+    const shut = this._base(group, cast, order);
+    // There is room for what is open in levels that flow down.
+    const base = shut.isFolded && shut.boxes.some((box) => open.has(box.group)) ? this._base(group, cast, order, true) : shut;
     const inner = new Map();
     for (const { key, group: child } of base.boxes) if (child !== undefined && open.has(child)) inner.set(key, this._place(child, open, cast, comingTo(key, base)));
     const signature = [...inner].map(([key, { width, height }]) => `${key} ${width}x${height}`).join();
@@ -63,13 +65,13 @@ export class Layouts {
   }
 
   /** The level while all in it is closed, with ports above in an order. */
-  _base(group, cast, order = []) {
+  _base(group, cast, order = [], isFlat = false) {
     // What is in a group hangs on the repeats around it that are drawn once.
-    const name = [group, ...order, "", ...cast.repeats(group), "", ...cast.childrenOf(group).filter((child) => cast.at.has(child))].join();
+    const name = [group, isFlat, ...order, "", ...cast.repeats(group), "", ...cast.childrenOf(group).filter((child) => cast.at.has(child))].join();
     if (!this.bases.has(name)) {
       if (!this.levels.has(name)) this.levels.set(name, level(cast, group));
       const { boxes, bundles } = this.levels.get(name);
-      const placed = (bundles) => arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), bundles, order);
+      const placed = (bundles) => arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), bundles, order, isFlat);
       const labelled = this._labelled(bundles);
       const base = placed(labelled);
       const plain = labelled !== bundles && across(base) > WIDE ? placed(bundles) : base;

@@ -327,7 +327,7 @@ export class Viewer extends Drawing {
   follow(direction) {
     const box = this.boxes.get(this.selected);
     if (!box) return this.select(this._rootKey());
-    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, (node) => this.keyOf({ node }), box, forward));
+    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, (node) => this.keyOf({ node }), box, forward !== Boolean(box.isUp)));
     if (!next) return;
     this.select(next.key);
     this.keepInSight(next);

@@ -1,0 +1,112 @@
+// Lanes of one level beside each other, where the graph says so: what skips join row by row faces each other, as the two sides of a U.
+import { isIn, isOut, isPort } from "./level.js";
+import { portsOf } from "./stretch.js";
+
+/** So many skips inside one another make two sides. */
+const FEWEST = 2;
+/** Pixels between two lanes at least, around what stands beside a line between them, and between lines that go round a lane. */
+const [BETWEEN, AROUND, ASIDE] = [64, 40, 18];
+/** Pixels from the middle of a line up to that of what stands on it, and of the edge of a card. */
+const [ABOVE, CARD] = [14, 3];
+
+const [LEFT, UP] = [{ x: -1, y: 0 }, { x: 0, y: -1 }];
+
+/**
+ * A level whose longest way is folded where most skips are around it: down on the right, and up again on the left.
+ * @param rank how many lines lead to each box at most
+ * @param {(boxes, bundles) => object} inLayers what arranges one lane
+ * @returns null where skips do not lie inside one another, or other lines cross from side to side
+ */
+export function folded(boxes, bundles, rank, inLayers) {
+  const fold = foldOf(boxes, bundles, rank);
+  if (!fold) return null;
+  const { second, rows, turn } = fold;
+  const isSecond = (key) => second.has(key);
+  const within = (keep) => bundles.filter(({ from, to }) => keep(from) && keep(to));
+  const right = inLayers(boxes.filter(({ key }) => !isSecond(key)), within((key) => !isSecond(key)));
+  // What flows up is arranged as if it flowed down.
+  const turned = within(isSecond).map((bundle) => ({ ...bundle, from: bundle.to, to: bundle.from }));
+  const left = reversed(inLayers(boxes.filter(({ key }) => isSecond(key)), turned.filter(({ from }) => !isPort(from))));
+  for (const { from, to } of rows) level(right, from, left, to);
+  const across = bundles.filter(({ from, to }) => !isSecond(from) && isSecond(to));
+  const gap = Math.max(BETWEEN, ...across.map(({ room }) => (room ?? 0) + AROUND));
+  move(left, edge(right, Math.min) - gap - edge(left, Math.max), 0);
+  const at = new Map([...right.boxes, ...left.boxes].map((box) => [box.key, box]));
+  const start = edge(left, Math.min);
+  const bottom = Math.max(...right.boxes.map(({ y, height }) => y + height));
+  const out = bundles.filter(({ from, to }) => isSecond(from) && isOut(to)).map((bundle, i) => around(bundle, at.get(bundle.from), start - ASIDE * (i + 1), bottom));
+  const lines = [...right.bundles, ...left.bundles, ...across.map((bundle) => sideways(bundle, at.get(bundle.from), at.get(bundle.to), bundle === turn)), ...out];
+  return { boxes: [...at.values()], ports: portsOf(lines), bundles: lines, isFolded: true };
+}
+
+/** Where the longest way is folded: what is behind that, and the lines that join rows of both sides. */
+function foldOf(boxes, bundles, rank) {
+  const way = longest(boxes, bundles, rank);
+  const at = new Map(way.map((key, i) => [key, i]));
+  const skips = bundles.filter(({ from, to }) => at.get(to) - at.get(from) > 1).sort((a, b) => at.get(a.from) - at.get(b.from));
+  const over = (i) => skips.filter(({ from, to }) => at.get(from) <= i && at.get(to) > i);
+  const most = way.reduce((best, _, i) => (over(i).length > best.length ? over(i) : best), []);
+  const isInside = ({ from, to }, i) => !i || (at.get(from) > at.get(most[i - 1].from) && at.get(to) < at.get(most[i - 1].to));
+  if (most.length < FEWEST || !most.every(isInside)) return null;
+  const last = most.at(-1);
+  const middle = Math.ceil((at.get(last.from) + at.get(last.to) - 1) / 2);
+  const [here, next] = [way[middle], way[middle + 1]];
+  const turn = bundles.find(({ from, to }) => from === here && to === next);
+  const second = new Set([next]);
+  for (const key of second) for (const { from, to } of bundles) if (from === key && !isPort(to)) second.add(to);
+  const crossing = bundles.filter(({ from, to }) => second.has(to) && !second.has(from));
+  if (crossing.length !== most.length + 1) return null;
+  return { second, turn, rows: next === last.to ? most : [...most, turn] };
+}
+
+function longest(boxes, bundles, rank) {
+  const deepest = boxes.reduce((a, b) => (rank.get(b.key) > rank.get(a.key) ? b : a));
+  const way = [deepest.key];
+  const before = () => bundles.find(({ from, to }) => to === way[0] && rank.get(from) === rank.get(to) - 1);
+  for (let one = before(); one; one = before()) way.unshift(one.from);
+  return way;
+}
+
+function reversed({ boxes, bundles }) {
+  const back = ({ from, to, points, ...bundle }) => ({ ...bundle, from: to, to: from, points: points.reverse().map((point) => ({ ...point, way: UP })) });
+  return { boxes: boxes.map((box) => ({ ...box, isUp: true })), bundles: bundles.map(back) };
+}
+
+const middleOf = ({ y, height }) => y + height / 2;
+
+/** Make room in one of two lanes, so that two boxes stand beside each other. */
+function level(one, from, other, to) {
+  const [a, b] = [[one, from], [other, to]].map(([lane, key]) => lane.boxes.find((box) => box.key === key));
+  const by = middleOf(a) - middleOf(b);
+  if (by > 0) move(other, 0, by, b.y);
+  else move(one, 0, -by, a.y);
+}
+
+/** Move what is in a lane from some height on. */
+function move({ boxes, bundles }, dx, dy, from = -Infinity) {
+  const all = [...boxes, ...bundles.flatMap(({ points }) => points)];
+  for (const bundle of bundles) if (bundle.labelY >= from) bundle.labelY += dy;
+  for (const one of new Set(all)) {
+    one.x += dx;
+    if (one.y >= from) one.y += dy;
+  }
+}
+
+const edge = ({ boxes, bundles }, most) => most(...boxes.flatMap(({ x, width }) => [x, x + width]), ...bundles.flatMap(({ points }) => points.map(({ x }) => x)));
+
+/** From a box straight to the left, and where the way turns up to the lower side of the other. */
+function sideways(bundle, from, to) {
+  const y = middleOf(from);
+  const start = { x: from.x, y, way: LEFT };
+  const isLevel = y < to.y + to.height;
+  const end = isLevel ? { x: to.x + to.width + CARD, y, way: LEFT } : { x: to.x + to.width / 2, y: to.y + to.height + CARD, way: UP };
+  const room = bundle.room ?? 0;
+  const label = { x: isLevel ? (start.x + end.x - room) / 2 : start.x - room - ASIDE, y: y - ABOVE, isLeft: false };
+  return { ...bundle, labelY: y, label, points: isLevel ? [start, end] : [start, { x: end.x, y }, end] };
+}
+
+/** Down again beside all. */
+function around(bundle, from, x, bottom) {
+  const y = middleOf(from);
+  return { ...bundle, labelY: bottom, points: [{ x: from.x, y, way: LEFT }, { x, y }, { x, y: bottom }] };
+}
