@@ -16,7 +16,17 @@ from gradscope.errors import ReportError
 from gradscope.model.report import Graph
 
 ItemKind = Literal[
-    "op", "leaf", "custom", "opaque", "module", "repeat", "round", "function", "part", "graph"
+    "op",
+    "leaf",
+    "custom",
+    "opaque",
+    "module",
+    "repeat",
+    "round",
+    "function",
+    "part",
+    "leaves",
+    "graph",
 ]
 """The kinds of a node, and those of a closed group."""
 

@@ -174,7 +174,7 @@ export class Painter {
       this._outline(box.x + shift, box.y + shift, box.width, box.height, 6);
       context.fillStyle = theme.card;
       context.fill();
-      this._border(box, info, 1.2, theme.border);
+      this._border(box, info, 1.2, model.ops[box.group] ? theme.border : theme.leaf);
     }
     this._groupTitle(box);
     if (hasMeeting(model, box)) this._meeting(box, box.y + box.height - 10, box.x + 10, "left");
