@@ -1,5 +1,5 @@
 // Places for the closed boxes of one level: with few crossings where that can be had at once, else in plain rows.
-import { folded } from "./lanes.js";
+import { folded, inColumns } from "./lanes.js";
 import { layered } from "./layered.js";
 import { isIn, isOut, isPort } from "./level.js";
 import { portsOf } from "./stretch.js";
@@ -21,7 +21,10 @@ export function arrange(boxes, bundles, order, isFlat) {
   // Not a number where lines go round.
   if (!(passed <= MANY)) return inRows(boxes, bundles, rank);
   const layers = (boxes, bundles) => inLayers(boxes, bundles, order);
-  return (!isFlat && folded(boxes, bundles, rank, layers)) || layers(boxes, bundles);
+  const u = isFlat ? null : folded(boxes, bundles, rank, layers);
+  if (u) return u;
+  const whole = layers(boxes, bundles);
+  return inColumns(boxes, bundles, rank, layers, whole) ?? whole;
 }
 
 function inLayers(boxes, bundles, order) {

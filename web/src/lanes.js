@@ -1,4 +1,5 @@
-// Lanes of one level beside each other, where the graph says so: what skips join row by row faces each other, as the two sides of a U.
+// Lanes of one level beside each other, where the graph says so: what skips join row by row faces each other, as the two sides
+// of a U, and a long chain goes on in the next column, as in a newspaper.
 import { isIn, isOut, isPort } from "./level.js";
 import { portsOf } from "./stretch.js";
 
@@ -8,6 +9,9 @@ const FEWEST = 2;
 const [BETWEEN, AROUND, ASIDE] = [64, 40, 18];
 /** Pixels from the middle of a line up to that of what stands on it, and of the edge of a card. */
 const [ABOVE, CARD] = [14, 3];
+
+/** A window that columns are made for, and pixels below one and above the next in which the line between them turns. */
+const [WINDOW, TURNING] = [{ width: 700, height: 780 }, 34];
 
 const [LEFT, UP] = [{ x: -1, y: 0 }, { x: 0, y: -1 }];
 
@@ -109,4 +113,55 @@ function sideways(bundle, from, to) {
 function around(bundle, from, x, bottom) {
   const y = middleOf(from);
   return { ...bundle, labelY: bottom, points: [{ x: from.x, y, way: LEFT }, { x, y }, { x, y: bottom }] };
+}
+
+/**
+ * A level that is higher than a window, in columns to be read one after the other, where one line leads from each to the next.
+ * @param whole the level in one column
+ * @returns null where it is none
+ */
+export function inColumns(boxes, bundles, rank, inLayers, whole) {
+  const cuts = cutsOf(bundles, rank, whole);
+  if (!cuts.length) return null;
+  const columnOf = (key) => (isIn(key) ? 0 : isOut(key) ? cuts.length : cuts.filter((cut) => rank.get(key) > cut).length);
+  const columns = [-1, ...cuts].map((_, i) => inLayers(boxes.filter(({ key }) => columnOf(key) === i), bundles.filter(({ from, to }) => columnOf(from) === i && columnOf(to) === i)));
+  const [above, below] = [-TURNING, Math.max(...columns.map((column) => lowest(column) - highest(column))) + TURNING];
+  const lines = [];
+  columns.forEach((column, i) => {
+    const joint = bundles.find(({ from, to }) => columnOf(from) < i && columnOf(to) === i);
+    const gap = i ? Math.max(BETWEEN, (joint.room ?? 0) + ASIDE) : 0;
+    const start = i ? edge(columns[i - 1], Math.max) : 0;
+    move(column, start + gap - edge(column, Math.min), -highest(column));
+    if (i) lines.push(onward(joint, columns[i - 1], column, start + gap / 2, above, below));
+  });
+  const all = [...columns.flatMap((column) => column.bundles), ...lines];
+  return { boxes: columns.flatMap((column) => column.boxes), ports: portsOf(all), bundles: all };
+}
+
+const highest = ({ boxes }) => Math.min(...boxes.map(({ y }) => y));
+const lowest = ({ boxes }) => Math.max(...boxes.map(({ y, height }) => y + height));
+
+/** The ranks after which columns end: as many columns as make the level largest in a window, at lines that nothing passes. */
+function cutsOf(bundles, rank, whole) {
+  const [width, height] = [edge(whole, Math.max) - edge(whole, Math.min), lowest(whole) - highest(whole)];
+  const share = (columns) => Math.max((columns * (width + BETWEEN)) / WINDOW.width, height / columns / WINDOW.height);
+  let columns = 1;
+  while (height > WINDOW.height && share(columns + 1) < share(columns)) columns++;
+  const at = (key) => (isIn(key) ? -1 : isOut(key) ? Infinity : rank.get(key));
+  const ends = whole.boxes.map((box) => ({ cut: rank.get(box.key), y: box.y + box.height - highest(whole) })).filter(({ cut }) => {
+    const passing = bundles.filter(({ from, to }) => at(from) <= cut && at(to) > cut);
+    return passing.length === 1 && !isPort(passing[0].from) && !isPort(passing[0].to);
+  });
+  const wanted = Array.from({ length: columns - 1 }, (_, i) => ((i + 1) * height) / columns);
+  const near = wanted.map((y) => ends.filter((end) => Math.abs(end.y - y) < height / columns / 3).sort((a, b) => Math.abs(a.y - y) - Math.abs(b.y - y))[0]?.cut);
+  return near.includes(undefined) ? [] : near;
+}
+
+/** From the foot of a column to the head of the next. */
+function onward(bundle, before, column, gutter, above, below) {
+  const [from, to] = [[before, bundle.from], [column, bundle.to]].map(([{ boxes }, wanted]) => boxes.find(({ key }) => key === wanted));
+  const [start, end] = [from, to].map(({ x, width }) => x + width / 2);
+  const foot = from.y + from.height;
+  const label = { x: start + ABOVE - 5, y: foot + ABOVE, isLeft: false };
+  return { ...bundle, labelY: foot, label, points: [{ x: start, y: foot }, { x: start, y: below }, { x: gutter, y: below }, { x: gutter, y: above }, { x: end, y: above }, { x: end, y: to.y }] };
 }
