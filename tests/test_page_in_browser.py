@@ -26,7 +26,17 @@ from gradscope.render import render, save
 from tests.conftest import ROOT
 from tests.program import Program
 from tests.ranks.built import larger, on_ranks
-from tests.reports import broken, chain, decaying, recurrent, small, states, transformer, unet
+from tests.reports import (
+    broken,
+    chain,
+    decaying,
+    recurrent,
+    small,
+    states,
+    towers,
+    transformer,
+    unet,
+)
 
 WEB = ROOT / "web"
 HOSTILE = "</script><img src=x onerror=\"window.acted='img'\"><script>window.acted=1</script>"
@@ -286,6 +296,8 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "large": large,
     "sequential": sequential,
     "unet": unet,
+    "towers": towers,
+    "columns": partial(chain, 24, distinct=True),
     "wide": wide,
     "recurrent": recurrent,
     "elsewhere": elsewhere,

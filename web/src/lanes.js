@@ -11,7 +11,7 @@ const [BETWEEN, AROUND, ASIDE] = [64, 40, 18];
 const [ABOVE, CARD] = [14, 3];
 
 /** A window that columns are made for, and pixels below one and above the next in which the line between them turns. */
-const [WINDOW, TURNING] = [{ width: 700, height: 780 }, 34];
+const [WINDOW, TURNING] = [{ width: 700, height: 680 }, 34];
 
 const [LEFT, UP] = [{ x: -1, y: 0 }, { x: 0, y: -1 }];
 
@@ -162,6 +162,5 @@ function onward(bundle, before, column, gutter, above, below) {
   const [from, to] = [[before, bundle.from], [column, bundle.to]].map(([{ boxes }, wanted]) => boxes.find(({ key }) => key === wanted));
   const [start, end] = [from, to].map(({ x, width }) => x + width / 2);
   const foot = from.y + from.height;
-  const label = { x: start + ABOVE - 5, y: foot + ABOVE, isLeft: false };
-  return { ...bundle, labelY: foot, label, points: [{ x: start, y: foot }, { x: start, y: below }, { x: gutter, y: below }, { x: gutter, y: above }, { x: end, y: above }, { x: end, y: to.y }] };
+  return { ...bundle, labelY: foot + ABOVE, points: [{ x: start, y: foot }, { x: start, y: below }, { x: gutter, y: below }, { x: gutter, y: above }, { x: end, y: above }, { x: end, y: to.y }] };
 }
