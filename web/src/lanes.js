@@ -12,6 +12,8 @@ const [ABOVE, CARD] = [14, 3];
 
 /** A window that columns are made for, and pixels below one and above the next in which the line between them turns. */
 const [WINDOW, TURNING] = [{ width: 700, height: 680 }, 34];
+/** Each is at least this part of the highest. */
+const EVEN = 0.6;
 
 const [LEFT, UP] = [{ x: -1, y: 0 }, { x: 0, y: -1 }];
 
@@ -24,7 +26,7 @@ const [LEFT, UP] = [{ x: -1, y: 0 }, { x: 0, y: -1 }];
 export function folded(boxes, bundles, rank, inLayers) {
   const fold = foldOf(boxes, bundles, rank);
   if (!fold) return null;
-  const { second, rows, turn } = fold;
+  const { second, rows } = fold;
   const isSecond = (key) => second.has(key);
   const within = (keep) => bundles.filter(({ from, to }) => keep(from) && keep(to));
   const right = inLayers(boxes.filter(({ key }) => !isSecond(key)), within((key) => !isSecond(key)));
@@ -32,19 +34,22 @@ export function folded(boxes, bundles, rank, inLayers) {
   const turned = within(isSecond).map((bundle) => ({ ...bundle, from: bundle.to, to: bundle.from }));
   const left = reversed(inLayers(boxes.filter(({ key }) => isSecond(key)), turned.filter(({ from }) => !isPort(from))));
   for (const { from, to } of rows) level(right, from, left, to);
-  const across = bundles.filter(({ from, to }) => !isSecond(from) && isSecond(to));
-  const gap = Math.max(BETWEEN, ...across.map(({ room }) => (room ?? 0) + AROUND));
+  const crossing = bundles.filter(({ from, to }) => !isSecond(from) && isSecond(to));
+  const gap = Math.max(BETWEEN, ...crossing.map(({ room }) => (room ?? 0) + AROUND));
   move(left, edge(right, Math.min) - gap - edge(left, Math.max), 0);
   const at = new Map([...right.boxes, ...left.boxes].map((box) => [box.key, box]));
-  const start = edge(left, Math.min);
-  const bottom = Math.max(...right.boxes.map(({ y, height }) => y + height));
-  const out = bundles.filter(({ from, to }) => isSecond(from) && isOut(to)).map((bundle, i) => around(bundle, at.get(bundle.from), start - ASIDE * (i + 1), bottom));
-  const lines = [...right.bundles, ...left.bundles, ...across.map((bundle) => sideways(bundle, at.get(bundle.from), at.get(bundle.to), bundle === turn)), ...out];
+  const across = crossing.map((bundle) => sideways(bundle, at.get(bundle.from), at.get(bundle.to)));
+  const isPassed = (box) => across.some(({ points: [a, b] }) => box.y < a.y && box.y + box.height > a.y && box.x < a.x - 1 && box.x + box.width > b.x);
+  if (boxes.some(({ key }) => isPassed(at.get(key)))) return null;
+  const outside = edge(left, Math.min) - ASIDE;
+  const out = bundles.filter(({ from, to }) => isSecond(from) && isOut(to)).map((bundle, i) => around(bundle, at.get(bundle.from), outside - ASIDE * i, lowest(right)));
+  const lines = [...right.bundles, ...left.bundles, ...across, ...out];
   return { boxes: [...at.values()], ports: portsOf(lines), bundles: lines, isFolded: true };
 }
 
 /** Where the longest way is folded: what is behind that, and the lines that join rows of both sides. */
 function foldOf(boxes, bundles, rank) {
+  if (bundles.length <= FEWEST) return null;
   const way = longest(boxes, bundles, rank);
   const at = new Map(way.map((key, i) => [key, i]));
   const skips = bundles.filter(({ from, to }) => at.get(to) - at.get(from) > 1).sort((a, b) => at.get(a.from) - at.get(b.from));
@@ -60,7 +65,7 @@ function foldOf(boxes, bundles, rank) {
   for (const key of second) for (const { from, to } of bundles) if (from === key && !isPort(to)) second.add(to);
   const crossing = bundles.filter(({ from, to }) => second.has(to) && !second.has(from));
   if (crossing.length !== most.length + 1) return null;
-  return { second, turn, rows: next === last.to ? most : [...most, turn] };
+  return { second, rows: next === last.to ? most : [...most, turn] };
 }
 
 function longest(boxes, bundles, rank) {
@@ -125,14 +130,15 @@ export function inColumns(boxes, bundles, rank, inLayers, whole) {
   if (!cuts.length) return null;
   const columnOf = (key) => (isIn(key) ? 0 : isOut(key) ? cuts.length : cuts.filter((cut) => rank.get(key) > cut).length);
   const columns = [-1, ...cuts].map((_, i) => inLayers(boxes.filter(({ key }) => columnOf(key) === i), bundles.filter(({ from, to }) => columnOf(from) === i && columnOf(to) === i)));
-  const [above, below] = [-TURNING, Math.max(...columns.map((column) => lowest(column) - highest(column))) + TURNING];
+  const heights = columns.map((column) => lowest(column) - highest(column));
+  if (Math.min(...heights) < EVEN * Math.max(...heights)) return null;
   const lines = [];
   columns.forEach((column, i) => {
     const joint = bundles.find(({ from, to }) => columnOf(from) < i && columnOf(to) === i);
     const gap = i ? Math.max(BETWEEN, (joint.room ?? 0) + ASIDE) : 0;
     const start = i ? edge(columns[i - 1], Math.max) : 0;
     move(column, start + gap - edge(column, Math.min), -highest(column));
-    if (i) lines.push(onward(joint, columns[i - 1], column, start + gap / 2, above, below));
+    if (i) lines.push(onward(joint, columns[i - 1], column, start + gap / 2));
   });
   const all = [...columns.flatMap((column) => column.bundles), ...lines];
   return { boxes: columns.flatMap((column) => column.boxes), ports: portsOf(all), bundles: all };
@@ -158,9 +164,10 @@ function cutsOf(bundles, rank, whole) {
 }
 
 /** From the foot of a column to the head of the next. */
-function onward(bundle, before, column, gutter, above, below) {
+function onward(bundle, before, column, gutter) {
   const [from, to] = [[before, bundle.from], [column, bundle.to]].map(([{ boxes }, wanted]) => boxes.find(({ key }) => key === wanted));
   const [start, end] = [from, to].map(({ x, width }) => x + width / 2);
   const foot = from.y + from.height;
+  const [above, below] = [highest(column) - TURNING, lowest(before) + TURNING];
   return { ...bundle, labelY: foot + ABOVE, points: [{ x: start, y: foot }, { x: start, y: below }, { x: gutter, y: below }, { x: gutter, y: above }, { x: end, y: above }, { x: end, y: to.y }] };
 }
