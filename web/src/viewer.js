@@ -19,6 +19,9 @@ import { Trail } from "./trail.js";
 import { linked } from "./whereabouts.js";
 import { described } from "./words.js";
 
+/** Pixels in which a program can still be read. */
+const LEAST_CODE = 300;
+
 /** The group that a box opens and closes, 0 for what is none: of a round that is shown what stands for it. */
 const groupOf = (box) => (box?.group === undefined ? 0 : Number(box.key.slice(1)));
 
@@ -40,8 +43,7 @@ export class Viewer extends Drawing {
     this.trail = way.trail ?? new Trail();
     Object.assign(this.trail, { written: () => this._written(), go: (address) => this._restore(address) });
     this._arrange();
-    // The code gives what it can for the first look at the graph.
-    this.canvas.parentNode.style.flexBasis = `${this.drawing.width + 2 * MARGIN}px`;
+    this._makeRoom();
     this._rescale();
     this._listen();
     this._start();
@@ -72,6 +74,15 @@ export class Viewer extends Drawing {
   goHome() {
     this._home();
     this.trail.note();
+  }
+
+  /** The code gives what the first look at the graph needs, as far as it can: for the whole, or else for what is most of it. */
+  _makeRoom() {
+    const { drawing, canvas, code } = this;
+    const room = canvas.clientWidth + code.element.clientWidth - LEAST_CODE;
+    const most = this.boxes.get(`g${mainGroup(this.model, this.open)}`);
+    const width = [drawing, most ?? drawing].map((one) => one.width + 2 * MARGIN).find((one) => one <= room) ?? room;
+    canvas.parentNode.style.flexBasis = `${width}px`;
   }
 
   /** The whole, or of what does not fit what is most of it, or where it begins. */
