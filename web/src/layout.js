@@ -19,6 +19,9 @@ const MOST_LABELS = 40;
 /** So does a wider one that is narrower by a third without them. */
 const WIDE = 1200;
 
+/** A level that is wider than a window beside the code says less in its boxes, where it fits then. */
+const [ROOM, SHORTENED] = [640, 176];
+
 export class Layouts {
   /**
    * @param {(box) => {width: number, height: number}} sizeOf the size of a box that is not open
@@ -71,9 +74,12 @@ export class Layouts {
     if (!this.bases.has(name)) {
       if (!this.levels.has(name)) this.levels.set(name, level(cast, group));
       const { boxes, bundles } = this.levels.get(name);
-      const placed = (bundles) => arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), bundles, order, isFlat);
+      const sized = boxes.map((box) => ({ ...box, ...this.sizeOf(box) }));
+      const placed = (bundles, most = Infinity) => arrange(sized.map((box) => ({ ...box, width: Math.min(box.width, most) })), bundles, order, isFlat);
       const labelled = this._labelled(bundles);
-      const base = placed(labelled);
+      const whole = placed(labelled);
+      const narrow = across(whole) > ROOM ? placed(labelled, SHORTENED) : whole;
+      const base = across(narrow) <= ROOM ? narrow : whole;
       const plain = labelled !== bundles && across(base) > WIDE ? placed(bundles) : base;
       this.bases.set(name, across(plain) * 1.5 < across(base) ? plain : base);
     }
