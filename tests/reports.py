@@ -394,7 +394,7 @@ def unet(levels: int = 3) -> Report:
 
 
 def towers() -> Report:
-    """A module that is called twice: both calls use its four weights."""
+    """A module that is called twice, once below more, and both calls use its four weights."""
     program = Program("towers.py")
     names = ("0.weight", "0.bias", "2.weight", "2.bias")
     first, second, third, fourth = (program.leaf(f"D.{name}") for name in names)
@@ -404,6 +404,8 @@ def towers() -> Report:
         x = program.op("AddmmBackward0", [(first, 0.1), (second, 0.2)], (1.0,), call)
         x = program.op("AddmmBackward0", [(third, 0.3), (x, 0.5), (fourth, 0.4)], (1.0,), call)
         program.exit()
+        if call == "D(real)":
+            x = program.op("NegBackward0", [(x, -1)], (1.0,), "-D(real)")
         judged.append((program.op("SoftplusBackward0", [(x, 0.9)], (1.0,), call), 1.0))
     return program.report((program.op("AddBackward0", judged, (1.0,), "loss"), (1.0,)))
 
