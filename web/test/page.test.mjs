@@ -891,7 +891,7 @@ const strips = (page) =>
     const saved = new Promise((done) => (URL.createObjectURL = (blob) => (done(blob), "#")));
     [...document.querySelectorAll("button")].find((one) => one.textContent === "Save this view as SVG").click();
     const caps = [...(await (await saved).text()).matchAll(/<rect x="([^"]*)" y="([^"]*)" width="[^"]*" height="1"/g)].map(([, x, y]) => [Number(x), Number(y)]);
-    const isIn = ({ x, y, width }) => ([left, top]) => left > x + 9 && left < x + width - 9 && top > y + 24 && top < y + 46;
+    const isIn = ({ x, y, width, height }) => ([left, top]) => left > x + 9 && left < x + width - 9 && top > y + 24 && top < y + height - 20;
     const closed = drawing.boxes.filter((box) => !box.open && box.group !== undefined && ["repeat", "part"].includes(model.group(box.group).kind));
     const words = [...document.querySelectorAll(".list [role=treeitem]")].map((item) => item.textContent);
     return { boxes: drawing.boxes.length, words, closed: closed.map((box) => ({ key: box.key, title: model.group(box.group).title, rounds: model.rounds(box.group).length, bars: caps.filter(isIn(box)).length })) };
@@ -1003,6 +1003,15 @@ test("bars, words and list of equal blocks tell what colours mean", async () => 
   await page.waitForFunction(() => / gradient /.test(document.querySelector('.list [aria-selected="true"]')?.textContent));
   assert.equal(await page.locator(".river.plain").count(), 0);
   await page.closed();
+});
+
+test("a loop of many rounds is drawn as a timeline", oncePerPage, async () => {
+  for (const [name, isLong] of [["loop-64", true], ["loop-1000", true], ["recurrent", false], ["layers-17", false]]) {
+    const page = await opened(name);
+    const wide = await page.evaluate(() => Math.max(...window.gradscope.drawing.boxes.filter(({ group, open }) => group !== undefined && !open).map(({ width }) => width)));
+    assert.equal(wide > 400, isLong, `${name}: ${wide}`);
+    await page.closed();
+  }
 });
 
 test("a repeat of many rounds is one box with a bar for each, and its parts are told by theirs", oncePerPage, async () => {
