@@ -78,7 +78,8 @@ export class Layouts {
       const placed = (bundles, most = Infinity) => arrange(sized.map((box) => ({ ...box, width: Math.min(box.width, most) })), bundles, order, isFlat);
       const labelled = this._labelled(bundles);
       const whole = placed(labelled);
-      const narrow = across(whole) > ROOM ? placed(labelled, SHORTENED) : whole;
+      const mayFit = across(whole) > ROOM && across(whole) < 1.5 * ROOM && sized.some(({ width }) => width > SHORTENED);
+      const narrow = mayFit ? placed(labelled, SHORTENED) : whole;
       const base = across(narrow) <= ROOM ? narrow : whole;
       const plain = labelled !== bundles && across(base) > WIDE ? placed(bundles) : base;
       this.bases.set(name, across(plain) * 1.5 < across(base) ? plain : base);
