@@ -266,6 +266,29 @@ def wide() -> Report:
     return program.report((x, (1.0,)))
 
 
+def routed() -> Report:
+    """Equal blocks that are next to nothing but experts, in more than can be seen at once."""
+    program = Program("routed.py")
+    x = program.leaf("x", data=(1.0,), shape=(4,))
+    for layer in range(3):
+        skip = x
+        path = f"layers.{layer}.moe"
+        program.enter(f"layers.{layer}", "Block")
+        program.enter(path, "MoE")
+        routes = program.op("SoftmaxBackward0", [(x, 1.0)], (1.0,), "self.gate(x).softmax(-1)")
+        for expert in range(4):
+            program.enter(f"{path}.experts.{expert}", "Expert")
+            for op in ("Gelu", "Mm", "Tanh", "Exp"):
+                x = program.op(f"{op}Backward0", [(x, 0.9), (routes, 0.1)], (1.0,), f"{op}(x)")
+            program.exit()
+        program.exit()
+        x = program.op("AddBackward0", [(skip, 1), (x, 1)], (1.0,), "x + self.moe(x)", "x")
+        program.exit()
+    for op in ("Sin", "Cos", "Log", "Sqrt"):
+        x = program.op(f"{op}Backward0", [(x, 1.0)], (1.0,), f"torch.{op.lower()}(x)", "x")
+    return program.report((x, (1.0,)))
+
+
 def elsewhere() -> Report:
     """A program that was called by the whole of its path."""
     report = small()
@@ -299,6 +322,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "towers": towers,
     "columns": partial(chain, 24, distinct=True),
     "wide": wide,
+    "routed": routed,
     "recurrent": recurrent,
     "elsewhere": elsewhere,
 }

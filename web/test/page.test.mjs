@@ -404,6 +404,17 @@ test("at first text can be read, and most of the model is in sight", oncePerPage
   }
 });
 
+test("what is nearly all of blocks that are drawn once is open at first", oncePerPage, async () => {
+  const page = await opened("routed", { viewport: { width: 1400, height: 900 } });
+  const [open, fits] = await page.evaluate(() => {
+    const { drawing, model, canvas } = window.gradscope;
+    const titles = drawing.boxes.filter((box) => box.open).map(({ group }) => model.group(group).title.replace(/\d/, "*"));
+    return [titles, drawing.height < canvas.clientHeight];
+  });
+  assert.deepEqual([open, fits], [["layers.*", "layers.*.moe"], false]);
+  await page.closed();
+});
+
 test("a repeat that is too wide to be read stays closed at first, however much of the model it is", async () => {
   const openAtFirst = async (name) => {
     const page = await opened(name, { viewport: { width: 1400, height: 900 } });
