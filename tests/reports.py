@@ -393,11 +393,11 @@ def unet(levels: int = 3) -> Report:
     return program.report((x, (1.0,)))
 
 
-def towers() -> Report:
+def towers(path: str = "D.") -> Report:
     """A module that is called twice, once below more, and both calls use its four weights."""
     program = Program("towers.py")
     names = ("0.weight", "0.bias", "2.weight", "2.bias")
-    first, second, third, fourth = (program.leaf(f"D.{name}") for name in names)
+    first, second, third, fourth = (program.leaf(f"{path}{name}") for name in names)
     judged = []
     for call in ("D(real)", "D(fake)"):
         program.enter("D", "Discriminator")

@@ -638,9 +638,10 @@ def test_what_repeats_and_faces_nothing_stays_one(report: Report) -> None:
     assert for_page(before).groups == before.groups
 
 
-def test_weights_that_two_calls_share_are_one_group() -> None:
-    report = towers()
+@pytest.mark.parametrize(("path", "title"), [("D.", "D.*"), ("", "shared")])
+def test_weights_that_two_calls_share_are_one_group(path: str, title: str) -> None:
+    report = towers(path)
     shared = for_page(hierarchy_of(report.graph))
     (group,) = (one for one in shared.groups if one.kind == "leaves")
-    assert (group.title, group.count, group.parent) == ("D.*", 4, 0)
+    assert (group.title, group.count, group.parent) == (title, 4, 0)
     assert shared.nodes[group.id] == sorted(leaf.node for leaf in report.graph.leaves)

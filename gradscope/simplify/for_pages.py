@@ -35,10 +35,9 @@ def for_page(hierarchy: Hierarchy) -> Hierarchy:
     names = {leaf.node: leaf.names for leaf in hierarchy.graph.leaves}
     for leaves in _shared(hierarchy.graph, groups, owner):
         paths = [name.split(".")[:-1] for leaf in leaves for name in names[leaf]]
-        both = zip(min(paths, default=[]), max(paths, default=[]), strict=False)
-        title = ".".join(
-            [*(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], both)), "*"]
-        )
+        common = takewhile(lambda parts: len(set(parts)) == 1, zip(*paths, strict=False))
+        title = "".join(f"{part}." for part, *_ in common)
+        title = f"{title}*" if title else "shared"
         groups.append(Group(len(groups), "leaves", owner[leaves[0]], title, count=len(leaves)))
         for leaf in leaves:
             owner[leaf] = groups[-1].id
@@ -77,14 +76,11 @@ def _shared(graph: Graph, groups: list[Group], owner: list[int]) -> list[list[in
         around, box = owner[edge.target], owner[edge.source]
         if graph.nodes[edge.target].kind != "leaf" or groups[around].kind in ("repeat", "part"):
             continue
-        while box != around and groups[box].parent != around:
+        while box not in (around, 0) and groups[box].parent != around:
             box = groups[box].parent or 0
         users[edge.target].add(~edge.source if box == around else box)
     alike: dict[tuple[int, frozenset[int]], list[int]] = defaultdict(list)
     for leaf, boxes in users.items():
-        alike[owner[leaf], frozenset(boxes)].append(leaf)
-    return [
-        leaves
-        for (_, boxes), leaves in alike.items()
-        if len(boxes) > 1 and len(leaves) >= FEWEST_LEAVES
-    ]
+        if len(boxes) > 1:
+            alike[owner[leaf], frozenset(boxes)].append(leaf)
+    return [leaves for leaves in alike.values() if len(leaves) >= FEWEST_LEAVES]
