@@ -383,6 +383,7 @@ def unet(levels: int = 3) -> Report:
         skips.append(x)
         x = program.op("MaxPool2DBackward0", [(x, 0.9)], (1.0,), "max_pool2d(x)", "x")
     for level in range(levels):
+        program.line = 20
         program.enter(f"up.{level}", "Up")
         x = _layer(program, f"up.{level}.up", "ConvTranspose2d", "ConvolutionBackward0", x)
         both = [(skips.pop(), 0.5), (x, 0.6)]
@@ -390,6 +391,23 @@ def unet(levels: int = 3) -> Report:
         x = _layer(program, f"up.{level}.join", "Conv2d", "ConvolutionBackward0", x)
         program.exit()
     return program.report((x, (1.0,)))
+
+
+def towers(path: str = "D.") -> Report:
+    """A module that is called twice, once below more, and both calls use its four weights."""
+    program = Program("towers.py")
+    names = ("0.weight", "0.bias", "2.weight", "2.bias")
+    first, second, third, fourth = (program.leaf(f"{path}{name}") for name in names)
+    judged = []
+    for call in ("D(real)", "D(fake)"):
+        program.enter("D", "Discriminator")
+        x = program.op("AddmmBackward0", [(first, 0.1), (second, 0.2)], (1.0,), call)
+        x = program.op("AddmmBackward0", [(third, 0.3), (x, 0.5), (fourth, 0.4)], (1.0,), call)
+        program.exit()
+        if call == "D(real)":
+            x = program.op("NegBackward0", [(x, -1)], (1.0,), "-D(real)")
+        judged.append((program.op("SoftplusBackward0", [(x, 0.9)], (1.0,), call), 1.0))
+    return program.report((program.op("AddBackward0", judged, (1.0,), "loss"), (1.0,)))
 
 
 def recurrent(rounds: int = 20) -> Report:

@@ -26,7 +26,17 @@ from gradscope.render import render, save
 from tests.conftest import ROOT
 from tests.program import Program
 from tests.ranks.built import larger, on_ranks
-from tests.reports import broken, chain, decaying, recurrent, small, states, transformer, unet
+from tests.reports import (
+    broken,
+    chain,
+    decaying,
+    recurrent,
+    small,
+    states,
+    towers,
+    transformer,
+    unet,
+)
 
 WEB = ROOT / "web"
 HOSTILE = "</script><img src=x onerror=\"window.acted='img'\"><script>window.acted=1</script>"
@@ -256,6 +266,29 @@ def wide() -> Report:
     return program.report((x, (1.0,)))
 
 
+def routed() -> Report:
+    """Equal blocks that are next to nothing but experts, in more than can be seen at once."""
+    program = Program("routed.py")
+    x = program.leaf("x", data=(1.0,), shape=(4,))
+    for layer in range(3):
+        skip = x
+        path = f"layers.{layer}.moe"
+        program.enter(f"layers.{layer}", "Block")
+        program.enter(path, "MoE")
+        routes = program.op("SoftmaxBackward0", [(x, 1.0)], (1.0,), "self.gate(x).softmax(-1)")
+        for expert in range(4):
+            program.enter(f"{path}.experts.{expert}", "Expert")
+            for op in ("Gelu", "Mm", "Tanh", "Exp"):
+                x = program.op(f"{op}Backward0", [(x, 0.9), (routes, 0.1)], (1.0,), f"{op}(x)")
+            program.exit()
+        program.exit()
+        x = program.op("AddBackward0", [(skip, 1), (x, 1)], (1.0,), "x + self.moe(x)", "x")
+        program.exit()
+    for op in ("Sin", "Cos", "Log", "Sqrt"):
+        x = program.op(f"{op}Backward0", [(x, 1.0)], (1.0,), f"torch.{op.lower()}(x)", "x")
+    return program.report((x, (1.0,)))
+
+
 def elsewhere() -> Report:
     """A program that was called by the whole of its path."""
     report = small()
@@ -286,7 +319,10 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "large": large,
     "sequential": sequential,
     "unet": unet,
+    "towers": towers,
+    "columns": partial(chain, 24, distinct=True),
     "wide": wide,
+    "routed": routed,
     "recurrent": recurrent,
     "elsewhere": elsewhere,
 }

@@ -18,6 +18,7 @@ from gradscope.render import Options, as_text
 from gradscope.simplify import Folding
 from gradscope.simplify.draft import find_repeats
 from gradscope.simplify.folded import UnknownLeaf, simplify
+from gradscope.simplify.for_pages import for_page
 from gradscope.simplify.gradients import (
     SMALL,
     ProfileRow,
@@ -28,10 +29,11 @@ from gradscope.simplify.gradients import (
     profile_of,
 )
 from gradscope.simplify.grouping import hierarchy_of
+from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.sums import MOST_PARTS, Sums
 from gradscope.simplify.view import Item, View
 from tests.program import Program, Value
-from tests.reports import CASES, chain, doublings, recurrent, small, transformer
+from tests.reports import CASES, chain, doublings, recurrent, small, towers, transformer, unet
 
 FOLDINGS = [Folding(), Folding(all=True), *(Folding(depth=depth) for depth in (1, 2, 3, 9))]
 
@@ -597,3 +599,49 @@ def test_the_river_is_a_line_above_a_tree_that_is_not_small(factors: tuple[float
     plain = as_text(line_of(*factors), "tree", Options(unicode=False))
     assert "|g| in backward order" in plain and plain.isascii()
     assert "in backward order  " not in as_text(line_of(*factors[-9:]), "tree")
+
+
+@pytest.mark.parametrize("case", [*CASES, "unet", "towers"])
+def test_a_page_takes_no_node_out_of_its_module(case: str) -> None:
+    before = hierarchy_of({**CASES, "unet": unet, "towers": towers}[case]().graph)
+    after = for_page(before)
+    assert [group.id for group in after.groups] == list(range(len(after.groups)))
+
+    def around(hierarchy: Hierarchy, group: int | None) -> list[str]:
+        found = []
+        while group is not None:
+            one = hierarchy.groups[group]
+            if one.kind not in ("repeat", "leaves"):
+                found.append(f"{one.kind} {one.title}")
+            group = one.parent
+        return found
+
+    for was, now in zip(before.owner, after.owner, strict=True):
+        assert around(after, now) == around(before, was)
+
+
+@pytest.mark.parametrize("levels", [3, 8])
+def test_the_sides_of_a_unet_are_taken_apart(levels: int) -> None:
+    before = hierarchy_of(unet(levels).graph)
+    assert [group.title for group in before.groups if group.kind == "repeat"] == ["up.*"]
+    after = for_page(before)
+    assert not [group for group in after.groups if group.kind == "repeat"]
+    rounds = [group for group in after.groups if re.fullmatch(r"up\.\d", group.title)]
+    assert [group.parent for group in rounds] == [0] * levels
+
+
+@pytest.mark.parametrize(
+    "report", [transformer(), unet(9), recurrent(), chain(50), doublings(5)], ids=str
+)
+def test_what_repeats_and_faces_nothing_stays_one(report: Report) -> None:
+    before = hierarchy_of(report.graph)
+    assert for_page(before).groups == before.groups
+
+
+@pytest.mark.parametrize(("path", "title"), [("D.", "D.*"), ("", "shared")])
+def test_weights_that_two_calls_share_are_one_group(path: str, title: str) -> None:
+    report = towers(path)
+    shared = for_page(hierarchy_of(report.graph))
+    (group,) = (one for one in shared.groups if one.kind == "leaves")
+    assert (group.title, group.count, group.parent) == (title, 4, 0)
+    assert shared.nodes[group.id] == sorted(leaf.node for leaf in report.graph.leaves)

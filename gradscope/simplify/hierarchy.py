@@ -16,7 +16,7 @@ import msgspec
 
 from gradscope.model.report import Graph
 
-GroupKind = Literal["graph", "module", "repeat", "round", "function", "part"]
+GroupKind = Literal["graph", "module", "repeat", "round", "function", "part", "leaves"]
 
 
 class Group(msgspec.Struct, frozen=True):

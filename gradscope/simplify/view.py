@@ -14,10 +14,9 @@ import msgspec
 
 from gradscope.errors import ReportError
 from gradscope.model.report import Graph
+from gradscope.simplify.hierarchy import GroupKind
 
-ItemKind = Literal[
-    "op", "leaf", "custom", "opaque", "module", "repeat", "round", "function", "part", "graph"
-]
+ItemKind = Literal["op", "leaf", "custom", "opaque"] | GroupKind
 """The kinds of a node, and those of a closed group."""
 
 SINGLE = ("op", "leaf", "custom", "opaque")

@@ -1,4 +1,5 @@
 // Places for the closed boxes of one level: with few crossings where that can be had at once, else in plain rows.
+import { folded, inColumns } from "./lanes.js";
 import { layered } from "./layered.js";
 import { isIn, isOut, isPort } from "./level.js";
 import { portsOf } from "./stretch.js";
@@ -13,12 +14,17 @@ const JOINING = { least: 14, each: 6, most: 48 };
 /** dagre takes time by the boxes and by the ranks that lines pass; above this sum it takes too long. */
 const MANY = 420;
 
-/** Boxes with x, y (their top left corner), bundles with points and the height at which there is room beside them, and x of every port; those above in an order where that costs nothing. */
-export function arrange(boxes, bundles, order) {
+/** Boxes with x, y (their top left corner), bundles with points and the height at which there is room beside them, and x of every port; those above in an order where that costs nothing. Flat: in lanes nowhere. */
+export function arrange(boxes, bundles, order, isFlat) {
   const rank = ranks(boxes, bundles);
   const passed = bundles.reduce((sum, { from, to }) => sum + Math.abs((rank.get(to) ?? 0) - (rank.get(from) ?? 0)), boxes.length);
   // Not a number where lines go round.
-  return passed <= MANY ? inLayers(boxes, bundles, order) : inRows(boxes, bundles, rank);
+  if (!(passed <= MANY)) return inRows(boxes, bundles, rank);
+  const layers = (boxes, bundles) => inLayers(boxes, bundles, order);
+  const u = isFlat ? null : folded(boxes, bundles, rank, layers);
+  if (u) return u;
+  const whole = layers(boxes, bundles);
+  return inColumns(boxes, bundles, rank, layers, whole) ?? whole;
 }
 
 function inLayers(boxes, bundles, order) {

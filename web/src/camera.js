@@ -2,7 +2,7 @@
 /** Below this zoom nothing can be read with ease, so nothing is shown so small at first. */
 export const READABLE = 1;
 export const LARGEST = 1.7;
-const MARGIN = 24;
+export const MARGIN = 24;
 /** How much more than an open group is shown of its height. */
 const AROUND = 1.5;
 const [FURTHEST, NEAREST] = [0.02, 4];

@@ -1,4 +1,4 @@
-// The shape of a line between boxes: straight between its points, round where it turns, and straight down at both ends.
+// The shape of a line between boxes: straight between its points, round where it turns, and straight at both ends.
 
 /** Pixels before and after a point, and from its ends, in which a line turns at most: further on it must keep clear of what stands beside it. */
 const [BEND, TURN] = [36, 14];
@@ -12,12 +12,18 @@ function towards(a, b) {
 /** Pixels above a box at which lines end, for what they become there. */
 export const FOOT = 10;
 
-/** The points of a line that ends so far above its end, with those that turn its ends down. */
+/** The way of a line at its ends where nothing else is said. */
+export const DOWN = { x: 0, y: 1 };
+
+const step = ({ x, y }, way, by) => ({ x: x + by * way.x, y: y + by * way.y });
+
+/** The points of a line that ends so far before its end, with those that turn its ends into their ways. */
 function turned(points, short = 0) {
   const [from, last] = [points[0], points.at(-1)];
-  const to = { x: last.x, y: last.y - short };
-  const turn = (a, b) => Math.min(TURN, Math.max(b.y - a.y, 0) / 2);
-  return [from, { x: from.x, y: from.y + turn(from, points[1]) }, ...points.slice(1, -1), { x: to.x, y: to.y - turn(points.at(-2), to) }, to];
+  const [start, end] = [from, last].map(({ way }) => way ?? DOWN);
+  const to = step(last, end, -short);
+  const turn = (a, b, way) => Math.min(TURN, Math.max((b.x - a.x) * way.x + (b.y - a.y) * way.y, 0) / 2);
+  return [from, step(from, start, turn(from, points[1], start)), ...points.slice(1, -1), step(to, end, -turn(points.at(-2), to, end)), to];
 }
 
 /**

@@ -13,7 +13,7 @@ export function withLabels(bundles, boxes, from, to) {
   const closed = new Set(boxes.filter((box) => !box.open).map(({ key }) => key));
   const lines = bundles.map(({ to, points }) => (y) => near(points, y, HALF + AWAY, closed.has(to) ? FOOT : 0));
   return bundles.map((bundle, i) => {
-    if (!bundle.room) return bundle;
+    if (!bundle.room || bundle.label) return bundle;
     const place = placeOf(bundle, lines[i], lines, taken);
     if (place) taken.push(place);
     return { ...bundle, label: place && { x: place.isLeft ? place.right : place.left, y: place.top + HALF, isLeft: place.isLeft } };

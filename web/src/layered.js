@@ -49,6 +49,13 @@ function rankAll(graph) {
     if (node.isFirst) node.rank = 0;
     if (node.isLast) node.rank = last;
   }
+  // Parts that come together far below begin beside each other: what has one line from above is as high as it can be, and so is
+  // what makes no lines longer by that than others shorter.
+  const weight = (ends) => ends.reduce((sum, end) => sum + graph.edge(end).weight, 0);
+  for (const key of nodes.sort((a, b) => graph.node(a).rank - graph.node(b).rank)) {
+    const [node, coming] = [graph.node(key), graph.inEdges(key)];
+    if (coming.length && !node.isLast && (coming.length === 1 || weight(coming) >= weight(graph.outEdges(key)))) node.rank = Math.max(...coming.map(({ v }) => graph.node(v).rank + APART));
+  }
   for (const end of graph.edges()) {
     const edge = graph.edge(end);
     if (edge.width) edge.labelRank = (graph.node(end.v).rank + graph.node(end.w).rank) / 2;

@@ -19,6 +19,9 @@ const MOST_LABELS = 40;
 /** So does a wider one that is narrower by a third without them. */
 const WIDE = 1200;
 
+/** A level that is wider than a window beside the code says less in its boxes, where it fits then. */
+const [ROOM, SHORTENED] = [640, 176];
+
 export class Layouts {
   /**
    * @param {(box) => {width: number, height: number}} sizeOf the size of a box that is not open
@@ -45,7 +48,9 @@ export class Layouts {
 
   // The depth of this recursion is the depth of nested modules that a person has opened.
   _place(group, open, cast, order = []) {
-    const base = this._base(group, cast, order);
+    const shut = this._base(group, cast, order);
+    // There is room for what is open in levels that flow down.
+    const base = shut.isFolded && shut.boxes.some((box) => open.has(box.group)) ? this._base(group, cast, order, true) : shut;
     const inner = new Map();
     for (const { key, group: child } of base.boxes) if (child !== undefined && open.has(child)) inner.set(key, this._place(child, open, cast, comingTo(key, base)));
     const signature = [...inner].map(([key, { width, height }]) => `${key} ${width}x${height}`).join();
@@ -63,15 +68,19 @@ export class Layouts {
   }
 
   /** The level while all in it is closed, with ports above in an order. */
-  _base(group, cast, order = []) {
+  _base(group, cast, order = [], isFlat = false) {
     // What is in a group hangs on the repeats around it that are drawn once.
-    const name = [group, ...order, "", ...cast.repeats(group), "", ...cast.childrenOf(group).filter((child) => cast.at.has(child))].join();
+    const name = [group, isFlat, ...order, "", ...cast.repeats(group), "", ...cast.childrenOf(group).filter((child) => cast.at.has(child))].join();
     if (!this.bases.has(name)) {
       if (!this.levels.has(name)) this.levels.set(name, level(cast, group));
       const { boxes, bundles } = this.levels.get(name);
-      const placed = (bundles) => arrange(boxes.map((box) => ({ ...box, ...this.sizeOf(box) })), bundles, order);
+      const sized = boxes.map((box) => ({ ...box, ...this.sizeOf(box) }));
+      const placed = (bundles, most = Infinity) => arrange(sized.map((box) => ({ ...box, width: Math.min(box.width, most) })), bundles, order, isFlat);
       const labelled = this._labelled(bundles);
-      const base = placed(labelled);
+      const whole = placed(labelled);
+      const mayFit = across(whole) > ROOM && across(whole) < 1.5 * ROOM && sized.some(({ width }) => width > SHORTENED);
+      const narrow = mayFit ? placed(labelled, SHORTENED) : whole;
+      const base = across(narrow) <= ROOM ? narrow : whole;
       const plain = labelled !== bundles && across(base) > WIDE ? placed(bundles) : base;
       this.bases.set(name, across(plain) * 1.5 < across(base) ? plain : base);
     }

@@ -3,6 +3,8 @@ import { READABLE } from "./camera.js";
 
 /** Boxes that are opened by themselves at most. */
 const FIRST = 70;
+/** And those in what is opened although not all of it may be seen. */
+const FEW = 6;
 /** Operations of a graph that is drawn as it is. */
 const SMALL = 30;
 /** A repeat of more rounds starts closed: its strip tells more than as many boxes. */
@@ -35,7 +37,7 @@ export function firstOpen(model, zoomOf) {
     waiting = waiting.filter((g) => !opened.includes(g));
     if (isLoop(model, group) || drawn + added > FIRST) continue;
     const more = new Set([...open, ...opened]);
-    if (2 * model.ops[group] <= model.ops[0]) {
+    if (2 * model.ops[group] <= model.ops[0] && !isMostOfRound(model, group)) {
       // Nothing gets smaller by opening: what is too large needs no second look.
       now ??= zoomOf(open);
       const next = now < READABLE ? 0 : zoomOf(more);
@@ -51,6 +53,13 @@ export function firstOpen(model, zoomOf) {
     waiting.push(...opened.flatMap((g) => model.templates.contents(g).children).filter((g) => !open.has(g)));
   }
   return open;
+}
+
+/** Whether a small group is nearly all of what is drawn once for most of the model, as the experts of a block are. */
+function isMostOfRound(model, group) {
+  const round = model.parent[group];
+  const repeat = model.parent[round];
+  return model.once.has(repeat) && 2 * model.ops[repeat] > model.ops[0] && 10 * model.ops[group] > 9 * model.ops[round] && held(model, group) <= FEW;
 }
 
 /** A module and those of its class beside it, such as the stages of a network: all of them are opened, or none. */

@@ -45,7 +45,7 @@ export function buildPage(viewer) {
 }
 
 function about({ data, size }) {
-  const direction = data.passes.length ? " · gradients flow down" : "";
+  const direction = data.passes.length ? " · gradients flow along the arrows" : "";
   return `${targetName(data.meta.target)} · ${plural(size, "node")}${direction}`;
 }
 

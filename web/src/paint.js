@@ -1,5 +1,5 @@
 // Draws what is in sight on a canvas.  Knows nothing of events.
-import { FOOT, trace } from "./curve.js";
+import { DOWN, FOOT, trace } from "./curve.js";
 import { isCarried, isPort } from "./level.js";
 import { tint } from "./scale.js";
 import { LABEL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
@@ -174,7 +174,7 @@ export class Painter {
       this._outline(box.x + shift, box.y + shift, box.width, box.height, 6);
       context.fillStyle = theme.card;
       context.fill();
-      this._border(box, info, 1.2, theme.border);
+      this._border(box, info, 1.2, model.ops[box.group] ? theme.border : theme.leaf);
     }
     this._groupTitle(box);
     if (hasMeeting(model, box)) this._meeting(box, box.y + box.height - 10, box.x + 10, "left");
@@ -377,10 +377,11 @@ export class Painter {
   /** The ends of the lines that come to a box: arrows, or where gradients are added one foot. */
   _ends(box, bundles) {
     const ends = bundles.map((bundle) => ({ ...this._look(bundle), at: bundle.points.at(-1), bundle })).sort((a, b) => a.at.x - b.at.x);
-    if (this.model.isAdded(box, bundles)) return this._foot(box, ends);
-    for (const { at: { x, y }, width, edge, fill, alpha } of ends) {
+    if (!ends.some(({ at }) => at.way) && this.model.isAdded(box, bundles)) return this._foot(box, ends);
+    for (const { at: { x, y, way = DOWN }, width, edge, fill, alpha } of ends) {
       const half = Math.max(3.5, width / 2 + 2);
-      this._shape([[x - half, y - FOOT], [x + half, y - FOOT], [x, y]], { edge, alpha, fill: width < 3 ? edge : fill });
+      const side = (by) => [x - FOOT * way.x + by * way.y, y - FOOT * way.y + by * way.x];
+      this._shape([side(-half), side(half), [x, y]], { edge, alpha, fill: width < 3 ? edge : fill });
     }
   }
 

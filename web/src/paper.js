@@ -4,19 +4,19 @@ import { element } from "./element.js";
 import { Painter } from "./paint.js";
 import { PAPER } from "./theme.js";
 
-/** A drawing that would be smaller on one sheet is printed on several as well. */
-const SMALLEST = 0.5;
+/** A drawing that would be smaller on one sheet is printed on several as well: the 11 pixels of most words are 6 points then. */
+const SMALLEST = 8 / 11;
 const MOST_SHEETS = 12;
-/** Pixels of a sheet, in the form of what A4 and Letter leave between their margins. */
-const SHEET = { width: 700, height: 900 };
+/** Pixels of a sheet, in the form of what A4 and Letter leave between their margins, and beside the river on the first. */
+const [SHEET, FIRST] = [{ width: 700, height: 900 }, { width: 610, height: 820 }];
 /** Dots for each of these pixels. */
 const [FINE, FINER] = [2, 3];
 
 /** The first sheet: the whole drawing. */
 export function onPaper(viewer) {
-  const { drawing, camera: { size } } = viewer;
-  const zoom = Math.min(size.width / drawing.width, size.height / drawing.height, LARGEST);
-  return { ...viewer.scene(), hovered: null, selected: null, bar: null, view: { x: (drawing.width - size.width / zoom) / 2, y: 0, zoom }, theme: PAPER, ratio: FINER };
+  const { drawing } = viewer;
+  const zoom = Math.min(FIRST.width / drawing.width, FIRST.height / drawing.height, LARGEST);
+  return { ...viewer.scene(), hovered: null, selected: null, bar: null, view: { x: (drawing.width - FIRST.width / zoom) / 2, y: 0, zoom }, size: FIRST, theme: PAPER, ratio: FINER };
 }
 
 /** The drawing in rows and columns of sheets, as large as so many hold it. */

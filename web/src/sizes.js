@@ -17,6 +17,9 @@ const CLOSED = { width: 176, height: 44 };
 /** A closed repeat shows the norm of every round. */
 const REPEAT = { width: 232, height: 66 };
 const WIDEST = 300;
+/** A loop of so many rounds is a timeline. */
+const LONG = 48;
+const TIMELINE = { width: 440, height: 106 };
 
 /** A module of so many parts is told by a strip of them, as a repeat is. */
 const MANY_PARTS = 10;
@@ -32,6 +35,9 @@ export function hasRounds(model, group) {
   return rounds.length >= MANY_PARTS || (rounds.length >= FEW_EQUAL && types.size === 1 && !types.has(""));
 }
 
+/** Whether a closed group is drawn as a timeline of its rounds. */
+export const isLong = (model, { group, bars }) => !bars && model.group(group).kind === "repeat" && model.group(group).count > LONG;
+
 /** By how much strips are taller that tell of several calls. */
 export const taller = (model, height) => Math.max(model.isPair ? 0 : Math.min(CALL * model.data.passes.length, MOST_TALL) - height, 0);
 
@@ -39,7 +45,7 @@ export const taller = (model, height) => Math.max(model.isPair ? 0 : Math.min(CA
 export function stripOf(model, box) {
   const at = (x, y, height) => ({ x, y, width: box.width - 2 * x, height: height + taller(model, height) });
   if (box.open) return box.bars ? at(10, HEAD - 3, 16) : null;
-  if (box.group !== undefined) return hasStrip(model, box) ? at(10, 25, 20) : null;
+  if (box.group !== undefined) return hasStrip(model, box) ? at(10, 25, (isLong(model, box) ? TIMELINE : REPEAT).height - 46) : null;
   return box.bars ? at(14, box.height - BARS - taller(model, BARS) - 4, BARS) : null;
 }
 
@@ -65,9 +71,9 @@ export const sizeOf = (model) => (box) => {
   const meets = hasMeeting(model, box);
   if (box.group !== undefined) {
     const isTall = hasStrip(model, box);
-    const { width: least, height } = isTall ? REPEAT : CLOSED;
+    const { width: least, height } = isLong(model, box) ? TIMELINE : isTall ? REPEAT : CLOSED;
     const { name, type, times, size } = boxWords(model, withEach(box));
-    const width = Math.min(Math.max(least, Math.ceil(widthOf(name + times, TITLE) + widthOf(`${type} ${isTall ? "" : size}`, LABEL)) + 48), WIDEST);
+    const width = Math.min(Math.max(least, Math.ceil(widthOf(name + times, TITLE) + widthOf(`${type} ${isTall ? "" : size}`, LABEL)) + 48), Math.max(least, WIDEST));
     return { width, height: height + (meets ? WORDS : 0) + (height > CLOSED.height ? taller(model, 20) : 0) };
   }
   const { title, label, shape } = linesOf(model, box);

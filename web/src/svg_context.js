@@ -1,6 +1,8 @@
 // What the painter asks of a canvas, written down as SVG instead.  Knows as much of a canvas as paint.js uses.
 import { font } from "./text.js";
 
+/** As in the SVG of render/formats/svg.py. */
+const NIGHT = "@media (prefers-color-scheme: dark) { svg:root { filter: invert(0.93) hue-rotate(180deg); } }";
 const NUMBER = 100;
 const digits = (x) => String(Math.round(x * NUMBER) / NUMBER);
 // Spaces that follow one another would become one.
@@ -24,7 +26,7 @@ export class SvgContext {
 
   /** The file. */
   text(title) {
-    return `${this.head}<title>${escaped(title)}</title>${this.parts.join("\n")}${"</g>".repeat(this.groups)}</svg>\n`;
+    return `${this.head}<title>${escaped(title)}</title><style>${NIGHT}</style>${this.parts.join("\n")}${"</g>".repeat(this.groups)}</svg>\n`;
   }
 
   setTransform(...matrix) {

@@ -1,5 +1,6 @@
 // What is open and selected, and what changes that.  The parts of the page around it only call its methods.
 import { read, stateOf, written } from "./address.js";
+import { MARGIN } from "./camera.js";
 import { Drawing } from "./drawing.js";
 import { forgetListeners, hear, pause } from "./element.js";
 import { plural } from "./format.js";
@@ -17,6 +18,9 @@ import { SpreadScale } from "./scale.js";
 import { Trail } from "./trail.js";
 import { linked } from "./whereabouts.js";
 import { described } from "./words.js";
+
+/** Pixels in which a program can still be read. */
+const LEAST_CODE = 300;
 
 /** The group that a box opens and closes, 0 for what is none: of a round that is shown what stands for it. */
 const groupOf = (box) => (box?.group === undefined ? 0 : Number(box.key.slice(1)));
@@ -39,6 +43,7 @@ export class Viewer extends Drawing {
     this.trail = way.trail ?? new Trail();
     Object.assign(this.trail, { written: () => this._written(), go: (address) => this._restore(address) });
     this._arrange();
+    this._makeRoom();
     this._rescale();
     this._listen();
     this._start();
@@ -69,6 +74,15 @@ export class Viewer extends Drawing {
   goHome() {
     this._home();
     this.trail.note();
+  }
+
+  /** The code gives what the first look at the graph needs, as far as it can: for the whole, or else for what is most of it. */
+  _makeRoom() {
+    const { drawing, canvas, code } = this;
+    const room = canvas.clientWidth + code.element.clientWidth - LEAST_CODE;
+    const most = this.boxes.get(`g${mainGroup(this.model, this.open)}`);
+    const width = [drawing, most ?? drawing].map((one) => one.width + 2 * MARGIN).find((one) => one <= room) ?? room;
+    canvas.parentNode.style.flexBasis = `${width}px`;
   }
 
   /** The whole, or of what does not fit what is most of it, or where it begins. */
@@ -324,7 +338,7 @@ export class Viewer extends Drawing {
   follow(direction) {
     const box = this.boxes.get(this.selected);
     if (!box) return this.select(this._rootKey());
-    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, (node) => this.keyOf({ node }), box, forward));
+    const next = nextBox(box, direction, this.drawing.boxes, (forward) => linked(this.model, (node) => this.keyOf({ node }), box, forward !== Boolean(box.isUp)));
     if (!next) return;
     this.select(next.key);
     this.keepInSight(next);

@@ -85,7 +85,7 @@ function endName(model, key) {
  */
 export function groupWords(model, group, title = model.group(group).title) {
   const { kind, type, label, count: rounds } = model.group(group);
-  const size = plural(model.ops[group], "op");
+  const size = kind === "leaves" ? plural(rounds, "leaf", "leaves") : plural(model.ops[group], "op");
   const times = kind === "repeat" ? ` ×${count(rounds)}` : "";
   // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
   const name = kind === "repeat" && !type ? label.split(" → ")[0] || title : title.split(" → ").map((one) => within(model, group, one)).join(" → ") || label;
@@ -100,7 +100,7 @@ export function boxWords(model, box) {
   const template = model.templates.of(Number(box.key.slice(1)));
   const words = groupWords(model, box.group, template ? undefined : pattern(model, box.each));
   if (box.each.length === 1) return template ? { ...words, times: ` · 1 of ${template.rounds.length}` } : words;
-  const size = plural(model.ops[box.each[0].group], "op");
+  const { size } = groupWords(model, box.each[0].group);
   return { ...words, size: template ? `${size} each` : size };
 }
 

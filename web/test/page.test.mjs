@@ -272,9 +272,10 @@ test("no box is called by a number alone, and each module has its class", oncePe
 });
 
 test("what stands beside a line is on no other line, no box, and no other of them", oncePerPage, async () => {
-  for (const name of ["small", "transformer", "unet", "opposed"]) {
+  const opening = [...["small", "transformer", "unet", "opposed", "towers"].map((name) => [name, true]), ...["unet", "columns"].map((name) => [name, false])];
+  for (const [name, isAll] of opening) {
     const page = await opened(name);
-    await page.evaluate(() => window.gradscope.openAll());
+    if (isAll) await page.evaluate(() => window.gradscope.openAll());
     const found = await page.evaluate(() => {
       const { drawing: { boxes, bundles } } = window.gradscope;
       const meet = (a, b) => a.left < b.right && a.right > b.left && a.top < b.bottom && a.bottom > b.top;
@@ -291,6 +292,86 @@ test("what stands beside a line is on no other line, no box, and no other of the
   }
 });
 
+/** The boxes that are drawn, by their names. */
+const named = (page) =>
+  page.evaluate(() => {
+    const { drawing: { boxes }, model } = window.gradscope;
+    const name = ({ node, group, seed }) => (seed !== undefined ? "seed" : group === undefined ? model.title(node) : model.group(group).title);
+    return boxes.map(({ x, y, width, height, ...box }) => ({ key: box.key, name: name(box), left: x, top: y, right: x + width, bottom: y + height, middle: y + height / 2 }));
+  });
+
+test("the sides of a U-Net face each other, and each skip goes straight across", oncePerPage, async () => {
+  const page = await opened("unet");
+  const boxes = await named(page);
+  const at = (name) => boxes.find((box) => box.name === name);
+  for (const [up, down] of [["up.2", "down0"], ["up.1", "down1"], ["up.0", "down2"]]) {
+    assert.ok(Math.abs(at(up).middle - at(down).middle) < 1, up);
+    assert.ok(at(down).right < at(up).left, up);
+    const skip = await page.evaluate(([from, to]) => window.gradscope.drawing.bundles.find((one) => one.from === from && one.to === to), [at(up).key, at(down).key]);
+    assert.deepEqual([...new Set(skip.points.map(({ y }) => Math.round(y)))], [Math.round(at(up).middle)]);
+    const { view, left, top } = await page.evaluate(() => ({ view: window.gradscope.view, ...window.gradscope.canvas.getBoundingClientRect().toJSON() }));
+    await page.mouse.click(left + ((at(up).left + at(down).right) / 2 - view.x) * view.zoom, top + (at(up).middle - view.y) * view.zoom);
+    assert.equal(await page.evaluate(() => window.gradscope.selected), skip.key);
+  }
+  assert.ok(at("up.2").bottom < at("up.1").top && at("up.1").bottom < at("up.0").top);
+  // Keys go where the box is that they point to.
+  await page.evaluate((key) => window.gradscope.select(key), at("down2").key);
+  const way = [];
+  for (let i = 0; i < 5; i++) {
+    await page.keyboard.press("ArrowUp");
+    const selected = await page.evaluate(() => window.gradscope.selected);
+    way.push(boxes.find(({ key }) => key === selected).name);
+  }
+  assert.deepEqual(way, ["MaxPool2D", "down1", "MaxPool2D", "down0", "x"]);
+  // What is open has its lines above and below, and so has all that is beside it.
+  await page.evaluate((key) => window.gradscope.toggle(key), at("down1").key);
+  const heights = new Map((await named(page)).map((box) => [box.key, box]));
+  const upwards = await page.evaluate(() => window.gradscope.drawing.bundles.filter(({ around }) => around === null).map(({ from, to }) => [from, to]));
+  assert.deepEqual(upwards.filter(([from, to]) => heights.get(from).bottom > heights.get(to).top), []);
+  await page.evaluate((key) => window.gradscope.toggle(key), at("down1").key);
+  assert.deepEqual(await named(page), boxes);
+  await page.closed();
+});
+
+test("a long chain goes on in the next column", oncePerPage, async () => {
+  const page = await opened("columns");
+  const boxes = await named(page);
+  const centre = ({ left, right }) => Math.round((left + right) / 2);
+  const order = [...new Set(boxes.map(centre))].sort((a, b) => a - b);
+  const columns = new Map(order.map((x) => [x, boxes.filter((box) => centre(box) === x)]));
+  assert.ok(order.length > 1 && order.length < 6, order.join());
+  const [first, ...others] = order.map((x) => columns.get(x));
+  for (const column of others) assert.ok(Math.abs(first.length - column.length) < 4, `${first.length} and ${column.length}`);
+  assert.ok(Math.max(...boxes.map(({ bottom }) => bottom)) < 800);
+  // The way of the gradient is down each column, the first on the left.
+  const read = order.flatMap((x) => columns.get(x).sort((a, b) => a.top - b.top).map(({ key }) => key));
+  const lines = await page.evaluate(() => window.gradscope.drawing.bundles.map(({ from, to, points }) => ({ from, to, points })));
+  assert.deepEqual(read.slice(1).map((to, i) => `${read[i]} ${to}`).sort(), lines.map(({ from, to }) => `${from} ${to}`).sort());
+  const at = new Map(boxes.map((box) => [box.key, box]));
+  for (const { from, to, points } of lines) {
+    assert.ok(Math.abs(points[0].y - at.get(from).bottom) < 1 && Math.abs(points.at(-1).y - at.get(to).top) < 1);
+    const isOn = (one, a, b) => Math.max(a.x, b.x) > one.left && Math.min(a.x, b.x) < one.right && Math.max(a.y, b.y) > one.top + 1 && Math.min(a.y, b.y) < one.bottom - 1;
+    assert.deepEqual(points.slice(1).flatMap((b, i) => boxes.filter((one) => isOn(one, points[i], b)).map(({ name }) => name)), []);
+  }
+  await page.closed();
+});
+
+test("the weights that two calls share are one box, which opens", oncePerPage, async () => {
+  const page = await opened("towers");
+  const lines = () => page.evaluate(() => window.gradscope.drawing.bundles.map(({ from, to, edges }) => [from, to, edges.length]));
+  const shared = (await named(page)).find(({ name }) => name === "D.*");
+  // The towers that stand on it begin beside each other, though one is higher.
+  const tops = (await named(page)).filter(({ name }) => name === "Softplus").map(({ top }) => top);
+  assert.ok(tops.length === 2 && tops[0] === tops[1], tops.join());
+  assert.deepEqual((await lines()).filter(([, to]) => to === shared.key).map(([, , edges]) => edges), [4, 4]);
+  await page.evaluate((key) => window.gradscope.select(key), shared.key);
+  assert.match(await panel(page), /^D\.\*\n\nleaves · 4 leaves\n[\s\S]*D\.0\.weight/);
+  await page.evaluate((node) => window.gradscope.reveal({ node }), nodeOf(report("towers"), "D.2.bias"));
+  assert.equal(await heading(page), "D.2.bias");
+  assert.equal((await named(page)).filter(({ name }) => /^D\.\d/.test(name)).length, 4);
+  await page.closed();
+});
+
 test("a picture and the page have one scale and one palette", oncePerPage, async () => {
   const page = await opened("small");
   const [, legend] = /(‖g‖ [^<]*<.*)\t*node \[/s.exec(readFileSync(`${PAGES}/small.dot`, "utf8"));
@@ -301,7 +382,7 @@ test("a picture and the page have one scale and one palette", oncePerPage, async
 });
 
 test("at first text can be read, and most of the model is in sight", oncePerPage, async () => {
-  for (const name of ["small", "transformer", "unet", "sequential", "broken", "findings"]) {
+  for (const name of ["small", "transformer", "unet", "sequential", "broken", "findings", "columns", "towers"]) {
     const page = await opened(name, { viewport: { width: 1400, height: 900 } });
     const svg = await savedSvg(page);
     const zoom = await page.evaluate(() => window.gradscope.view.zoom);
@@ -313,8 +394,25 @@ test("at first text can be read, and most of the model is in sight", oncePerPage
       return [ops(drawing.boxes), ops(drawing.boxes.filter(({ key }) => seen.has(key)))];
     });
     assert.ok(2 * shown > most, `${name}: ${shown} of ${most}`);
+    // The code beside it leaves 700 pixels to what needs them.
+    const [width, sides] = await page.evaluate(() => {
+      const { drawing, view, canvas } = window.gradscope;
+      return [drawing.width, [-view.x, view.x + canvas.clientWidth / view.zoom - drawing.width]];
+    });
+    assert.ok(width > 650 || Math.min(...sides) >= 0, `${name}: ${sides}`);
     await page.closed();
   }
+});
+
+test("what is nearly all of blocks that are drawn once is open at first", oncePerPage, async () => {
+  const page = await opened("routed", { viewport: { width: 1400, height: 900 } });
+  const [open, fits] = await page.evaluate(() => {
+    const { drawing, model, canvas } = window.gradscope;
+    const titles = drawing.boxes.filter((box) => box.open).map(({ group }) => model.group(group).title.replace(/\d/, "*"));
+    return [titles, drawing.height < canvas.clientHeight];
+  });
+  assert.deepEqual([open, fits], [["layers.*", "layers.*.moe"], false]);
+  await page.closed();
 });
 
 test("a repeat that is too wide to be read stays closed at first, however much of the model it is", async () => {
@@ -804,7 +902,7 @@ const strips = (page) =>
     const saved = new Promise((done) => (URL.createObjectURL = (blob) => (done(blob), "#")));
     [...document.querySelectorAll("button")].find((one) => one.textContent === "Save this view as SVG").click();
     const caps = [...(await (await saved).text()).matchAll(/<rect x="([^"]*)" y="([^"]*)" width="[^"]*" height="1"/g)].map(([, x, y]) => [Number(x), Number(y)]);
-    const isIn = ({ x, y, width }) => ([left, top]) => left > x + 9 && left < x + width - 9 && top > y + 24 && top < y + 46;
+    const isIn = ({ x, y, width, height }) => ([left, top]) => left > x + 9 && left < x + width - 9 && top > y + 24 && top < y + height - 20;
     const closed = drawing.boxes.filter((box) => !box.open && box.group !== undefined && ["repeat", "part"].includes(model.group(box.group).kind));
     const words = [...document.querySelectorAll(".list [role=treeitem]")].map((item) => item.textContent);
     return { boxes: drawing.boxes.length, words, closed: closed.map((box) => ({ key: box.key, title: model.group(box.group).title, rounds: model.rounds(box.group).length, bars: caps.filter(isIn(box)).length })) };
@@ -916,6 +1014,15 @@ test("bars, words and list of equal blocks tell what colours mean", async () => 
   await page.waitForFunction(() => / gradient /.test(document.querySelector('.list [aria-selected="true"]')?.textContent));
   assert.equal(await page.locator(".river.plain").count(), 0);
   await page.closed();
+});
+
+test("a loop of many rounds is drawn as a timeline", oncePerPage, async () => {
+  for (const [name, isLong] of [["loop-64", true], ["loop-1000", true], ["recurrent", false], ["layers-17", false]]) {
+    const page = await opened(name);
+    const wide = await page.evaluate(() => Math.max(...window.gradscope.drawing.boxes.filter(({ group, open }) => group !== undefined && !open).map(({ width }) => width)));
+    assert.equal(wide > 400, isLong, `${name}: ${wide}`);
+    await page.closed();
+  }
 });
 
 test("a repeat of many rounds is one box with a bar for each, and its parts are told by theirs", oncePerPage, async () => {
@@ -1268,7 +1375,7 @@ test("what is in sight is saved as SVG and PNG, and facts are copied", async () 
     const read = new DOMParser().parseFromString(text, "image/svg+xml");
     return { kinds: [...new Set([...read.querySelectorAll("*")].map((one) => one.tagName))].sort(), text: read.documentElement.textContent };
   }, svg);
-  assert.deepEqual(told.kinds, ["clipPath", "g", "path", "rect", "svg", "text", "title"]);
+  assert.deepEqual(told.kinds, ["clipPath", "g", "path", "rect", "style", "svg", "text", "title"]);
   assert.match(told.text, /‖gradient‖: \S+ to \S+, smaller – typical – larger in this file$/);
   assert.match(told.text, /constructor/);
   const png = await saved("Save this view as PNG");
@@ -1284,10 +1391,24 @@ test("what is in sight is saved as SVG and PNG, and facts are copied", async () 
 });
 
 test("what one sheet cannot hold is printed on several", async () => {
+  const printed = async (page) => {
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    return page.locator(".sheet figcaption").allTextContents();
+  };
+  // Words of 11 pixels are 6 points where a drawing is 8/11 of its size.
+  for (const name of ["small", "unet", "transformer", "findings"]) {
+    const page = await opened(name);
+    const { width, height } = await page.evaluate(() => ({ width: window.gradscope.drawing.width, height: window.gradscope.drawing.height }));
+    const isSmall = Math.min(610 / width, 820 / height) < 8 / 11;
+    assert.equal((await printed(page)).length > 0, isSmall, name);
+    assert.equal(isSmall, ["transformer", "findings"].includes(name));
+    const { canvas } = await page.evaluate(() => ({ canvas: [window.gradscope.canvas.width, window.gradscope.canvas.height] }));
+    assert.deepEqual(canvas, [3 * 610, 3 * 820]);
+    await page.closed();
+  }
   const page = await opened("transformer");
   await page.evaluate(() => window.gradscope.openAll());
-  await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
-  const sheets = await page.locator(".sheet figcaption").allTextContents();
+  const sheets = await printed(page);
   assert.ok(sheets.length > 1 && sheets.length <= 12, sheets.join());
   assert.match(sheets.at(-1), /row (\d+) of \1/);
   await page.evaluate(() => dispatchEvent(new Event("afterprint")));

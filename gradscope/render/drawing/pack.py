@@ -26,6 +26,7 @@ from gradscope.render.drawing.source_text import source_lines, stands_in
 from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words import numbers
 from gradscope.render.words.numbers import shape as shape_text
+from gradscope.simplify.for_pages import for_page
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.sums import Sums
@@ -72,7 +73,7 @@ def pack(report: Report, every_value: bool = False, rank: int | None = None) -> 
     """
     strings = Strings()
     few = FEW_VALUES if len(report.graph.nodes) > LARGE and not every_value else None
-    hierarchy = hierarchy_of(report.graph)
+    hierarchy = for_page(hierarchy_of(report.graph))
     packed = {
         "meta": _record(report.meta),
         "notes": list(report.notes),
