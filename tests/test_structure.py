@@ -51,7 +51,7 @@ ROOMS = {
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "
     "derivatives",
     "analyses/explain": "handlers words errors escaping model autograd recording graphing",
-    "analyses/split": "doing words errors model autograd graphing analyses/explain",
+    "analyses/split": "doing words errors handlers model autograd graphing analyses/explain",
     "analyses/depends": "words errors model autograd graphing analyses/explain analyses/split",
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "patched doing handlers words errors escaping filesystem garbage model target "

@@ -12,6 +12,7 @@ from torch.autograd.function import BackwardCFunction
 from gradscope.analyses.depends.asked import sides
 from gradscope.analyses.explain.pull import STACKED, Place, Puller, check_numbers
 from gradscope.analyses.split.lockstep import (
+    AT_ONCE,
     WHOLE,
     Carried,
     Lockstep,
@@ -21,7 +22,6 @@ from gradscope.analyses.split.lockstep import (
 )
 from gradscope.analyses.split.mixing import MixingWatch, later, others, row_norms
 from gradscope.analyses.split.rows import row_alone
-from gradscope.analyses.split.study import CHUNK
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.dependence import Crossing, Dependence, Pattern
 from gradscope.model.plain import Number, number
@@ -86,7 +86,7 @@ class _Depending:
         return replace(found, crossing=None if unfinished else self._crossing(found))
 
     def _measure(self, rows: Sequence[int]) -> None:
-        step = CHUNK if self.deadline is None else STACKED  # the sooner some are known
+        step = AT_ONCE if self.deadline is None else STACKED  # the sooner some are known
         axis = self.on.axis or 0
         for some in (rows[first : first + step] for first in range(0, len(rows), step)):
             arrived = self._sent(self._steps(some, self.deadline))

@@ -13,6 +13,8 @@ from gradscope import doing
 from gradscope.analyses.explain.pull import STACKED, CannotCall, Place, Puller, add
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf
+from gradscope.autograd.numbers import MANY, are_exact
+from gradscope.autograd.together import stacked
 from gradscope.errors import CaptureError
 from gradscope.words import count, duration, either
 
@@ -20,7 +22,10 @@ WHOLE = -1
 """The number of the piece that nothing has been taken from yet; what arrives with it at a leaf
 went through none of the tensors where the gradient is taken apart."""
 
-CHUNK = 65_536
+AT_ONCE = 16
+"""Pieces that are followed at once, however large their gradients are."""
+
+PART = 65_536
 """Elements of each piece that are compared at once."""
 
 Carried = dict[int, torch.Tensor]
@@ -98,9 +103,12 @@ class Lockstep:
             if is_leaf(node) or number == self._at:
                 continue
             doing.still(f"{words}, node {number + 1:,} of {count(len(nodes), 'node')}")
-            if self._end is not None and time.monotonic() > self._end:
-                raise OverBudget
+            self._require_time()
             self._pass_on(number, arrived)
+
+    def _require_time(self) -> None:
+        if self._end is not None and time.monotonic() > self._end:
+            raise OverBudget
 
     def _arrived(self, number: int) -> dict[int, Carried]:
         """What arrives at each output of a node, taken apart where it is to be."""
@@ -112,12 +120,22 @@ class Lockstep:
         return {output: carried for output, carried in sorted(found.items()) if carried}
 
     def _pass_on(self, number: int, arrived: Mapping[int, Carried]) -> None:
-        """Call a node for every piece, those that come to the same outputs together."""
+        """Call a node, and hand on what it sends."""
+        before = {} if self.passed is None else {at: {**one} for at, one in arrived.items()}
+        sent = self._sent(number, arrived)
+        if self.passed is not None:
+            self.passed(number, before, sent)
+        for edge, carried in sent.items():
+            _, _, target, output = self._puller.walked.edges[edge]
+            self._add(self._waiting[target].setdefault(output, {}), carried)
+
+    def _sent(self, number: int, arrived: Mapping[int, Carried]) -> dict[int, Carried]:
+        """What a node sends of every piece, by edge; those that come to the same outputs go
+        together."""
         alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for piece in sorted({piece for carried in arrived.values() for piece in carried}):
             alike[tuple(at for at, carried in arrived.items() if piece in carried)].append(piece)
         sent: dict[int, Carried] = defaultdict(dict)
-        before = {} if self.passed is None else {at: {**one} for at, one in arrived.items()}
         for outputs, pieces in alike.items():
             for some in (pieces[at : at + STACKED] for at in range(0, len(pieces), STACKED)):
                 # What has been passed on goes: of many pieces the gradients are what is large.
@@ -125,24 +143,44 @@ class Lockstep:
                 for piece, found in zip(some, self._puller.call_each(number, given), strict=True):
                     for edge, gradient in found.items():
                         sent[edge][piece] = gradient
-        if self.passed is not None:
-            self.passed(number, before, sent)
-        for edge, carried in sent.items():
-            _, _, target, output = self._puller.walked.edges[edge]
-            known = self._waiting[target].setdefault(output, {})
-            for piece, gradient in carried.items():
-                add(known, piece, gradient)
+        return sent
+
+    @staticmethod
+    def _add(known: Carried, carried: Carried) -> None:
+        for piece, gradient in carried.items():
+            add(known, piece, gradient)
+
+
+def norms(gradients: list[torch.Tensor]) -> list[float]:
+    """The 2-norm of each, to four digits at least."""
+    rows = [_real(one).unsqueeze(-1) for one in gradients]
+    together = stacked(rows) if rows[1:] else rows[0].unsqueeze(0)
+    # As they lie in memory, and not all in float64, which is many times as slow.
+    order = sorted(range(1, together.ndim), key=together.stride, reverse=True)
+    flat = together.permute(0, *order).flatten(1)
+    kind = torch.promote_types(flat.dtype, torch.float32)
+    parts = [
+        torch.linalg.vector_norm(part, dim=1, dtype=kind) for part in torch.split(flat, MANY, dim=1)
+    ]
+    found = torch.linalg.vector_norm(torch.stack(parts), dim=0, dtype=_wide(flat)).tolist()
+    if are_exact(found):
+        return found  # type: ignore[no-any-return]
+    return torch.linalg.vector_norm(flat, dim=1, dtype=_wide(flat)).tolist()  # type: ignore[no-any-return]
 
 
 def products(gradients: list[torch.Tensor]) -> list[list[float]]:
     """The inner product of each two of them, real parts only, in float64 a part at a time."""
     rows = [_real(one).reshape(-1) for one in gradients]
-    kind = torch.float32 if rows[0].device.type == "mps" else torch.float64
+    kind = _wide(rows[0])
     total = torch.zeros(len(rows), len(rows), dtype=kind, device=rows[0].device)
-    for start in range(0, rows[0].numel(), CHUNK):
-        part = torch.stack([row[start : start + CHUNK].to(kind) for row in rows])
+    for start in range(0, rows[0].numel(), PART):
+        part = torch.stack([row[start : start + PART].to(kind) for row in rows])
         total += part @ part.T
     return total.tolist()
+
+
+def _wide(gradient: torch.Tensor) -> torch.dtype:
+    return torch.float32 if gradient.device.type == "mps" else torch.float64
 
 
 def _real(gradient: torch.Tensor) -> torch.Tensor:

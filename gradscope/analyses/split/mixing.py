@@ -124,6 +124,7 @@ class MixingWatch:
 def row_norms(gradient: torch.Tensor, dim: int) -> list[float]:
     """The 2-norm at each index along a dimension; in float64, where small squares are not lost."""
     rows = gradient.unsqueeze(-1).movedim(dim, 0).flatten(1)
+    rows = rows.float() if rows.dtype.itemsize == 1 else rows  # float8 is promoted to nothing
     kind = rows.dtype if rows.device.type == "mps" else torch.float64
     wide = torch.promote_types(rows.dtype, kind)
     return torch.linalg.vector_norm(rows, dim=1, dtype=wide).tolist()  # type: ignore[no-any-return]

@@ -10,11 +10,15 @@ from functools import partial
 import torch
 
 from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
+from gradscope.analyses.split.axes import MOST_APART, Samples
+from gradscope.analyses.split.batch import BatchInStep, TooManyAtOnce
 from gradscope.analyses.split.lockstep import (
+    AT_ONCE,
     WHOLE,
     Carried,
     Lockstep,
     OverBudget,
+    norms,
     products,
     sent_alone,
     stopped_after,
@@ -32,9 +36,6 @@ from gradscope.model.report import Graph
 from gradscope.model.request import SplitStudy
 from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitNode, SplitPiece
 from gradscope.words import count, either, option
-
-CHUNK = 16
-"""Pieces that are followed at once: each has a gradient of its own wherever they are just now."""
 
 
 def study(live: LiveGraph, asked: SplitStudy) -> Split:
@@ -72,16 +73,20 @@ class _Splitting:
             self.ahead = _leading_to({node for node, _ in plan.places}, self.live.probe.graph)
         end = None if asked.budget is None else time.monotonic() + asked.budget
         done = 0
+        at_once = MOST_APART if asked.kind == "sample" else AT_ONCE
         unfinished = ""
         try:
             while done < len(plan.pieces):
-                chosen = range(done, min(done + CHUNK, len(plan.pieces)))
-                self._follow(plan, chosen, end)
-                done = chosen.stop
+                chosen = range(done, min(done + at_once, len(plan.pieces)))
+                try:
+                    self._follow(plan, chosen, end)
+                    done = chosen.stop
+                except TooManyAtOnce:
+                    at_once = AT_ONCE
         except OverBudget:
             unfinished = self._left_out(len(plan.pieces), done)
         # Of the first ones some leaves are known, also where the time was over.
-        pieces = plan.pieces[: max(done, CHUNK)]
+        pieces = plan.pieces[: max(done, at_once)]
         labels = [*range(len(pieces))]
         if any(norms.get(WHOLE) for norms in self.norms.values()):
             labels.append(WHOLE)
@@ -130,9 +135,12 @@ class _Splitting:
     def _follow(self, plan: Plan, chosen: range, end: float | None) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
         steps = Lockstep(self.puller, self.seeds, partial(plan.cut, chosen), end)
-        if self.asked.kind == "sample" and not chosen.start:
-            self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
-            steps.passed = self.watch.passed
+        if self.asked.kind == "sample":
+            samples = Samples(len(plan.pieces), chosen)
+            steps = BatchInStep(self.puller, self.seeds, plan.places, samples, end)
+            if not chosen.start:
+                self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
+                steps.passed = self.watch.passed
         for node, arrived in steps.run(plan.told(chosen)):
             if node not in self.leaf_at:
                 self._note_on_the_way(node, arrived)
@@ -158,12 +166,15 @@ class _Splitting:
         if not carried:
             return
         labels = sorted(carried)
-        inner = products([carried[label] for label in labels])
-        norms = self.norms.setdefault(node, {})
-        norms |= {label: inner[at][at] ** 0.5 for at, label in enumerate(labels)}
-        if compared:
-            for one, row in zip(labels, inner, strict=True):
-                self.inner |= {(node, one, at): it for at, it in zip(labels, row, strict=True)}
+        gradients = [carried[label] for label in labels]
+        found = self.norms.setdefault(node, {})
+        if not compared:
+            found |= zip(labels, norms(gradients), strict=True)
+            return
+        inner = products(gradients)
+        found |= {label: inner[at][at] ** 0.5 for at, label in enumerate(labels)}
+        for one, row in zip(labels, inner, strict=True):
+            self.inner |= {(node, one, at): it for at, it in zip(labels, row, strict=True)}
 
     def _left_out(self, pieces: int, done: int) -> str:
         told = f"{done:,} of {count(pieces, 'piece')} are told"
