@@ -213,6 +213,7 @@ class SplitStudy(Study):
 
     ``names``: of the tensors whose parts the pieces are; of samples, of the one tensor whose rows
     are meant.  ``most``: so many outputs.  ``budget``: seconds, after which what is known is told.
+    ``only_leaves``: of terms, nothing is told of what is on the way.
     """
 
     room: ClassVar[str] = "analyses.split.study"
@@ -225,6 +226,7 @@ class SplitStudy(Study):
     names: tuple[str, ...] = ()
     most: int = MOST_OUTPUTS
     budget: float | None = None
+    only_leaves: bool = False
 
     @property
     def needs_gradient(self) -> bool:

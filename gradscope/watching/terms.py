@@ -39,7 +39,7 @@ class TermNorms:
         call = BackwardCall.own([*roots], [*gradients], [], sys._getframe(), lambda: None)
         split: Split
         try:
-            live, split = studied_call(SplitStudy("term"), call, self._recorder)
+            live, split = studied_call(SplitStudy("term", only_leaves=True), call, self._recorder)
         except GradscopeError as error:
             if not self._has_told:
                 self._has_told = True

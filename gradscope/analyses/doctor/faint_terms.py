@@ -62,7 +62,7 @@ class FaintTerms:
         self._calls += 1
         split: Split
         try:
-            live, split = studied_call(SplitStudy("term"), call, made.recorder)
+            live, split = studied_call(SplitStudy("term", only_leaves=True), call, made.recorder)
         except Exception as error:  # the call is looked at all the same
             let_pass(error)
             return

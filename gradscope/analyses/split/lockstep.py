@@ -168,15 +168,16 @@ def norms(gradients: list[torch.Tensor]) -> list[float]:
     return torch.linalg.vector_norm(flat, dim=1, dtype=_wide(flat)).tolist()  # type: ignore[no-any-return]
 
 
-def products(gradients: list[torch.Tensor]) -> list[list[float]]:
-    """The inner product of each two of them, real parts only, in float64 a part at a time."""
+def products(gradients: list[torch.Tensor]) -> torch.Tensor:
+    """The inner product of each two of them, real parts only, in float64 a part at a time; nothing
+    waits for the device."""
     rows = [_real(one).reshape(-1) for one in gradients]
     kind = _wide(rows[0])
     total = torch.zeros(len(rows), len(rows), dtype=kind, device=rows[0].device)
     for start in range(0, rows[0].numel(), PART):
         part = torch.stack([row[start : start + PART].to(kind) for row in rows])
         total += part @ part.T
-    return total.tolist()
+    return total
 
 
 def _wide(gradient: torch.Tensor) -> torch.dtype:

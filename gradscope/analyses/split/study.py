@@ -65,6 +65,7 @@ class _Splitting:
         self.on_the_way: dict[int, dict[int, float]] = {}
         self.ahead: set[int] = set()
         self.inner: dict[tuple[int, int, int], float] = {}
+        self.unread: list[tuple[int, list[int], torch.Tensor]] = []
 
     def split(self) -> Split:
         """The whole of it."""
@@ -85,6 +86,7 @@ class _Splitting:
                     at_once = AT_ONCE
         except OverBudget:
             unfinished = self._left_out(len(plan.pieces), done)
+        self._read()
         # Of the first ones some leaves are known, also where the time was over.
         pieces = plan.pieces[: max(done, at_once)]
         labels = [*range(len(pieces))]
@@ -154,7 +156,7 @@ class _Splitting:
         """The norms of terms at a node that a line made, unless they are taken apart further on."""
         is_whole = node in self.ahead and any(WHOLE in one for one in arrived.values())
         has_line = self.live.probe.graph.nodes[node].origin is not None
-        if self.asked.kind != "term" or is_whole or not has_line:
+        if self.asked.kind != "term" or self.asked.only_leaves or is_whole or not has_line:
             return
         norms = self.on_the_way.setdefault(node, {})
         for carried in arrived.values():
@@ -171,10 +173,19 @@ class _Splitting:
         if not compared:
             found |= zip(labels, norms(gradients), strict=True)
             return
-        inner = products(gradients)
-        found |= {label: inner[at][at] ** 0.5 for at, label in enumerate(labels)}
-        for one, row in zip(labels, inner, strict=True):
-            self.inner |= {(node, one, at): it for at, it in zip(labels, row, strict=True)}
+        self.unread.append((node, labels, products(gradients)))
+
+    def _read(self) -> None:
+        """Read the inner products, which are there in one transfer from each device."""
+        for device in {found.device for *_, found in self.unread}:
+            own = [one for one in self.unread if one[2].device == device]
+            numbers = iter(torch.cat([found.flatten() for *_, found in own]).tolist())
+            for node, labels, _ in own:
+                for one in labels:
+                    row = {(node, one, other): next(numbers) for other in labels}
+                    self.norms[node][one] = row[node, one, one] ** 0.5
+                    self.inner |= row
+        self.unread = []
 
     def _left_out(self, pieces: int, done: int) -> str:
         told = f"{done:,} of {count(pieces, 'piece')} are told"
