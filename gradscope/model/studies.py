@@ -218,13 +218,64 @@ class TakenStep(Struct, frozen=True):
     reason: str = ""
 
 
+class CutPlace(Struct, frozen=True):
+    """A call that cut history, and ``why``: the mode that it ran in (``no_grad``), else the function
+    (``detach``).  ``file`` is empty where its place was not seen."""
+
+    expression: str
+    why: str
+    file: str = ""
+    line: int = 0
+
+
+class CutShare(Struct, frozen=True):
+    """What the slope gets through what these calls gave, alone; ``leaves`` are behind them."""
+
+    cuts: tuple[CutPlace, ...]
+    share: Number
+    leaves: tuple[str, ...]
+
+
+class MovedLeaf(Struct, frozen=True):
+    """The slope by one leaf, as in :class:`MovedCuts`.
+
+    ``leaf`` indexes ``graph.leaves``, None where the graph does not have it.
+    """
+
+    name: str
+    leaf: int | None
+    analytic: Number
+    numeric: Number
+    error: Number
+
+
+class MovedCuts(Struct, frozen=True):
+    """The slope of the whole program with what backward holds fixed computed anew, where a cut
+    matters.
+
+    ``numeric`` is the directional derivative in a random direction of so many ``moved`` leaves
+    together, ``analytic`` the same by backward; ``leaves`` are those for which they differ, as far
+    as they were moved alone.  ``reason`` says what could not be computed anew; nothing was
+    measured where nothing is ``moved``.
+    """
+
+    moved: int = 0
+    analytic: Number = 0.0
+    numeric: Number = 0.0
+    error: Number = 0.0
+    shares: tuple[CutShare, ...] = ()
+    leaves: tuple[MovedLeaf, ...] = ()
+    reason: str = ""
+
+
 class Checks(Struct, frozen=True):
     """All that was compared.
 
     ``repeats`` counts calls that were left out because one at the same place was checked,
     ``covered`` nodes that a backward pass made and that only the whole program covers.  ``reason``
     says why the whole program was not compared, where it was not.  ``step`` is what the program
-    then did with the gradient, where that was asked.
+    then did with the gradient, where that was asked.  ``cuts`` is what backward does not see of the
+    program, where history was cut and that matters to the root.
     """
 
     calls: tuple[CallCheck, ...] = ()
@@ -233,6 +284,7 @@ class Checks(Struct, frozen=True):
     covered: int = 0
     reason: str = ""
     step: TakenStep | None = None
+    cuts: MovedCuts | None = None
 
     @property
     def is_wrong(self) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.analyses.check.moving import moved_cuts
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import (
     COARSE,
@@ -28,7 +29,7 @@ from gradscope.derivatives.double_precision import Unrepeatable, value_of, widen
 from gradscope.derivatives.single_call import dense_of, real
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
-from gradscope.model.studies import LeafCheck
+from gradscope.model.studies import LeafCheck, MovedCuts
 from gradscope.words import count, listed
 
 Gradients = Sequence[torch.Tensor | None]
@@ -37,8 +38,13 @@ HOOKS = "run without the program's hooks: its own graph would have run them a se
 
 KEPT = "the calls were repeated: a second pass through the program's own graph would use up its ctx"
 
-Found = tuple[tuple[LeafCheck, ...], str]
-"""What was compared, and why no more."""
+
+class Found(NamedTuple):
+    """What was compared, why no more, and what backward does not see."""
+
+    leaves: tuple[LeafCheck, ...] = ()
+    reason: str = ""
+    cuts: MovedCuts | None = None
 
 
 class Doubts(NamedTuple):
@@ -142,13 +148,14 @@ def check_leaves(
     }
     whole = WholeProgram(replay, weights, values, tolerance, half_read)
     found = tuple(whole.check(leaves, work))
+    cuts = moved_cuts(placed, whole, leaves, work)
     missing = len(placed.graph.leaves) - len(leaves)
     which = "one leaf is" if missing == 1 else f"{missing} leaves are"
     if not leaves:
         which = "every leaf is"
     if missing:
         reasons.append(f"{which} behind a call that was not compared")
-    return found, "; ".join(reasons)
+    return Found(found, "; ".join(reasons), cuts)
 
 
 def all_leaves(

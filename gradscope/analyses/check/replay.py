@@ -1,12 +1,12 @@
 """Making the calls on the tape again, in float64 and with the same random numbers.
 
-What carries no gradient history is held fixed at the value it had, as autograd holds it.  Knows
-nothing of derivatives or of nodes.
+What carries no gradient history is held fixed at the value it had, as autograd holds it, unless it
+is to be computed anew.  Knows nothing of derivatives or of nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -29,15 +29,22 @@ class Replay:
     Args:
         calls: the calls; those whose results go into one of them or into a root are among them.
         roots: what is wanted of them.
+        free: constants that are not held, but computed by calls that cut history.
 
     ``failed`` says which calls could not be made; those after them go on with the value that the
     program had, where that is known.
     """
 
-    def __init__(self, calls: Sequence[Call], roots: Iterable[TapeSlot]) -> None:
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        roots: Iterable[TapeSlot],
+        free: Collection[TapeSlot] = frozenset(),
+    ) -> None:
         self.calls = calls
         self.failed: dict[Call, str] = {}
         self._roots = set(roots)
+        self._free = free
         self._last = _last_uses(calls)
         # A `grad` on the tape needs a graph that it can go through.
         self._with_graph = any(call.is_backward for call in calls)
@@ -55,7 +62,7 @@ class Replay:
             visit: told of every call before it is made, with a way to its operands.
             with_graph: build a graph, so that gradients can be asked for.
         """
-        values = _Values(moved or {}, with_graph or self._with_graph)
+        values = _Values(moved or {}, with_graph or self._with_graph, self._free)
         graph: AbstractContextManager[Any] = (
             nullcontext() if with_graph or self._with_graph else torch.no_grad()
         )
@@ -73,7 +80,11 @@ class Replay:
             # Not tried once more: the tape runs many times, and each time has to go the same way.
             if call in self.failed:
                 raise Unrepeatable(self.failed[call])
-            out = make_again(call, values.of)
+            with torch.no_grad() if call.cut else nullcontext():
+                out = make_again(call, values.of)
+            # Some that change an operand give nothing.
+            if call.cut and call.changed is not None:
+                out = [values.of(call.changed)]
             values.take(call, out)
         except Unrepeatable as error:
             self.failed.setdefault(call, error.what)
@@ -83,9 +94,15 @@ class Replay:
 class _Values:
     """What the slots hold while the tape runs."""
 
-    def __init__(self, moved: Mapping[TapeSlot, torch.Tensor], with_graph: bool) -> None:
+    def __init__(
+        self,
+        moved: Mapping[TapeSlot, torch.Tensor],
+        with_graph: bool,
+        free: Collection[TapeSlot],
+    ) -> None:
         self._moved = moved
         self._with_graph = with_graph
+        self._free = free
         self._values: dict[TapeSlot, torch.Tensor] = {}
         self._lost: set[TapeSlot] = set()
 
@@ -100,6 +117,8 @@ class _Values:
             Unrepeatable: when it is not known.
         """
         found = self._values.get(slot)
+        if found is None and slot in self._free and slot.moving in self._values:
+            found = self._values[slot] = self._values[slot.moving]
         if found is None:
             if slot.given is None or slot in self._lost:
                 raise Unrepeatable("its operands come from a call that could not be repeated")
@@ -123,7 +142,8 @@ class _Values:
             if not is_wide(value):
                 raise Unrepeatable(f"its result is {value.dtype} also for float64 operands")
             # In the program it was another tensor, here a conversion had nothing to do.
-            is_same = id(value) in operands and slot not in call.slots
+            is_change = call.cut and call.changed is not None
+            is_same = id(value) in operands and slot not in call.slots and not is_change
             self._values[slot] = value.clone() if is_same else value
 
     def take_given(self, call: Call) -> None:
@@ -149,6 +169,8 @@ def _last_uses(calls: Sequence[Call]) -> dict[int, list[TapeSlot]]:
     for position, call in enumerate(calls):
         for slot in call.slots:
             last[slot] = position
+            if slot.moving is not None:
+                last[slot.moving] = position
         for result in call.results:
             if result is not None:
                 last[result] = position
@@ -162,10 +184,15 @@ def needed(calls: Sequence[Call], sequences: set[int], roots: Iterable[TapeSlot]
     """The calls behind a graph: those that made its nodes, and whose results went into them."""
     # From the last call to the first: what a call takes is wanted of those before it.
     wanted = set(roots)
+    memories = {slot.base for slot in wanted}
     found = []
     for call in reversed(calls):
-        makes = any(slot in wanted for slot in (*call.results, call.changed))
-        if makes or not sequences.isdisjoint(range(call.first, call.end)):
+        makes = any(slot in wanted for slot in call.results)
+        changes = call.changed is not None and call.changed.base in memories
+        if makes or changes or not sequences.isdisjoint(range(call.first, call.end)):
             found.append(call)
-            wanted.update(call.slots)
+            moving = (slot.moving for slot in call.slots if slot.moving is not None)
+            taken = {*call.slots, *moving}
+            wanted |= taken
+            memories.update(slot.base for slot in taken)
     return found[::-1]

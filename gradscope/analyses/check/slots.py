@@ -32,8 +32,10 @@ class Slots:
         """The slot of a tensor; None when it is not on the tape, or not as it is now."""
         known = self._known.get(tensor)
         slot = None if known is None else known()
+        if slot is None:
+            return None
         stamp = self._stamps.get(memory_of(tensor))
-        if slot is None or stamp is None:
+        if stamp is None:
             return None
         version, bases = stamp
         is_same = version == version_of(tensor) and slot.base in bases and _is_kin(slot, tensor)

@@ -1,0 +1,132 @@
+"""Keeps the calls that cut history, and those that go on from there without any: what descends from
+a leaf, though backward holds it fixed.
+
+A change of a leaf or of a parameter is a step of the training and no part of a loss: what was
+computed before it comes from other values, and is forgotten.  Knows nothing of graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from gradscope.analyses.check.replay import needed
+from gradscope.analyses.check.slots import Slots, memory_of
+from gradscope.autograd.tensors import is_learned_leaf, requires_grad
+from gradscope.derivatives.call import Call, TapeSlot, is_tensor, is_usable
+from gradscope.recording.torch_call import TorchCall
+
+MAX_BYTES = 2**31
+"""Memory of tensors from outside that these calls refer to; beyond it all of them are forgotten."""
+
+MAX_CALLS = 200_000
+"""Calls, beyond which the same happens."""
+
+FEW = 1_000
+"""Calls, fewer than which are not searched for those that nothing needs any more."""
+
+LITTLE = 2**27
+"""The same for what they refer to, in bytes."""
+
+_tensor: Any = torch.Tensor
+
+_OTHERS = (_tensor.grad.__get__, _tensor.requires_grad_)
+"""They give what no forward computes, and the very tensor that is to be no leaf any more."""
+
+
+class CutTape:
+    """The calls, in their order.
+
+    Args:
+        outside: the slots of tensors with history, and of constants.
+        taken: the slots that calls with history have taken.
+    """
+
+    def __init__(self, outside: Slots, taken: Callable[[], Iterable[TapeSlot]]) -> None:
+        self.calls: list[Call] = []
+        self._outside = outside
+        self._taken = taken
+        self._known = Slots()
+        self._bytes = 0
+        self._enough = FEW, LITTLE
+
+    def find(self, tensor: Any) -> TapeSlot | None:
+        """The slot of a tensor without history that descends from a leaf."""
+        is_fixed = not is_tensor(tensor) or requires_grad(tensor)
+        return None if is_fixed else self._known.find(tensor)
+
+    def takes(self, func: Any, tensors: list[torch.Tensor], changes: bool) -> bool:
+        """Whether a call that makes no history takes what may move."""
+        if not any(requires_grad(one) or self.find(one) for one in tensors):
+            return False
+        if not changes:
+            return func not in _OTHERS
+        slot = self.find(tensors[0])
+        given = None if slot is None else slot.base.given
+        if is_learned_leaf(tensors[0]) or (given is not None and given.leaf is not None):
+            self.forget()
+            return False
+        return not (requires_grad(tensors[0]) or isinstance(tensors[0], torch.nn.Parameter))
+
+    def operand(self, argument: Any) -> Any:
+        """What stands for an argument of such a call."""
+        if not is_tensor(argument):
+            return argument
+        known = self.find(argument) or self._outside.find(argument)
+        self._bytes += argument.nbytes if known is None else 0
+        return known or self._outside.operand(argument)
+
+    def take(self, call: Call, made: TorchCall) -> None:
+        """A call that has made no history has returned: keep it if it gives numbers."""
+        if call.function in _OTHERS or not any(slot.can_move for slot in call.slots):
+            return
+        operands = [one for one in pytree.tree_leaves((made.args, made.kwargs)) if is_tensor(one)]
+        if call.changed is None:
+            pairs = zip(operands, call.slots, strict=False)
+            memories = [(memory_of(tensor), slot) for tensor, slot in pairs]
+            call.results = [
+                self._known.result(one, memories) if self._is_new(one, call) else None
+                for one in pytree.tree_leaves(made.out)
+            ]
+        elif call.changed.given is None and not call.changed.carries:
+            self._known.changed(operands[0], call.changed)
+            call.results = [call.changed]
+        elif _is_continuous(operands[0]):
+            call.results = [self._known.result(operands[0], [])]
+        if any(call.results):
+            call.cut, call.place = call.cut or call.name, made.place
+            call.first = call.end = made.sequence_range[0]
+            call.keep_drawn()
+            self.calls.append(call)
+            if len(self.calls) > self._enough[0] or self._bytes > self._enough[1]:
+                self._sweep()
+
+    def _is_new(self, result: Any, call: Call) -> bool:
+        """Whether something is a tensor with numbers of its own: some calls give back an operand,
+        and a mask or an index does not move with a leaf."""
+        is_fit = is_tensor(result) and not requires_grad(result) and is_usable(result)
+        return is_fit and _is_continuous(result) and self.find(result) not in list(call.slots)
+
+    def _sweep(self) -> None:
+        """Drop the calls that nothing needs any more."""
+        used = {slot.moving for slot in self._taken() if slot.moving is not None}
+        self.calls = needed(self.calls, set(), used.union(self._known.living()))
+        self._known.sweep()
+        held = {slot.given for call in self.calls for slot in call.slots if slot.given}
+        self._bytes = sum(given.value.nbytes for given in held)
+        self._enough = max(FEW, 2 * len(self.calls)), self._bytes + LITTLE
+        if self._bytes > MAX_BYTES or len(self.calls) > MAX_CALLS:
+            self.forget()
+
+    def forget(self) -> None:
+        """Let go of everything."""
+        self.calls = []
+        self._known.forget()
+        self._bytes, self._enough = 0, (FEW, LITTLE)
+
+
+def _is_continuous(tensor: torch.Tensor) -> bool:
+    return tensor.is_floating_point() or tensor.is_complex()
