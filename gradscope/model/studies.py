@@ -219,8 +219,8 @@ class TakenStep(Struct, frozen=True):
 
 
 class CutPlace(Struct, frozen=True):
-    """A call that cut history, and ``why``: the mode that it ran in (``no_grad``), else the function
-    (``detach``).  ``file`` is empty where its place was not seen."""
+    """A call that cut history, and ``why``: by the mode that it ran in (``no_grad``) or as a function
+    that does (``detach``).  ``file`` is empty where its place was not seen."""
 
     expression: str
     why: str

@@ -49,27 +49,29 @@ class CutTape:
         self.calls: list[Call] = []
         self._outside = outside
         self._taken = taken
-        self._known = Slots()
+        # Not of a leaf's own slot: what is a view of one, made where history is off, requires a
+        # gradient and is a leaf to torch.
+        self._known = Slots(lambda slot, tensor: slot.carries == requires_grad(tensor))
         self._bytes = 0
         self._enough = FEW, LITTLE
 
     def find(self, tensor: Any) -> TapeSlot | None:
         """The slot of a tensor without history that descends from a leaf."""
-        is_fixed = not is_tensor(tensor) or requires_grad(tensor)
-        return None if is_fixed else self._known.find(tensor)
+        return self._known.find(tensor) if is_tensor(tensor) else None
+
+    def is_leaf(self, tensor: torch.Tensor) -> bool:
+        """Whether a tensor is a leaf, or the memory of one without its history."""
+        slot = self.find(tensor)
+        given = None if slot is None else slot.base.given
+        return is_learned_leaf(tensor) or (given is not None and given.leaf is not None)
 
     def takes(self, func: Any, tensors: list[torch.Tensor], changes: bool) -> bool:
         """Whether a call that makes no history takes what may move."""
-        if not any(requires_grad(one) or self.find(one) for one in tensors):
+        # A parameter that does not learn is the average of others, and what is to have a history
+        # has lost it by such a change.
+        if changes and (requires_grad(tensors[0]) or isinstance(tensors[0], torch.nn.Parameter)):
             return False
-        if not changes:
-            return func not in _OTHERS
-        slot = self.find(tensors[0])
-        given = None if slot is None else slot.base.given
-        if is_learned_leaf(tensors[0]) or (given is not None and given.leaf is not None):
-            self.forget()
-            return False
-        return not (requires_grad(tensors[0]) or isinstance(tensors[0], torch.nn.Parameter))
+        return func not in _OTHERS and any(requires_grad(one) or self.find(one) for one in tensors)
 
     def operand(self, argument: Any) -> Any:
         """What stands for an argument of such a call."""
@@ -91,7 +93,7 @@ class CutTape:
                 self._known.result(one, memories) if self._is_new(one, call) else None
                 for one in pytree.tree_leaves(made.out)
             ]
-        elif call.changed.given is None and not call.changed.carries:
+        elif call.changed.given is None:
             self._known.changed(operands[0], call.changed)
             call.results = [call.changed]
         elif _is_continuous(operands[0]):
@@ -107,8 +109,10 @@ class CutTape:
     def _is_new(self, result: Any, call: Call) -> bool:
         """Whether something is a tensor with numbers of its own: some calls give back an operand,
         and a mask or an index does not move with a leaf."""
-        is_fit = is_tensor(result) and not requires_grad(result) and is_usable(result)
-        return is_fit and _is_continuous(result) and self.find(result) not in list(call.slots)
+        if not is_tensor(result) or not is_usable(result) or not _is_continuous(result):
+            return False
+        known = self.find(result) or self._outside.find(result)
+        return known is None or known not in list(call.slots)
 
     def _sweep(self) -> None:
         """Drop the calls that nothing needs any more."""

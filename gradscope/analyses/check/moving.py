@@ -7,7 +7,7 @@ in halves.  Knows nothing of how calls come on the tape.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -69,7 +69,7 @@ def moved_cuts(
         return None
     candidates = list(_movable(placed, calls, leaves, held))
     numbers = {slot: one.number for one in candidates for slot in one.slots}
-    cuts = _cuts(calls, numbers)
+    cuts = _cuts(calls, set(placed.calls), numbers)
     reached = _Descent()
     for cut in cuts:
         reached |= cut.way
@@ -105,8 +105,10 @@ def _is_now(given: OutsideValue | None, leaf: torch.Tensor) -> bool:
     return given is not None and not given.is_lost and not differs(given.value, leaf.detach())
 
 
-def _cuts(calls: Iterable[Call], numbers: Mapping[TapeSlot, int]) -> list[_HeldTogether]:
-    """What calls with history take without it, by the cuts that it comes through."""
+def _cuts(
+    calls: Iterable[Call], in_graph: Collection[Call], numbers: Mapping[TapeSlot, int]
+) -> list[_HeldTogether]:
+    """What the calls in the graph take without history, by the cuts that it comes through."""
     ways = {slot: _Descent((), 1 << one) for slot, one in numbers.items()}
     found: dict[tuple[tuple[int, str], ...], _HeldTogether] = {}
     for call in calls:
@@ -115,7 +117,7 @@ def _cuts(calls: Iterable[Call], numbers: Mapping[TapeSlot, int]) -> list[_HeldT
             known = (slot, slot.base) if slot.moving is None else (slot.moving, slot.moving.base)
             came = next((ways[one] for one in known if one in ways), _Descent())
             way |= came
-            if came.cuts and came.leaves and slot.moving is not None and not call.cut:
+            if came.cuts and came.leaves and slot.moving is not None and call in in_graph:
                 key = tuple((one.place, one.cut) for one in came.cuts)
                 found.setdefault(key, _HeldTogether(_Descent())).slots.append(slot)
                 found[key].way |= came
@@ -150,6 +152,9 @@ class _MovingProgram:
         self._cuts = cuts
         self._leaves = leaves
         self._held = held
+        own = {slot for call in placed.calls for slot in call.slots}
+        taken = {slot for call in calls for slot in call.slots if slot.moving is not None}
+        self._inner = frozenset(taken - own)
         held.know(leaves)
         self._reached = 0
         for cut in cuts:
@@ -187,7 +192,7 @@ class _MovingProgram:
         )
 
     def _let_go(self, cuts: Iterable[_HeldTogether]) -> Replay:
-        free = frozenset(slot for cut in cuts for slot in cut.slots)
+        free = self._inner.union(*(cut.slots for cut in cuts))
         return Replay(self._calls, self._placed.roots, free)
 
     def _shares(

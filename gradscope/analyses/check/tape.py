@@ -95,15 +95,19 @@ class Tape(Listener):
         leaves, spec = pytree.tree_flatten((args, kwargs))
         tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
         makes = records and any(map(requires_grad, tensors))
+        is_change = bool(tensors) and self._recorder.events.changes(func, kwargs)
         # Named as if it changed numbers.
-        is_change = func is not torch.Tensor.detach_ and self._recorder.events.changes(func, kwargs)
+        is_change = is_change and func is not torch.Tensor.detach_
+        if is_change and self.cuts.is_leaf(tensors[0]):
+            self.cuts.forget()
+            return None
         if not (makes or self.cuts.takes(func, tensors, is_change)):
             return None
         # What a transform computes is in no graph that could be walked.
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return None
         # Held until the operands are: nothing else holds a slot.
-        kept = self._about_to_change(tensors[0], makes) if is_change and tensors else None
+        kept = self._about_to_change(tensors[0], makes) if is_change else None
         problem = problem_of(func, leaves)
         # What cannot be made again needs no arguments, and they would keep the graph alive.
         operand = self._operand if makes else self.cuts.operand
@@ -152,7 +156,8 @@ class Tape(Listener):
         known = self._slots.find(argument)
         self._bytes += argument.nbytes if known is None else 0
         slot = known or self._slots.operand(argument)
-        slot.moving = slot.moving or self.cuts.find(argument)
+        if not (slot.carries or slot.moving):
+            slot.moving = self.cuts.find(argument)
         return slot
 
     def _finish(self, call: Call, made: TorchCall) -> None:
