@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 import torch
 
+from gradscope.analyses.check.cut_tape import FEW
+from gradscope.analyses.check.tape import Tape
 from gradscope.model.report import Report
 from gradscope.model.studies import MovedCuts
+from gradscope.recording.recorder import Recorder
 from tests.looking import Session
 
 HEAD = """
@@ -61,9 +64,9 @@ MATTERING: dict[str, tuple[str, tuple[str, ...]]] = {
         ("(h * u).sin().detach()",),
     ),
     "in place, what came from outside": (
-        "t = torch.zeros(3, dtype=x.dtype)\nwith torch.no_grad():\n    t[0] = w[1] * u[0]\n    t += w\n"
-        "    t.mul_(2)\nreturn (t * u).sum()",
-        ("w[1] * u[0]", "t += w"),
+        "t = torch.zeros(3, dtype=x.dtype)\nwith torch.no_grad():\n    t[0] = w[1] * u[0]\n"
+        "    t += w\n    t.mul_(2)\nreturn (t * u).sum()",
+        ("t += w",),
     ),
     "in place, by way of a view": (
         "t = (w * u).detach()\nt[1:].mul_(3)\nreturn (t * w).sum()",
@@ -114,7 +117,7 @@ class Plain:
 
     def __init__(self, loss: str) -> None:
         self.left: dict[str, Any] = {}
-        exec(compile(program(loss, ""), "plain", "exec"), self.left)  # noqa: S102
+        exec(compile(program(loss, ""), "plain", "exec"), self.left)
         self.start = {name: self.left[name].detach().double() for name in "wu"}
 
     def at(self, moves: dict[str, torch.Tensor], shift: float = 0.0) -> torch.Tensor:
@@ -160,6 +163,7 @@ def test_a_cut_that_matters_is_told_with_its_numbers(name: str, session: Session
     assert not cuts.reason
     plain, without = Plain(loss), Plain(uncut(loss))
     assert cuts.leaves
+    assert cuts.together is not None
     for one in cuts.leaves:
         number = len(report.graph.leaves) if one.leaf is None else one.leaf
         moves = {one.name: direction(number)}
@@ -170,7 +174,7 @@ def test_a_cut_that_matters_is_told_with_its_numbers(name: str, session: Session
     told = sorted((cut.line, cut.expression) for share in cuts.shares for cut in share.cuts)
     assert [expression for _, expression in told] == list(places)
     assert sum(float(one.share) for one in cuts.shares) == pytest.approx(
-        float(cuts.numeric) - float(cuts.analytic), rel=1e-4
+        float(cuts.together.numeric) - float(cuts.together.analytic), rel=1e-4
     )
 
 
@@ -284,18 +288,62 @@ def test_many_cuts_are_found_by_halving(session: Session) -> None:
     _, cuts = moved(session, text)
     assert cuts is not None
     start = text.split("\n").index("loss = w.sum()") + 1
-    lines = [cut.line - start for one in cuts.shares for cut in one.cuts]
-    assert sorted(lines) == [4, 12]
+    found = [cut.line - start for one in cuts.shares for cut in one.cuts]
+    assert sorted(found) == [4, 12]
     assert len({one.share for one in cuts.shares}) <= 2
 
 
-def test_what_cannot_be_computed_anew_is_held_and_said(session: Session) -> None:
-    text = f"""{HEAD}
-h = (w * x).detach().to(torch.float32) if x.dtype == torch.float64 else (w * x).detach()
+SINGLE = """
+class Single(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t):
+        if t.dtype is not torch.float32:
+            raise TypeError("only float32")
+        return t * 2
 with torch.no_grad():
-    t = torch.ops.aten._to_copy(w * 1.5, dtype=torch.float16).float()
-((h + t) * u).sum().backward()
+    t = Single.apply(w)
 """
-    _, cuts = moved(session, text)
+
+
+def test_what_cannot_be_computed_anew_is_held_and_said(session: Session) -> None:
+    _, cuts = moved(session, f"{HEAD}{SINGLE}(t * u).sum().backward()\n")
+    said = (
+        "1 call without history cannot be run again, so what came of it was held: "
+        "in float64 it raised TypeError: only float32"
+    )
+    assert cuts == MovedCuts(reason=said)
+    assert f"cuts: {said}" in " ".join(session.cli("check", "program.py").out.split())
+    # What else is cut is told beside it.
+    _, cuts = moved(session, f"{HEAD}{SINGLE}(t * w.detach() * u).sum().backward()\n")
     assert cuts is not None
-    print(cuts)
+    assert cuts.reason == said
+    assert [one.name for one in cuts.leaves] == ["w"]
+
+
+def test_the_tape_keeps_no_evaluation() -> None:
+    """What was computed without history is dropped with the last tensor that came of it."""
+    net = torch.nn.Linear(3, 3)
+    recorder = Recorder()
+    tape = Tape(recorder)
+    recorder.listeners.add(tape)
+    recorder.start()
+    try:
+        for _ in range(FEW):
+            with torch.no_grad():
+                kept = net(torch.randn(2, 3)).exp().sum()
+        assert 0 < len(tape.cuts.calls) <= FEW
+        assert tape.cuts.find(kept) is not None
+        torch.nn.init.zeros_(net.weight)
+        assert not tape.cuts.calls
+    finally:
+        recorder.stop()
+
+
+def test_a_saved_one_is_shown_again(session: Session) -> None:
+    loss, _ = MATTERING["a residual branch"]
+    session.write(program(loss))
+    shown = session.cli("check", "program.py", "-o", "saved.json")
+    again = session.cli("show", "saved.json")
+    assert again.status == 0
+    assert "h.detach()" in shown.out or "h.detach()" in again.out
+    assert "along all 2 leaves together the loss changes by" in " ".join(again.out.split())

@@ -219,8 +219,8 @@ class TakenStep(Struct, frozen=True):
 
 
 class CutPlace(Struct, frozen=True):
-    """A call that cut history, and ``why``: by the mode that it ran in (``no_grad``) or as a function
-    that does (``detach``).  ``file`` is empty where its place was not seen."""
+    """A call that cut history, and ``why``: the mode that it ran in (``no_grad``), or the function
+    that it is (``detach``).  ``file`` is empty where its place was not seen."""
 
     expression: str
     why: str
@@ -229,42 +229,40 @@ class CutPlace(Struct, frozen=True):
 
 
 class CutShare(Struct, frozen=True):
-    """What the slope gets through what these calls gave, alone; ``leaves`` are behind them."""
+    """How much of a slope comes by what these calls gave; ``leaves`` are behind them."""
 
     cuts: tuple[CutPlace, ...]
     share: Number
     leaves: tuple[str, ...]
 
 
-class MovedLeaf(Struct, frozen=True):
-    """The slope by one leaf, as in :class:`MovedCuts`.
+class MovedSlope(Struct, frozen=True):
+    """The slope in a random direction, by backward and by differences: of one leaf with a ``name``,
+    else of all.
 
     ``leaf`` indexes ``graph.leaves``, None where the graph does not have it.
     """
 
-    name: str
-    leaf: int | None
     analytic: Number
     numeric: Number
     error: Number
+    name: str = ""
+    leaf: int | None = None
 
 
 class MovedCuts(Struct, frozen=True):
-    """The slope of the whole program with what backward holds fixed computed anew, where a cut
-    matters.
+    """The whole program with what backward holds fixed computed anew, where history was cut and
+    that matters.
 
-    ``numeric`` is the directional derivative in a random direction of so many ``moved`` leaves
-    together, ``analytic`` the same by backward; ``leaves`` are those for which they differ, as far
-    as they were moved alone.  ``reason`` says what could not be computed anew; nothing was
-    measured where nothing is ``moved``.
+    ``together`` is the slope by all ``moved`` leaves, of which ``shares`` are parts; ``leaves``
+    are those for which backward says another, as far as they were moved alone.  ``reason`` says
+    what could not be computed anew; nothing else is there where nothing else matters.
     """
 
     moved: int = 0
-    analytic: Number = 0.0
-    numeric: Number = 0.0
-    error: Number = 0.0
+    together: MovedSlope | None = None
     shares: tuple[CutShare, ...] = ()
-    leaves: tuple[MovedLeaf, ...] = ()
+    leaves: tuple[MovedSlope, ...] = ()
     reason: str = ""
 
 

@@ -28,8 +28,9 @@ MAX_CALLS = 200_000
 FEW = 1_000
 """Calls, fewer than which are not searched for those that nothing needs any more."""
 
-LITTLE = 2**27
-"""The same for what they refer to, in bytes."""
+LARGE = 2**27
+"""Bytes of what they refer to, with which the same begins, and of a tensor that is not copied to be
+followed through a change in place."""
 
 _tensor: Any = torch.Tensor
 
@@ -53,7 +54,7 @@ class CutTape:
         # gradient and is a leaf to torch.
         self._known = Slots(lambda slot, tensor: slot.carries == requires_grad(tensor))
         self._bytes = 0
-        self._enough = FEW, LITTLE
+        self._enough = FEW, LARGE
 
     def find(self, tensor: Any) -> TapeSlot | None:
         """The slot of a tensor without history that descends from a leaf."""
@@ -121,7 +122,7 @@ class CutTape:
         self._known.sweep()
         held = {slot.given for call in self.calls for slot in call.slots if slot.given}
         self._bytes = sum(given.value.nbytes for given in held)
-        self._enough = max(FEW, 2 * len(self.calls)), self._bytes + LITTLE
+        self._enough = max(FEW, 2 * len(self.calls)), self._bytes + LARGE
         if self._bytes > MAX_BYTES or len(self.calls) > MAX_CALLS:
             self.forget()
 
@@ -129,7 +130,7 @@ class CutTape:
         """Let go of everything."""
         self.calls = []
         self._known.forget()
-        self._bytes, self._enough = 0, (FEW, LITTLE)
+        self._bytes, self._enough = 0, (FEW, LARGE)
 
 
 def _is_continuous(tensor: torch.Tensor) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.check.moving import moved_cuts
+from gradscope.analyses.check.moving import MovingProgram
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import (
     COARSE,
@@ -148,7 +148,10 @@ def check_leaves(
     }
     whole = WholeProgram(replay, weights, values, tolerance, half_read)
     found = tuple(whole.check(leaves, work))
-    cuts = moved_cuts(placed, whole, leaves, work)
+    try:
+        cuts = MovingProgram(placed, whole, leaves).compared(work) if leaves else None
+    except Unrepeatable as error:
+        cuts = MovedCuts(reason=error.what)
     missing = len(placed.graph.leaves) - len(leaves)
     which = "one leaf is" if missing == 1 else f"{missing} leaves are"
     if not leaves:

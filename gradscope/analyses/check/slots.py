@@ -43,7 +43,9 @@ class Slots:
         if stamp is None:
             return None
         version, bases = stamp
-        is_same = version == version_of(tensor) and slot.base in bases and self._is_kin(slot, tensor)
+        is_same = (
+            version == version_of(tensor) and slot.base in bases and self._is_kin(slot, tensor)
+        )
         return slot if is_same and not is_rewritten(slot, tensor) else None
 
     def operand(self, tensor: torch.Tensor) -> TapeSlot:

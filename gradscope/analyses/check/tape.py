@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.cut_tape import CutTape
+from gradscope.analyses.check.cut_tape import LARGE, CutTape
 from gradscope.analyses.check.slots import Slots, memory_of
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
@@ -142,7 +142,7 @@ class Tape(Listener):
     # ------------------------------------------------------------------ what is kept
 
     def _about_to_change(self, tensor: torch.Tensor, makes: bool) -> TapeSlot | None:
-        if not is_usable(tensor):
+        if not is_usable(tensor) or (not makes and tensor.nbytes > LARGE):
             return None
         moving = None if makes else self.cuts.find(tensor)
         slot = self._slots.operand(tensor) if moving is None else self._slots.find(tensor)

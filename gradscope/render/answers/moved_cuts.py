@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
-from gradscope.model.studies import CutShare, MovedCuts, MovedLeaf
+from gradscope.model.studies import CutShare, MovedCuts, MovedSlope
 from gradscope.render.answers.answer import GraphAnswer, compared
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
@@ -46,8 +46,8 @@ class MovedCutsWriter(GraphAnswer):
 
     def lines(self) -> Iterator[str]:
         """Everything."""
-        if self._cuts.moved:
-            yield from self.wrapped(self._sentence())
+        if self._cuts.together is not None:
+            yield from self.wrapped(self._sentence(self._cuts.together))
             shares = sorted(self._cuts.shares, key=lambda one: -abs(float(one.share)))
             yield from self.table(CUTS, (row for one in shares for row in self._rows(one)))
             yield from self._leaves()
@@ -55,12 +55,11 @@ class MovedCutsWriter(GraphAnswer):
         if self._cuts.reason:
             yield from self.wrapped(f"cuts: {visible(self._cuts.reason)}", "dim")
 
-    def _sentence(self) -> str:
-        cuts = self._cuts
-        along = f"all {cuts.moved:,} leaves together"
-        if cuts.moved == 1:
-            along = listed(visible(name) for one in cuts.shares for name in one.leaves)
-        by, says = numbers.number(cuts.numeric), numbers.number(cuts.analytic)
+    def _sentence(self, slope: MovedSlope) -> str:
+        along = f"all {self._cuts.moved:,} leaves together"
+        if self._cuts.moved == 1:
+            along = listed(visible(name) for one in self._cuts.shares for name in one.leaves)
+        by, says = numbers.number(slope.numeric), numbers.number(slope.analytic)
         return f"cuts: along {along} the loss changes by {by} per unit, and backward says {says}"
 
     def _rows(self, one: CutShare) -> Iterator[list[Cell]]:
@@ -82,7 +81,7 @@ class MovedCutsWriter(GraphAnswer):
             yield from self.table(LEAVES, map(self._leaf, shown))
             yield from self.more(len(found) - len(shown), "leaf")
 
-    def _leaf(self, one: MovedLeaf) -> list[Cell]:
+    def _leaf(self, one: MovedSlope) -> list[Cell]:
         name = visible(one.name) if one.leaf is None else self.leaf(one.leaf)
         analytic = None if one.leaf is None else one.analytic
         return [name, *compared(analytic, one.numeric, one.error)]
