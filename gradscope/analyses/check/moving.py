@@ -22,7 +22,6 @@ from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.finite_differences import Judgement
 from gradscope.model.plain import number
 from gradscope.model.studies import CutPlace, CutShare, MovedCuts, MovedSlope
-from gradscope.words import count
 
 MOST = 8
 """Cuts that are told."""
@@ -66,7 +65,10 @@ class MovingProgram:
             return None
         moving = self._let_go(self._cuts)
         own, found = self._slopes(moving, self._leaves)
-        reason = self._held_all_the_same(moving.replay)
+        failed = ((call.name, why) for call, why in moving.replay.failed.items() if call.cut)
+        reason = next(
+            (f"what {one} gave without history was held: {why}" for one, why in failed), ""
+        )
         if found.verdict != "wrong":
             return MovedCuts(reason=reason) if reason else None
         shares = tuple(self._shares(own, found))
@@ -168,16 +170,6 @@ class MovingProgram:
             return CutPlace(call.name, call.cut)
         origin = recorder.sources.origin(site)
         return CutPlace(origin.expression or call.name, call.cut, origin.file, origin.line)
-
-    @staticmethod
-    def _held_all_the_same(replay: Replay) -> str:
-        failed = [why for call, why in replay.failed.items() if call.cut]
-        if not failed:
-            return ""
-        many = count(len(failed), "call")
-        return (
-            f"{many} without history cannot be run again, so what came of it was held: {failed[0]}"
-        )
 
 
 def _now(leaf: torch.Tensor, slots: Iterable[TapeSlot]) -> list[TapeSlot]:
