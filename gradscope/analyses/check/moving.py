@@ -29,8 +29,9 @@ MOST = 8
 MODES = ("no_grad", "inference_mode")
 """In these every call cuts: of several only the last is named."""
 
+Places = tuple[CutPlace, ...]
 Constants = list[TapeSlot]
-"""What calls in the graph take without history, all made at one place."""
+"""What calls in the graph take without history, and what was cut there."""
 
 
 class MovingProgram:
@@ -52,7 +53,7 @@ class MovingProgram:
         self._cuts = self._constants()
         # Those before the cuts that the graph ends at are of no graph, and always let go.
         taken = {slot for call in self._calls for slot in call.slots if slot.moving is not None}
-        self._inner = taken.difference(*self._cuts)
+        self._inner = taken.difference(*self._cuts.values())
         self._behind = self._leaves_behind(self._cuts)
         self._variables: dict[int, torch.Tensor] = {}
         self._leaves = list(self._movable(leaves)) if self._behind else []
@@ -80,18 +81,25 @@ class MovingProgram:
 
     # ------------------------------------------------------------------ what moves
 
-    def _constants(self) -> list[Constants]:
-        places = {
-            slot: call.place for call in self._calls if call.cut for slot in call.results if slot
-        }
-        found: dict[int, Constants] = {}
+    def _constants(self) -> dict[Places, Constants]:
+        """By the cuts that they come through."""
+        cuts = [call for call in self._calls if call.cut]
+        made = {slot: call.place for call in cuts for slot in call.results if slot}
+        by_place: dict[int, Constants] = {}
         for slot in dict.fromkeys(slot for call in self._placed.calls for slot in call.slots):
-            if slot.moving in places:
-                found.setdefault(places[slot.moving], []).append(slot)
-        return list(found.values())
+            if slot.moving in made:
+                by_place.setdefault(made[slot.moving], []).append(slot)
+        found: dict[Places, Constants] = {}
+        for slots in by_place.values():
+            ends = [call for call in needed(cuts, set(), _moving(slots)) if call.inputs]
+            last = next((call for call in reversed(ends) if call.cut in MODES), None)
+            named = (call for call in ends if call.cut not in MODES or call is last)
+            places = tuple(dict.fromkeys(map(self._place, named)))
+            found.setdefault(places[-MOST:], []).extend(slots)
+        return found
 
-    def _leaves_behind(self, cuts: Iterable[Constants]) -> dict[int, torch.Tensor]:
-        moving = [slot.moving for cut in cuts for slot in cut if slot.moving is not None]
+    def _leaves_behind(self, cuts: Iterable[Places]) -> dict[int, torch.Tensor]:
+        moving = [slot for cut in cuts for slot in _moving(self._cuts[cut])]
         found = self._placed.slots_of_leaves(needed(self._calls, set(), moving)).items()
         return {key: leaf for key, (leaf, slots) in found if _now(leaf, slots)}
 
@@ -110,8 +118,9 @@ class MovingProgram:
                 yield LeafOnTape(more, _now(leaf, slots), torch.zeros_like(leaf.detach()))
                 more += 1
 
-    def _let_go(self, cuts: Iterable[Constants]) -> WholeProgram:
-        replay = Replay(self._calls, self._placed.roots, self._inner.union(*cuts))
+    def _let_go(self, cuts: Iterable[Places]) -> WholeProgram:
+        free = self._inner.union(*(self._cuts[cut] for cut in cuts))
+        replay = Replay(self._calls, self._placed.roots, free)
         values = replay.run()
         if not all(slot in values for slot in self._held.weights):
             raise Unrepeatable(
@@ -132,7 +141,7 @@ class MovingProgram:
 
     def _shares(self, own: Judgement, all_free: Judgement) -> Iterator[CutShare]:
         """The cuts that matter, and those that do together only."""
-        todo, told = [(self._cuts, all_free)], 0
+        todo, told = [(list(self._cuts), all_free)], 0
         while todo and told < MOST:
             part, found = todo.pop()
             halves = (part[: len(part) // 2], part[len(part) // 2 :]) if len(part) > 1 else ()
@@ -143,7 +152,9 @@ class MovingProgram:
             todo += reversed(matter)
             if not matter:
                 told += 1
-                yield self._told(part, found.numeric - own.numeric)
+                places = tuple(dict.fromkeys(place for cut in part for place in cut))
+                names = map(self._placed.called, self._leaves_behind(part).values())
+                yield CutShare(places[:MOST], number(found.numeric - own.numeric), tuple(names))
 
     def _alone(self, moving: WholeProgram, leaves: Iterable[LeafOnTape]) -> Iterator[MovedSlope]:
         for leaf in leaves:
@@ -153,16 +164,6 @@ class MovingProgram:
                 name = self._placed.called(self._variables[leaf.number])
                 yield _slope(own, found, name, leaf.number if is_own else None)
 
-    def _told(self, cuts: list[Constants], share: float) -> CutShare:
-        moving = [slot.moving for cut in cuts for slot in cut if slot.moving is not None]
-        behind = needed([call for call in self._calls if call.cut], set(), moving)
-        made = [call for call in behind if call.inputs]
-        last = next((call for call in reversed(made) if call.cut in MODES), None)
-        ends = [call for call in made if call.cut not in MODES or call is last]
-        names = map(self._placed.called, self._leaves_behind(cuts).values())
-        places = tuple(dict.fromkeys(map(self._place, ends)))
-        return CutShare(places[:MOST], number(share), tuple(names))
-
     def _place(self, call: Call) -> CutPlace:
         recorder = self._placed.live.recorder
         site = recorder.places.site(call.place)
@@ -170,6 +171,10 @@ class MovingProgram:
             return CutPlace(call.name, call.cut)
         origin = recorder.sources.origin(site)
         return CutPlace(origin.expression or call.name, call.cut, origin.file, origin.line)
+
+
+def _moving(slots: Iterable[TapeSlot]) -> list[TapeSlot]:
+    return [slot.moving for slot in slots if slot.moving is not None]
 
 
 def _now(leaf: torch.Tensor, slots: Iterable[TapeSlot]) -> list[TapeSlot]:
