@@ -19,6 +19,7 @@ from gradscope.derivatives.call import Call, OutsideValue, TapeSlot, is_usable
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Node
 from gradscope.notation.operands import part_of_target
+from gradscope.recording.names import ModuleNames
 
 Slots = list[TapeSlot]
 
@@ -69,6 +70,10 @@ class TapedGraph:
             if call.changed is not None and whole:
                 found.setdefault(call.changed, whole)
         return found
+
+    @cached_property
+    def _module_names(self) -> dict[int, list[str]]:
+        return ModuleNames(self.live.scopes, self.live.recorder.modules).parameters
 
     @cached_property
     def _leaf_names(self) -> dict[int, str]:
@@ -142,9 +147,10 @@ class TapedGraph:
 
     def called(self, leaf: torch.Tensor) -> str:
         """What the program calls a leaf that need not be one of the graph."""
-        live, names = self.live, [self._leaf_names.get(id(leaf), "")]
-        names += [live.recorder.modules.parameter_name(leaf), *live.scopes.names(leaf)]
-        names += live.recorder.leaf_names.of(leaf)
+        recorder, scopes = self.live.recorder, self.live.scopes
+        names = [self._leaf_names.get(id(leaf), ""), *self._module_names.get(id(leaf), ())]
+        names += [*scopes.names(leaf), *recorder.leaf_names.of(leaf)]
+        names.append(recorder.modules.parameter_name(leaf))
         return next(filter(None, names), f"a leaf of shape {list(leaf.shape)}")
 
 
