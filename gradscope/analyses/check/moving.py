@@ -7,13 +7,13 @@ in halves.  Knows nothing of how calls come on the tape.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import torch
 
 from gradscope.analyses.check.placed import TapedGraph
-from gradscope.analyses.check.program import BUDGET, LeafOnTape, WholeProgram
+from gradscope.analyses.check.program import BUDGET, TOLERANCES, LeafOnTape, WholeProgram
 from gradscope.analyses.check.replay import Replay, needed
 from gradscope.analyses.check.slots import differs
 from gradscope.autograd.tensors import is_learned_leaf
@@ -25,6 +25,9 @@ from gradscope.model.studies import CutPlace, CutShare, MovedCuts, MovedSlope
 
 MOST = 8
 """Cuts that are told."""
+
+EXACT = TOLERANCES[torch.float64]
+"""Of a slope, that matters."""
 
 MODES = ("no_grad", "inference_mode")
 """In these every call cuts: of several only the last is named."""
@@ -41,7 +44,6 @@ class MovingProgram:
         placed: the graph and its calls.
         held: the program as backward sees it.
         leaves: those of the graph that can be compared.
-
     """
 
     def __init__(
@@ -57,26 +59,30 @@ class MovingProgram:
         self._behind = self._leaves_behind(self._cuts)
         self._variables: dict[int, torch.Tensor] = {}
         self._leaves = list(self._movable(leaves)) if self._behind else []
-        held.know(self._leaves)
+        self._fixed: dict[TapeSlot, torch.Tensor] = {}
 
     def compared(self, work: int) -> MovedCuts | None:
         """Compare all leaves together, and where that differs each alone, as far as the budget for
         so many elements goes; None where no cut matters."""
         if not self._behind:
             return None
-        moving = self._let_go(self._cuts)
-        own, found = self._slopes(moving, self._leaves)
-        failed = ((call.name, why) for call, why in moving.replay.failed.items() if call.cut)
-        reason = next(
-            (f"what {one} gave without history was held: {why}" for one, why in failed), ""
-        )
+        replay = Replay(self._calls, self._placed.roots, self._inner.union(*self._cuts.values()))
+        self._here = replay.run(visit=self._fix)
+        if not all(slot in self._here for slot in self._held.weights):
+            raise Unrepeatable(
+                "the root depends on a call without history that cannot be run again"
+            )
+        failed = ((call.name, why) for call, why in replay.failed.items() if call.cut)
+        said = (f"what {one} gave without history was held: {why}" for one, why in failed)
+        reason = next(said, "")
+        own, found = self._slopes(self._leaves)
         if found.verdict != "wrong":
             return MovedCuts(reason=reason) if reason else None
         shares = tuple(self._shares(own, found))
         work *= len(self._calls) // max(len(self._placed.calls), 1)
         alone = [one for one in self._leaves if id(self._variables[one.number]) in self._behind]
         may_each = BUDGET // max(work, 1) >= 8 * len(alone)
-        each = tuple(self._alone(moving, alone)) if may_each else ()
+        each = tuple(self._alone(alone)) if may_each else ()
         return MovedCuts(len(self._leaves), _slope(own, found), shares, each, reason)
 
     # ------------------------------------------------------------------ what moves
@@ -118,24 +124,24 @@ class MovingProgram:
                 yield LeafOnTape(more, _now(leaf, slots), torch.zeros_like(leaf.detach()))
                 more += 1
 
+    def _fix(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
+        """Note the constants of a call as they are computed where no leaf moves: in the program's
+        own precision they are a little beside that."""
+        for slot in call.slots:
+            if slot.moving is not None and slot not in self._inner and slot not in self._fixed:
+                self._fixed[slot] = operands(slot).clone()
+
     def _let_go(self, cuts: Iterable[Places]) -> WholeProgram:
         free = self._inner.union(*(self._cuts[cut] for cut in cuts))
-        replay = Replay(self._calls, self._placed.roots, free)
-        values = replay.run()
-        if not all(slot in values for slot in self._held.weights):
-            raise Unrepeatable(
-                "the root depends on a call without history that cannot be run again"
-            )
-        program = replace(self._held, replay=replay, values=values)
+        replay = Replay(self._calls, self._placed.roots, free, self._fixed)
+        program = replace(self._held, replay=replay, values=self._here, tolerance=EXACT)
         program.know(self._leaves)
         return program
 
-    def _slopes(
-        self, moving: WholeProgram, leaves: Sequence[LeafOnTape]
-    ) -> tuple[Judgement, Judgement]:
+    def _slopes(self, leaves: Sequence[LeafOnTape]) -> tuple[Judgement, Judgement]:
         """Those of the program as backward sees it, and as it is."""
-        own = self._held.differences(leaves)
-        return own, moving.differences(leaves, own.numeric)
+        own = self._let_go(()).differences(leaves)
+        return own, self._let_go(self._cuts).differences(leaves, own.numeric)
 
     # ------------------------------------------------------------------ what comes of it
 
@@ -156,9 +162,9 @@ class MovingProgram:
                 names = map(self._placed.called, self._leaves_behind(part).values())
                 yield CutShare(places[:MOST], number(found.numeric - own.numeric), tuple(names))
 
-    def _alone(self, moving: WholeProgram, leaves: Iterable[LeafOnTape]) -> Iterator[MovedSlope]:
+    def _alone(self, leaves: Iterable[LeafOnTape]) -> Iterator[MovedSlope]:
         for leaf in leaves:
-            own, found = self._slopes(moving, [leaf])
+            own, found = self._slopes([leaf])
             if found.verdict == "wrong":
                 is_own = leaf.number < len(self._placed.graph.leaves)
                 name = self._placed.called(self._variables[leaf.number])

@@ -30,6 +30,7 @@ class Replay:
         calls: the calls; those whose results go into one of them or into a root are among them.
         roots: what is wanted of them.
         free: constants that are not held, but computed by calls that cut history.
+        fixed: what others are held at, if not at the value that they had.
 
     ``failed`` says which calls could not be made; those after them go on with the value that the
     program had, where that is known.
@@ -39,12 +40,14 @@ class Replay:
         self,
         calls: Sequence[Call],
         roots: Iterable[TapeSlot],
-        free: Collection[TapeSlot] = frozenset(),
+        free: Collection[TapeSlot] = (),
+        fixed: Mapping[TapeSlot, torch.Tensor] | None = None,
     ) -> None:
         self.calls = calls
         self.failed: dict[Call, str] = {}
         self._roots = set(roots)
         self._free = free
+        self._fixed = fixed or {}
         self._last = _last_uses(calls)
         # A `grad` on the tape needs a graph that it can go through.
         self._with_graph = any(call.is_backward for call in calls)
@@ -62,7 +65,9 @@ class Replay:
             visit: told of every call before it is made, with a way to its operands.
             with_graph: build a graph, so that gradients can be asked for.
         """
-        values = _Values(moved or {}, with_graph or self._with_graph, self._free)
+        # Copies: a call may change one in place.
+        fixed = {slot: one.clone() for slot, one in self._fixed.items()}
+        values = _Values({**fixed, **(moved or {})}, with_graph or self._with_graph, self._free)
         graph: AbstractContextManager[Any] = (
             nullcontext() if with_graph or self._with_graph else torch.no_grad()
         )

@@ -34,7 +34,10 @@ LEAVES = (
 NAMED = 2
 """Leaves that are named in a row."""
 
-MEANT = "what is cut off is held fixed by backward, as is often meant: no derivative is wrong by it"
+MEANT = (
+    "through cuts: what was computed without history moves with the leaves. Backward holds it "
+    "fixed, as is often meant: no derivative is wrong by it"
+)
 
 
 class MovedCutsWriter(GraphAnswer):
@@ -47,20 +50,25 @@ class MovedCutsWriter(GraphAnswer):
     def lines(self) -> Iterator[str]:
         """Everything."""
         if self._cuts.together is not None:
-            yield from self.wrapped(self._sentence(self._cuts.together))
+            yield from self._slopes(self._cuts.together)
             shares = sorted(self._cuts.shares, key=lambda one: -abs(float(one.share)))
             yield from self.table(CUTS, (row for one in shares for row in self._rows(one)))
-            yield from self._leaves()
             yield from self.wrapped(MEANT, "dim")
         if self._cuts.reason:
             yield from self.wrapped(f"cuts: {visible(self._cuts.reason)}", "dim")
 
-    def _sentence(self, slope: MovedSlope) -> str:
-        along = f"all {self._cuts.moved:,} leaves together"
-        if self._cuts.moved == 1:
-            along = listed(visible(name) for one in self._cuts.shares for name in one.leaves)
-        by, says = numbers.number(slope.numeric), numbers.number(slope.analytic)
-        return f"cuts: along {along} the loss changes by {by} per unit, and backward says {says}"
+    def _slopes(self, together: MovedSlope) -> Iterator[str]:
+        each = sorted(self._cuts.leaves, key=lambda one: -abs(float(one.error)))
+        shown = each[: self.budget(len(each))]
+        # Of one leaf alone both are the same.
+        first = [] if self._cuts.moved == len(each) == 1 else [together]
+        yield from self.table(LEAVES, map(self._slope, (*first, *shown)))
+        yield from self.more(len(each) - len(shown), "leaf")
+
+    def _slope(self, one: MovedSlope) -> list[Cell]:
+        name = visible(one.name) or f"all {count(self._cuts.moved, 'leaf')} together"
+        is_seen = one.leaf is not None or not one.name
+        return [name, *compared(one.analytic if is_seen else None, one.numeric, one.error)]
 
     def _rows(self, one: CutShare) -> Iterator[list[Cell]]:
         """A row for each cut; the share with the first of those that were let go together."""
@@ -71,20 +79,6 @@ class MovedCutsWriter(GraphAnswer):
             source = Part(f"{visible(file)}:{cut.line}" if file else "", "dim")
             yield [expression, visible(cut.why), share, Part(names, "bold"), source]
             share, names = "together", ""
-
-    def _leaves(self) -> Iterator[str]:
-        # Of one leaf the sentence says all.
-        found = sorted(self._cuts.leaves, key=lambda one: -abs(float(one.error)))
-        found = found if self._cuts.moved > 1 else []
-        shown = found[: self.budget(len(found))]
-        if shown:
-            yield from self.table(LEAVES, map(self._leaf, shown))
-            yield from self.more(len(found) - len(shown), "leaf")
-
-    def _leaf(self, one: MovedSlope) -> list[Cell]:
-        name = visible(one.name) if one.leaf is None else self.leaf(one.leaf)
-        analytic = None if one.leaf is None else one.analytic
-        return [name, *compared(analytic, one.numeric, one.error)]
 
 
 def matter(cuts: MovedCuts) -> str:
