@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+import gradscope
 from gradscope.analyses.check.cut_tape import FEW
 from gradscope.analyses.check.tape import Tape
 from gradscope.model.report import Report
@@ -342,3 +343,14 @@ def test_a_saved_one_is_shown_again(session: Session) -> None:
     assert "h.detach()" in live
     session.cli("check", path, "-o", "saved.json")
     assert session.cli("check", "saved.json").out == live
+
+
+def test_it_is_told_from_python_too() -> None:
+    w = torch.tensor([2.0], requires_grad=True)
+    with gradscope.record(check=True):
+        loss = (w.detach() * w).sum()
+        checks = gradscope.check(loss).checks
+    assert checks is not None
+    assert checks.cuts is not None
+    (one,) = checks.cuts.leaves
+    assert (one.name, one.analytic, round(float(one.numeric), 6)) == ("w", 2.0, 4.0)
