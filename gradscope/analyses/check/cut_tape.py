@@ -72,7 +72,11 @@ class CutTape:
         # has lost it by such a change.
         if changes and (requires_grad(tensors[0]) or isinstance(tensors[0], torch.nn.Parameter)):
             return False
-        return func not in _OTHERS and any(requires_grad(one) or self.find(one) for one in tensors)
+        return func not in _OTHERS and self.may_move(tensors)
+
+    def may_move(self, tensors: Iterable[torch.Tensor]) -> bool:
+        """Whether any of them is a leaf, or descends from one."""
+        return any(requires_grad(one) or self.find(one) for one in tensors)
 
     def operand(self, argument: Any) -> Any:
         """What stands for an argument of such a call."""
@@ -90,14 +94,16 @@ class CutTape:
         if call.changed is None:
             pairs = zip(operands, call.slots, strict=False)
             memories = [(memory_of(tensor), slot) for tensor, slot in pairs]
+            # Some give back an operand, and one takes only its history.
+            old = [] if call.function is _tensor.detach_ else list(map(id, operands))
             call.results = [
-                self._known.result(one, memories) if self._is_new(one, call) else None
+                self._known.result(one, memories) if id(one) not in old and _can_move(one) else None
                 for one in pytree.tree_leaves(made.out)
             ]
         elif call.changed.given is None:
             self._known.changed(operands[0], call.changed)
             call.results = [call.changed]
-        elif _is_continuous(operands[0]):
+        elif _can_move(operands[0]):
             call.results = [self._known.result(operands[0], [])]
         if any(call.results):
             call.cut, call.place = call.cut or call.name, made.place
@@ -106,14 +112,6 @@ class CutTape:
             self.calls.append(call)
             if len(self.calls) > self._enough[0] or self._bytes > self._enough[1]:
                 self._sweep()
-
-    def _is_new(self, result: Any, call: Call) -> bool:
-        """Whether something is a tensor with numbers of its own: some calls give back an operand,
-        and a mask or an index does not move with a leaf."""
-        if not is_tensor(result) or not is_usable(result) or not _is_continuous(result):
-            return False
-        known = self.find(result) or self._outside.find(result)
-        return known is None or known not in list(call.slots)
 
     def _sweep(self) -> None:
         """Drop the calls that nothing needs any more."""
@@ -133,5 +131,8 @@ class CutTape:
         self._bytes, self._enough = 0, (FEW, LARGE)
 
 
-def _is_continuous(tensor: torch.Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
+def _can_move(result: Any) -> bool:
+    """Whether something is a tensor of numbers that move with a leaf, as a mask or an index does
+    not."""
+    is_continuous = is_tensor(result) and (result.is_floating_point() or result.is_complex())
+    return is_continuous and is_usable(result)

@@ -30,7 +30,7 @@ from gradscope.derivatives.call import (
 )
 from gradscope.recording.listener import Listener
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.torch_call import TorchCall, flat_tensors
 
 _autograd: Any = torch._C._autograd
 
@@ -91,6 +91,9 @@ class Tape(Listener):
         records = torch.is_grad_enabled() or func is torch.autograd.grad
         # What a Function does in its forward is a part of the one call of it.
         if self._is_closed or not (records or not self._recorder.functions):
+            return None
+        # Most calls without history are those of an optimizer: to flatten them costs more.
+        if not (records or self.cuts.may_move(flat_tensors(args, kwargs))):
             return None
         leaves, spec = pytree.tree_flatten((args, kwargs))
         tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
