@@ -318,6 +318,26 @@ def test_what_cannot_be_computed_anew_is_held_and_said(session: Session) -> None
     assert [one.name for one in cuts.leaves] == ["w"]
 
 
+def test_what_is_another_each_time_is_no_cut_that_matters(session: Session) -> None:
+    text = f"""{HEAD}
+drawn = torch.Generator().manual_seed(0)
+class Noisy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, t):
+        return t * torch.rand(3, generator=drawn, dtype=t.dtype)
+with torch.no_grad():
+    t = Noisy.apply(w)
+(t * u).sum().backward()
+"""
+    _, cuts = moved(session, text)
+    assert cuts is not None
+    assert cuts.together is None
+    assert cuts.reason == "run again in float64, its root has another value"
+    little = text.replace("t * torch.rand(3,", "t + 1e-5 * torch.rand(3,")
+    _, cuts = moved(session, little)
+    assert cuts == MovedCuts(reason="what was computed without history is another each time")
+
+
 def test_the_tape_keeps_no_evaluation() -> None:
     """What was computed without history is dropped with the last tensor that came of it."""
     net = torch.nn.Linear(3, 3)

@@ -29,6 +29,9 @@ MOST = 8
 EXACT = TOLERANCES[torch.float64]
 """Of a slope, that matters."""
 
+SAME = 1e-9
+"""What the roots of two runs differ by, at most, where nothing moves."""
+
 MODES = ("no_grad", "inference_mode")
 """In these every call cuts: of several only the last is named."""
 
@@ -63,15 +66,21 @@ class MovingProgram:
 
     def compared(self, work: int) -> MovedCuts | None:
         """Compare all leaves together, and where that differs each alone, as far as the budget for
-        so many elements goes; None where no cut matters."""
+        so many elements goes; None where no cut matters.
+
+        Raises:
+            Unrepeatable: when the program cannot be made again with its cuts let go.
+        """
         if not self._behind:
             return None
         replay = Replay(self._calls, self._placed.roots, self._inner.union(*self._cuts.values()))
         self._here = replay.run(visit=self._fix)
-        if not all(slot in self._here for slot in self._held.weights):
-            raise Unrepeatable(
-                "the root depends on a call without history that cannot be run again"
-            )
+        self._placed.refuse(self._here, self._held.tolerance)
+        again = replay.run()
+        pairs = ((one, again[slot]) for slot, one in self._here.items())
+        if not all(torch.allclose(*pair, rtol=SAME, atol=0) for pair in pairs):
+            raise Unrepeatable("what was computed without history is another each time")
+        self._still, self._moving = self._let_go(()), self._let_go(self._cuts)
         failed = ((call.name, why) for call, why in replay.failed.items() if call.cut)
         said = (f"what {one} gave without history was held: {why}" for one, why in failed)
         reason = next(said, "")
@@ -113,15 +122,17 @@ class MovingProgram:
         """The leaves of the graph as they are now, and those that lie behind cuts only."""
         of_graph = {id(one): number for number, one in enumerate(self._placed.variables)}
         known, more = {one.number: one for one in leaves}, len(of_graph)
-        for key, (leaf, slots) in self._placed.slots_of_leaves(self._calls).items():
-            found = known.get(of_graph.get(key, -1))
+        for key, (leaf, every) in self._placed.slots_of_leaves(self._calls).items():
+            found, slots = known.get(of_graph.get(key, -1)), _now(leaf, every)
+            if not slots:
+                continue
             # Of a matrix of which a triangle is read the slope is another where all of it moves.
             if found is not None and found.number not in self._held.half_readers:
                 self._variables[found.number] = leaf
-                yield replace(found, slots=_now(leaf, slots))
+                yield replace(found, slots=slots)
             elif key not in of_graph and key in self._behind:
                 self._variables[more] = leaf
-                yield LeafOnTape(more, _now(leaf, slots), torch.zeros_like(leaf.detach()))
+                yield LeafOnTape(more, slots, torch.zeros_like(leaf.detach()))
                 more += 1
 
     def _fix(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
@@ -140,8 +151,8 @@ class MovingProgram:
 
     def _slopes(self, leaves: Sequence[LeafOnTape]) -> tuple[Judgement, Judgement]:
         """Those of the program as backward sees it, and as it is."""
-        own = self._let_go(()).differences(leaves)
-        return own, self._let_go(self._cuts).differences(leaves, own.numeric)
+        own = self._still.differences(leaves)
+        return own, self._moving.differences(leaves, own.numeric)
 
     # ------------------------------------------------------------------ what comes of it
 

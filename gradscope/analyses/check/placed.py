@@ -5,7 +5,7 @@ Knows nothing of derivatives.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,8 @@ from gradscope.analyses.check.tape import Tape
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import is_leaf
 from gradscope.derivatives.call import Call, OutsideValue, TapeSlot, is_usable
+from gradscope.derivatives.double_precision import Unrepeatable, widened
+from gradscope.derivatives.single_call import real
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Node
 from gradscope.notation.operands import part_of_target
@@ -46,6 +48,22 @@ class TapedGraph:
         self.calls = needed(tape.taped, set(self.positions), self.roots)
         self.nodes = {call: call.nodes(self.positions) for call in self.calls}
         self.variables = [self.walked.nodes[leaf.node].variable for leaf in self.graph.leaves]  # type: ignore[attr-defined]
+
+    def refuse(self, values: Mapping[TapeSlot, torch.Tensor], tolerance: float) -> None:
+        """Differences of something else than the program say nothing of it.
+
+        Raises:
+            Unrepeatable: when the roots, made again, are not these.
+        """
+        for slot, root in self.roots.items():
+            if slot not in values:
+                raise Unrepeatable("its root depends on a call that could not be repeated")
+            if not bool(root.isfinite().all()):
+                raise Unrepeatable("its root is not finite")
+            mine, theirs = real(values[slot].detach()), real(widened(root))
+            scale = float(theirs.norm()) + 1e-6
+            if not float((mine - theirs).norm()) <= 10 * tolerance * scale:
+                raise Unrepeatable("run again in float64, its root has another value")
 
     # ------------------------------------------------------------------ names
 
