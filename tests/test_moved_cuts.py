@@ -192,6 +192,9 @@ SILENT = {
         "h = (w * u).tanh()\nprint(h.detach().mean().item(), h.norm().item())\nreturn h.sum()"
     ),
     "a cut that does not matter": program("return (w * u).sum() + (0 * w.detach() * u).sum()"),
+    "noise of the same shape": program(
+        "z = w * x\nreturn (z + torch.randn_like(z) * u.exp()).tanh().sum()"
+    ),
     "a mask, an index": program("return (w * (w > 0) + u[u.argmax()]).sum()"),
     "what has no gradient anyway": program(
         "with torch.no_grad():\n    t = (x * 2).sum(0)\nreturn (t * w * u.detach().sign()).sum()"
@@ -316,6 +319,28 @@ def test_what_cannot_be_computed_anew_is_held_and_said(session: Session) -> None
     assert cuts is not None
     assert cuts.reason == said
     assert [one.name for one in cuts.leaves] == ["w"]
+
+
+DRAWN = """
+with torch.no_grad():
+    action = torch.normal(w.expand(8, 3), u.exp())
+"""
+
+
+def test_a_sample_is_held_at_what_was_drawn(session: Session) -> None:
+    """In float64 another one would be drawn."""
+    loss = "((w - action).square() * action * w.detach()).sum()"
+    _, cuts = moved(session, f"{HEAD}{DRAWN}{loss}.backward()\n")
+    assert cuts is not None
+    said = "what normal gave without history was held: in float64 it draws other numbers"
+    assert cuts.reason == said
+    assert [cut.expression for one in cuts.shares for cut in one.cuts] == ["w.detach()"]
+    left: dict[str, Any] = {}
+    exec(compile(HEAD + DRAWN, "plain", "exec"), left)
+    w, action = left["w"].detach().double().requires_grad_(), left["action"].double()
+    (slope,) = torch.autograd.grad(((w - action).square() * action * w).sum(), w)
+    (leaf,) = cuts.leaves
+    assert float(leaf.numeric) == pytest.approx(float((slope * direction(0)).sum()), rel=1e-5)
 
 
 def test_what_is_another_each_time_is_no_cut_that_matters(session: Session) -> None:

@@ -7,6 +7,7 @@ computed before it comes from other values, and is forgotten.  Knows nothing of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch.utils import _pytree as pytree
 from gradscope.analyses.check.replay import needed
 from gradscope.analyses.check.slots import Slots, memory_of
 from gradscope.autograd.tensors import is_learned_leaf, requires_grad
-from gradscope.derivatives.call import Call, TapeSlot, is_tensor, is_usable
+from gradscope.derivatives.call import Call, OutsideValue, TapeSlot, is_tensor, is_usable
 from gradscope.recording.torch_call import TorchCall
 
 MAX_BYTES = 2**31
@@ -36,6 +37,9 @@ _tensor: Any = torch.Tensor
 
 _OTHERS = (_tensor.grad.__get__, _tensor.requires_grad_)
 """They give what no forward computes, and the very tensor that is to be no leaf any more."""
+
+_NEW = re.compile(r".*_like|new_.*")
+"""Names of what takes nothing but the shape."""
 
 
 class CutTape:
@@ -90,6 +94,8 @@ class CutTape:
         """A call that has made no history has returned: keep it if it gives numbers."""
         if call.function in _OTHERS or not any(slot.can_move for slot in call.slots):
             return
+        if _NEW.fullmatch(call.name):
+            return
         operands = [one for one in pytree.tree_leaves((made.args, made.kwargs)) if is_tensor(one)]
         if call.changed is None:
             pairs = zip(operands, call.slots, strict=False)
@@ -109,6 +115,11 @@ class CutTape:
             call.cut, call.place = call.cut or call.name, made.place
             call.first = call.end = made.sequence_range[0]
             call.keep_drawn()
+            if call.draws:
+                tensors = pytree.tree_leaves(made.out)
+                for slot, tensor in zip(call.results, tensors, strict=False):
+                    if slot is not None and is_tensor(tensor):
+                        slot.result = OutsideValue.of(tensor)
             self.calls.append(call)
             if len(self.calls) > self._enough[0] or self._bytes > self._enough[1]:
                 self._sweep()

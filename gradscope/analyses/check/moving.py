@@ -75,6 +75,7 @@ class MovingProgram:
             return None
         replay = Replay(self._calls, self._placed.roots, self._inner.union(*self._cuts.values()))
         self._here = replay.run(visit=self._fix)
+        self._failed = replay.failed
         self._placed.refuse(self._here, self._held.tolerance)
         again = replay.run()
         pairs = ((one, again[slot]) for slot, one in self._here.items())
@@ -145,6 +146,7 @@ class MovingProgram:
     def _let_go(self, cuts: Iterable[Places]) -> WholeProgram:
         free = self._inner.union(*(self._cuts[cut] for cut in cuts))
         replay = Replay(self._calls, self._placed.roots, free, self._fixed)
+        replay.failed.update(self._failed)
         program = replace(self._held, replay=replay, values=self._here, tolerance=EXACT)
         program.know(self._leaves)
         return program

@@ -22,6 +22,9 @@ from gradscope.derivatives.double_precision import (
     widened,
 )
 
+COARSE = 1e-2
+"""What half precision leaves of a number; other random numbers differ by more."""
+
 
 class Replay:
     """Some calls of the tape, in their order, to be made again as often as needed.
@@ -68,6 +71,7 @@ class Replay:
         # Copies: a call may change one in place.
         fixed = {slot: one.clone() for slot, one in self._fixed.items()}
         values = _Values({**fixed, **(moved or {})}, with_graph or self._with_graph, self._free)
+        values.is_moved = bool(moved)
         graph: AbstractContextManager[Any] = (
             nullcontext() if with_graph or self._with_graph else torch.no_grad()
         )
@@ -91,6 +95,8 @@ class Replay:
             if call.cut and call.changed is not None:
                 out = [values.of(call.changed)]
             values.take(call, out)
+            if call.cut and call.draws and not values.is_moved:
+                values.require_drawn(call)
         except Unrepeatable as error:
             self.failed.setdefault(call, error.what)
             values.take_given(call)
@@ -105,6 +111,7 @@ class _Values:
         with_graph: bool,
         free: Collection[TapeSlot],
     ) -> None:
+        self.is_moved = False
         self._moved = moved
         self._with_graph = with_graph
         self._free = free
@@ -137,6 +144,18 @@ class _Values:
             return found
         # Where a graph is built a leaf must not be changed in place; a copy of it may.
         return (found if found.requires_grad else found.requires_grad_()).clone()
+
+    def require_drawn(self, call: Call) -> None:
+        """A call that draws has been made where nothing is moved.
+
+        Raises:
+            Unrepeatable: when it has given something else than in the program.
+        """
+        for slot in call.results:
+            if slot is not None and slot.result is not None and not slot.result.is_lost:
+                one, other = self._values[slot], widened(slot.result.value)
+                if not torch.allclose(one, other, rtol=COARSE, atol=COARSE, equal_nan=True):
+                    raise Unrepeatable("in float64 it draws other numbers")
 
     def take(self, call: Call, out: Tensors) -> None:
         """A call has been made."""
