@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import torch
 
@@ -55,14 +56,14 @@ class MovingProgram:
         self._placed = placed
         self._held = held
         self._calls = placed.moving_calls
-        self._cuts = self._constants()
+        self._constants = {one for call in self._calls for one in call.slots if one.moving}
         # Those before the cuts that the graph ends at are of no graph, and always let go.
-        taken = {slot for call in self._calls for slot in call.slots if slot.moving is not None}
-        self._inner = taken.difference(*self._cuts.values())
-        self._behind = self._leaves_behind(self._cuts)
-        self._variables: dict[int, torch.Tensor] = {}
-        self._leaves = list(self._movable(leaves)) if self._behind else []
+        of_graph = {slot for call in placed.calls for slot in call.slots}
+        self._inner = self._constants - of_graph
+        self._failed: dict[Call, str] = {}
         self._fixed: dict[TapeSlot, torch.Tensor] = {}
+        self._variables: dict[int, torch.Tensor] = {}
+        self._candidates = leaves
 
     def compared(self, work: int) -> MovedCuts | None:
         """Compare all leaves together, and where that differs each alone, as far as the budget for
@@ -71,20 +72,16 @@ class MovingProgram:
         Raises:
             Unrepeatable: when the program cannot be made again with its cuts let go.
         """
-        if not self._behind:
+        if not self._leaves_behind(self._constants):
             return None
-        replay = Replay(self._calls, self._placed.roots, self._inner.union(*self._cuts.values()))
-        self._here = replay.run(visit=self._fix)
-        self._failed = replay.failed
-        self._placed.refuse(self._here, self._held.tolerance)
-        again = replay.run()
-        pairs = ((one, again[slot]) for slot, one in self._here.items())
-        if not all(torch.allclose(*pair, rtol=SAME, atol=0) for pair in pairs):
-            raise Unrepeatable("what was computed without history is another each time")
-        self._still, self._moving = self._let_go(()), self._let_go(self._cuts)
-        failed = ((call.name, why) for call, why in replay.failed.items() if call.cut)
+        self._begin()
+        failed = ((call.name, why) for call, why in self._failed.items() if call.cut)
         said = (f"what {one} gave without history was held: {why}" for one, why in failed)
         reason = next(said, "")
+        self._cuts = self._by_cuts()
+        self._behind = self._leaves_behind(chain.from_iterable(self._cuts.values()))
+        self._leaves = list(self._movable(self._candidates))
+        self._still, self._moving = self._let_go(()), self._let_go(self._cuts)
         own, found = self._slopes(self._leaves)
         if found.verdict != "wrong":
             return MovedCuts(reason=reason) if reason else None
@@ -97,9 +94,19 @@ class MovingProgram:
 
     # ------------------------------------------------------------------ what moves
 
-    def _constants(self) -> dict[Places, Constants]:
-        """By the cuts that they come through."""
-        cuts = [call for call in self._calls if call.cut]
+    def _begin(self) -> None:
+        replay = Replay(self._calls, self._placed.roots, self._constants)
+        self._here = replay.run(visit=self._fix)
+        self._failed = replay.failed
+        self._placed.refuse(self._here, self._held.tolerance)
+        again = replay.run()
+        pairs = ((one, again[slot]) for slot, one in self._here.items())
+        if not all(torch.allclose(*pair, rtol=SAME, atol=0) for pair in pairs):
+            raise Unrepeatable("what was computed without history is another each time")
+
+    def _by_cuts(self) -> dict[Places, Constants]:
+        """The constants of the graph, by the cuts that they come through."""
+        cuts = [call for call in self._calls if call.cut and call not in self._failed]
         made = {slot: call.place for call in cuts for slot in call.results if slot}
         by_place: dict[int, Constants] = {}
         for slot in dict.fromkeys(slot for call in self._placed.calls for slot in call.slots):
@@ -114,9 +121,9 @@ class MovingProgram:
             found.setdefault(places[-MOST:], []).extend(slots)
         return found
 
-    def _leaves_behind(self, cuts: Iterable[Places]) -> dict[int, torch.Tensor]:
-        moving = [slot for cut in cuts for slot in _moving(self._cuts[cut])]
-        found = self._placed.slots_of_leaves(needed(self._calls, set(), moving)).items()
+    def _leaves_behind(self, constants: Iterable[TapeSlot]) -> dict[int, torch.Tensor]:
+        made = [call for call in self._calls if call not in self._failed]
+        found = self._placed.slots_of_leaves(needed(made, set(), _moving(constants))).items()
         return {key: leaf for key, (leaf, slots) in found if _now(leaf, slots)}
 
     def _movable(self, leaves: Iterable[LeafOnTape]) -> Iterator[LeafOnTape]:
@@ -172,7 +179,8 @@ class MovingProgram:
             if not matter:
                 told += 1
                 places = tuple(dict.fromkeys(place for cut in part for place in cut))
-                names = map(self._placed.called, self._leaves_behind(part).values())
+                slots = chain.from_iterable(self._cuts[cut] for cut in part)
+                names = map(self._placed.called, self._leaves_behind(slots).values())
                 yield CutShare(places[:MOST], number(found.numeric - own.numeric), tuple(names))
 
     def _alone(self, leaves: Iterable[LeafOnTape]) -> Iterator[MovedSlope]:
