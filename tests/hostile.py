@@ -1,6 +1,6 @@
 """Files and names that want to do harm: what tests/test_hostile.py shows in every format.
 
-``tests/saved`` holds reports as ``program.py`` beside them gave them, one of each command that
+``tests/saved`` holds reports as the programs beside them gave them, one of each command that
 saves one, and ``on_ranks`` of ``tests/ranks/built.py``; changed in one way or another they are the
 corpus.  Everything is drawn from seeds, so
 that a failure comes back.

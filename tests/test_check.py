@@ -593,6 +593,23 @@ for step in range(2):
     assert verdicts(checks) == {"right"}
 
 
+HISTORY = {
+    "detach_": "h = (w * 2).detach_()\nloss = (h * w).sum()",
+    "requires_grad_": "a = w * u\nw.requires_grad_(False)\nb = w * u\nw.requires_grad_(True)\n"
+    "loss = (a + b + a * w).sum()",
+    "requires_grad": "a = w * k\nk.requires_grad_()\nloss = (a + w * k).sum()",
+}
+"""What takes the history of a tensor away, or gives it one, and changes no number."""
+
+
+@pytest.mark.parametrize("name", HISTORY)
+def test_history_that_comes_and_goes_is_seen(name: str, session: Session) -> None:
+    made = "w, u = (torch.randn(3, requires_grad=True) for _ in 'wu')\nk = torch.randn(3)\n"
+    report, checks = checked(session, f"{HEAD}{made}{HISTORY[name]}\nloss.backward()\n")
+    assert verdicts(checks) == {"right"}
+    assert len({one for leaf in checks.leaves for one in leaf.leaves}) == len(report.graph.leaves)
+
+
 def test_one_node(session: Session) -> None:
     report, checks = checked(session, LOOP, "--node", "2")
     (one,) = checks.calls

@@ -4,15 +4,19 @@ of each call and of the whole program.
 ``tape`` is a listener that keeps each call that made history: the function, its arguments, the
 random state if it drew numbers. Tensors are kept as slots: a result is only a name for what the
 call gives when it is made again, a value from outside (leaf, constant) is referred to, or copied if
-small. The object and the version of its storage tell which slot a tensor is, so an in-place change
-by something that was not taped is noticed. ``replay`` makes the calls again in order, in float64,
-views and in-place changes included; ``single_call`` makes one, ``compare`` and
+small. ``slots``: the object and the version of its storage tell which slot a tensor is, so an
+in-place change by something that was not taped is noticed. ``replay`` makes the calls again in
+order, in float64, views and in-place changes included; ``single_call`` makes one, ``compare`` and
 ``finite_differences`` put the two numbers side by side, ``program`` does so for the whole. Where a
 call of torch's own differs, ``single_call`` finds out whether it reads one triangle of a matrix
 only; then the matrix, and leaves of its size, are moved within a form that torch may assume
 (``call``). ``stale`` puts the node that a custom Function left in the graph beside a fresh run of
 it. What has no history is a constant, as it is to autograd: differences of ``x.detach()`` would be
 those of another function.
+
+That other function is the program's all the same.  ``cut_tape`` keeps the calls that cut history
+and those that go on from there, and ``moving`` makes them again, too: the slope of the program as
+it is, beside that of the program as backward sees it, and the cuts by which they differ.
 
 ``step`` waits for what the program then does to its leaves, and ``followed`` runs the tape again
 with the leaves as they are after it.

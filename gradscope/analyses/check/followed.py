@@ -18,7 +18,7 @@ from gradscope.analyses.check.leaves import all_leaves, weights_of
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import LeafOnTape, weighted_sum
 from gradscope.analyses.check.replay import Replay
-from gradscope.analyses.check.tape import differs, kind_of
+from gradscope.analyses.check.slots import differs, kind_of
 from gradscope.autograd.elements import one_number, readable
 from gradscope.derivatives.call import TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened

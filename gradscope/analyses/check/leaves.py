@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.analyses.check.moving import MovingProgram
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import (
     COARSE,
@@ -25,10 +26,10 @@ from gradscope.autograd.elements import is_released
 from gradscope.autograd.summary import name_of
 from gradscope.derivatives.call import Call, TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable, value_of, widened
-from gradscope.derivatives.single_call import dense_of, real
+from gradscope.derivatives.single_call import dense_of
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
-from gradscope.model.studies import LeafCheck
+from gradscope.model.studies import LeafCheck, MovedCuts
 from gradscope.words import count, listed
 
 Gradients = Sequence[torch.Tensor | None]
@@ -37,8 +38,13 @@ HOOKS = "run without the program's hooks: its own graph would have run them a se
 
 KEPT = "the calls were repeated: a second pass through the program's own graph would use up its ctx"
 
-Found = tuple[tuple[LeafCheck, ...], str]
-"""What was compared, and why no more."""
+
+class Found(NamedTuple):
+    """What was compared, why no more, and what backward does not see."""
+
+    leaves: tuple[LeafCheck, ...] = ()
+    reason: str = ""
+    cuts: MovedCuts | None = None
 
 
 class Doubts(NamedTuple):
@@ -125,7 +131,7 @@ def check_leaves(
     """
     weights = weights_of(placed)
     tolerance = _tolerance(placed)
-    _refuse(placed, values, tolerance)
+    placed.refuse(values, tolerance)
     blocked = _blocked(placed, replay, doubts.unsure)
     reasons = [] if gradients is not None else [HOOKS if placed.has_hooks else KEPT]
     if gradients is None:
@@ -142,13 +148,17 @@ def check_leaves(
     }
     whole = WholeProgram(replay, weights, values, tolerance, half_read)
     found = tuple(whole.check(leaves, work))
+    try:
+        cuts = MovingProgram(placed, whole, leaves).compared(work) if leaves else None
+    except Unrepeatable as error:
+        cuts = MovedCuts(reason=error.what)
     missing = len(placed.graph.leaves) - len(leaves)
     which = "one leaf is" if missing == 1 else f"{missing} leaves are"
     if not leaves:
         which = "every leaf is"
     if missing:
         reasons.append(f"{which} behind a call that was not compared")
-    return found, "; ".join(reasons)
+    return Found(found, "; ".join(reasons), cuts)
 
 
 def all_leaves(
@@ -162,7 +172,7 @@ def all_leaves(
     Raises:
         Unrepeatable: when the program as a whole, or what leads to a leaf, cannot be made again.
     """
-    _refuse(placed, values, _tolerance(placed))
+    placed.refuse(values, _tolerance(placed))
     blocked = _blocked(placed, replay, (node for nodes in placed.unseen() for node in nodes))
     leaves = list(_leaves(placed, _wide(placed, replay, weights), blocked, {}))
     behind = len(placed.graph.leaves) - len(leaves)
@@ -217,19 +227,6 @@ def weights_of(placed: TapedGraph) -> dict[TapeSlot, torch.Tensor]:
         slot: widened(torch.ones_like(root) if given is None else given)
         for (slot, root), given in pairs
     }
-
-
-def _refuse(placed: TapedGraph, values: Mapping[TapeSlot, torch.Tensor], tolerance: float) -> None:
-    """Differences of something else than the program say nothing of it."""
-    for slot, root in placed.roots.items():
-        if slot not in values:
-            raise Unrepeatable("its root depends on a call that could not be repeated")
-        if not bool(root.isfinite().all()):
-            raise Unrepeatable("its root is not finite")
-        mine, theirs = real(values[slot].detach()), real(widened(root))
-        scale = float(theirs.norm()) + 1e-6
-        if not float((mine - theirs).norm()) <= 10 * tolerance * scale:
-            raise Unrepeatable("run again in float64, its root has another value")
 
 
 def _tolerance(placed: TapedGraph) -> float:

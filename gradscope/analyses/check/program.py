@@ -7,7 +7,7 @@ again in float64.  Knows nothing of single calls.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -123,9 +123,7 @@ class WholeProgram:
         """Compare all leaves together, and each alone as far as the budget goes."""
         if not leaves:
             return
-        for leaf in leaves:
-            self._start.update({slot: value_of(slot.given) for slot in leaf.slots if slot.given})
-            self._largest = max(self._largest, float(real(leaf.gradient).double().norm()))
+        self.know(leaves)
         may_each = BUDGET // max(work, 1) >= 4 * len(leaves)
         groups = [[leaf] for leaf in leaves]
         if len(leaves) > 1:
@@ -135,6 +133,17 @@ class WholeProgram:
                 groups = list(self._guilty(leaves)) if together.verdict == "wrong" else []
         for group in groups:
             yield self._compared(group)
+
+    def know(self, leaves: Iterable[LeafOnTape]) -> None:
+        """These are to be moved."""
+        for leaf in leaves:
+            self._start.update({slot: value_of(slot.given) for slot in leaf.slots if slot.given})
+            self._largest = max(self._largest, float(real(leaf.gradient).double().norm()))
+
+    def differences(self, leaves: Sequence[LeafOnTape], expected: float | None = None) -> Judgement:
+        """The slope in a random direction of leaves, beside what their gradients give, or beside
+        what is expected."""
+        return self._move(leaves, None, expected).judged
 
     def _guilty(self, leaves: Sequence[LeafOnTape]) -> Iterator[list[LeafOnTape]]:
         """The first leaf behind a disagreement, by halving."""
@@ -168,6 +177,11 @@ class WholeProgram:
         return msgspec.structs.replace(found, reason=reason)
 
     def _direction(self, leaves: Sequence[LeafOnTape], form: Form | None = None) -> LeafCheck:
+        return self._told(self._move(leaves, form))
+
+    def _move(
+        self, leaves: Sequence[LeafOnTape], form: Form | None, expected: float | None = None
+    ) -> _Moved:
         directions = {leaf.number: self._random(leaf, len(leaves) == 1, form) for leaf in leaves}
         products = [
             along(real(leaf.gradient).double(), real(directions[leaf.number])) for leaf in leaves
@@ -186,8 +200,9 @@ class WholeProgram:
         ruler = Agreement(self.tolerance, scale, ROUNDING * abs(self._here))
         analytic = sum(float(product.sum()) for product in products)
         step = STEP * (self._size(leaves[0]) if len(leaves) == 1 else 1.0)
-        judged = judge(analytic, at, self._here, [step / 100, step], ruler)
-        return self._told(_Moved(leaves, directions, ruler, judged))
+        given = analytic if expected is None else expected
+        judged = judge(given, at, self._here, [step / 100, step], ruler)
+        return _Moved(leaves, directions, ruler, judged)
 
     def _size(self, leaf: LeafOnTape) -> float:
         """How large the elements of a leaf are."""

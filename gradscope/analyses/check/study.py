@@ -49,7 +49,8 @@ def study(live: LiveGraph, asked: Check) -> Checks:
 
 def customs_of(tape: Tape) -> set[Any]:
     """The custom Functions of the program that a tape may run again."""
-    return {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
+    calls = (*tape.taped, *tape.cuts.calls)
+    return {call.custom for call in calls if call.custom and codes_of(call.custom)}
 
 
 def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
@@ -89,17 +90,18 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
     replay = Replay(placed.calls, placed.roots)
     values = replay.run(visit=examined.visit)
     unseen = tuple(_unseen(placed, asked.node))
-    compared: Found = ((), reason)
+    compared = Found(reason=reason)
     if asked.node is None and not reason:
         unsure = _unsure((*examined.found.values(), *unseen))
         try:
             doubts = Doubts(unsure, examined.half_readers, spoilt)
             compared = check_leaves(placed, replay, values, gradients, doubts)
         except Unrepeatable as error:
-            compared = ((), error.what)
-    calls = (*_settled(placed, examined.found, compared[0]), *examined.found_twice)
+            compared = Found(reason=error.what)
+    calls = (*_settled(placed, examined.found, compared.leaves), *examined.found_twice)
     covered = sum(len(placed.nodes[call]) for call in placed.calls if call.is_backward)
-    return Checks((*calls, *unseen), compared[0], selection.repeats, covered, compared[1])
+    leaves, reason, cuts = compared
+    return Checks((*calls, *unseen), leaves, selection.repeats, covered, reason, cuts=cuts)
 
 
 def _differentiated(placed: TapedGraph, calls: Iterable[Call]) -> set[Call]:

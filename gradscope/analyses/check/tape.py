@@ -1,4 +1,5 @@
-"""Keeps every call of a program that made history, so that it can be made again.
+"""Keeps every call of a program that made history, so that it can be made again; what cuts history
+goes on a tape of its own.
 
 The tape holds what came from outside (leaves, constants) and no result of a built-in call, so it
 costs little more memory than the graph itself.  Knows nothing of derivatives.
@@ -6,16 +7,18 @@ costs little more memory than the graph itself.  Knows nothing of derivatives.
 
 from __future__ import annotations
 
-import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from gradscope.analyses.check.cut_tape import LARGE, CutTape
+from gradscope.analyses.check.slots import Slots, memory_of
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import make_release_safe, walk
-from gradscope.autograd.tensors import TensorTable, requires_grad, storage_of
+from gradscope.autograd.tensors import requires_grad
 from gradscope.derivatives.call import (
     HOOKED,
     Call,
@@ -24,112 +27,10 @@ from gradscope.derivatives.call import (
     is_tensor,
     is_usable,
     problem_of,
-    version_of,
 )
 from gradscope.recording.listener import Listener
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import TorchCall
-
-MAX_KNOWN = 1_000_000
-"""Tensors whose slot is known."""
-
-
-class Slots:
-    """Which slot a tensor of the program is.  Holds neither: a slot lives with the calls that use
-    it."""
-
-    def __init__(self) -> None:
-        self._known: TensorTable[weakref.ref[TapeSlot]] = TensorTable(MAX_KNOWN)
-        # Of each storage its version, and the slots that hold its content when the tape runs again.
-        self._stamps: dict[int, tuple[int, weakref.WeakSet[TapeSlot]]] = {}
-
-    def find(self, tensor: torch.Tensor) -> TapeSlot | None:
-        """The slot of a tensor; None when it is not on the tape, or not as it is now."""
-        known = self._known.get(tensor)
-        slot = None if known is None else known()
-        stamp = self._stamps.get(memory_of(tensor))
-        if slot is None or stamp is None:
-            return None
-        version, bases = stamp
-        is_same = version == version_of(tensor) and slot.base in bases
-        return slot if is_same and not is_rewritten(slot, tensor) else None
-
-    def operand(self, tensor: torch.Tensor) -> TapeSlot:
-        """The slot of a tensor that a call is about to take."""
-        slot = self.find(tensor)
-        if slot is None:
-            slot = TapeSlot(OutsideValue.of(tensor), carries=requires_grad(tensor))
-            self._put(tensor, slot, slot)
-        return slot
-
-    def result(self, tensor: torch.Tensor, operands: list[tuple[int, TapeSlot]]) -> TapeSlot:
-        """The slot of a tensor that a call has made out of these (memory, slot)."""
-        memory = memory_of(tensor)
-        base = next((slot.base for known, slot in operands if known == memory), None)
-        slot = TapeSlot()
-        self._put(tensor, slot, base or slot)
-        return slot
-
-    def changed(self, tensor: torch.Tensor, slot: TapeSlot) -> None:
-        """A taped call has changed this tensor in place."""
-        slot.carries = requires_grad(tensor)
-        self._stamps[memory_of(tensor)] = (version_of(tensor), weakref.WeakSet([slot.base]))
-
-    def _put(self, tensor: torch.Tensor, slot: TapeSlot, base: TapeSlot) -> None:
-        slot.origin = None if base is slot else base
-        self._known[tensor] = weakref.ref(slot)
-        version = version_of(tensor)
-        known, bases = self._stamps.get(memory_of(tensor), (-1, weakref.WeakSet()))
-        # Changed since by something that is not on the tape: older slots no longer tell what is
-        # there.
-        if known != version:
-            bases = weakref.WeakSet()
-        # A detached tensor is a slot of its own, and yet as good as the one it was taken from.
-        bases.add(base)
-        self._stamps[memory_of(tensor)] = (version, bases)
-
-    def forget(self) -> None:
-        """Let go of everything."""
-        self._known.clear()
-        self._stamps.clear()
-
-    def sweep(self) -> None:
-        """Drop what is known of tensors and slots that are gone."""
-        self._known.forget_dead()
-        self._stamps = {key: one for key, one in self._stamps.items() if len(one[1])}
-
-
-def is_rewritten(slot: TapeSlot, tensor: torch.Tensor) -> bool:
-    """Whether a tensor from outside has other numbers than its copy, though its version is the
-    same: changed through ``.data``, by a fused optimizer, or by a batch norm that trains."""
-    given = slot.given
-    # A slot that taped calls have changed since has a history, and is no leaf.
-    if given is None or (slot.carries and given.leaf is None):
-        return False
-    return memory_of(given.value) != memory_of(tensor) and differs(given.value, tensor)
-
-
-def differs(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are not of one kind, or hold other numbers; NaN is none other than
-    NaN."""
-    if kind_of(one) != kind_of(other):
-        return True
-    is_exact = not (one.is_floating_point() or one.is_complex())
-    return not torch.equal(one, other) and (
-        is_exact or not torch.allclose(one, other, rtol=0, atol=0, equal_nan=True)
-    )
-
-
-def kind_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """What two tensors must have in common to be compared number by number."""
-    return tensor.shape, tensor.dtype, tensor.device
-
-
-def memory_of(tensor: torch.Tensor) -> int:
-    """What tells the memory of one tensor from that of another."""
-    # Where there is no memory to speak of, the object is its own.
-    return storage_of(tensor) or -id(tensor)
-
+from gradscope.recording.torch_call import TorchCall, flat_tensors
 
 _autograd: Any = torch._C._autograd
 
@@ -154,6 +55,7 @@ class Tape(Listener):
         self.has_forgotten = False
         self._recorder = recorder
         self._slots = Slots()
+        self.cuts = CutTape(self._slots, self._held)
         self._bytes = 0
         self._is_closed = False
 
@@ -167,6 +69,7 @@ class Tape(Listener):
         self._is_closed = True
         self.taped = []
         self._slots.forget()
+        self.cuts.forget()
 
     # ------------------------------------------------------------------ the calls
 
@@ -182,26 +85,39 @@ class Tape(Listener):
         self._recount()
 
     def before(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | None:
-        """The call that is about to be made, its operands as they are now; None when it cannot
-        make history."""
+        """The call that is about to be made, its operands as they are now; None when it can neither
+        make history nor go on from where history was cut."""
         # With create_graph `grad` makes history also where grad mode is off.
-        if self._is_closed or not (torch.is_grad_enabled() or func is torch.autograd.grad):
+        records = torch.is_grad_enabled() or func is torch.autograd.grad
+        # What a Function does in its forward is a part of the one call of it.
+        if self._is_closed or not (records or not self._recorder.functions):
+            return None
+        # Most calls without history are those of an optimizer: to flatten them costs more.
+        if not (records or self.cuts.may_move(flat_tensors(args, kwargs))):
             return None
         leaves, spec = pytree.tree_flatten((args, kwargs))
         tensors = [one for one in leaves if isinstance(one, torch.Tensor)]
-        if not any(map(requires_grad, tensors)):
+        makes = records and any(map(requires_grad, tensors))
+        is_change = bool(tensors) and self._recorder.events.changes(func, kwargs)
+        # Named as if it changed numbers.
+        is_change = is_change and func is not torch.Tensor.detach_
+        if is_change and self.cuts.is_leaf(tensors[0]):
+            self.cuts.forget()
+            return None
+        if not (makes or self.cuts.takes(func, tensors, is_change)):
             return None
         # What a transform computes is in no graph that could be walked.
         if torch._C._functorch.peek_interpreter_stack() is not None:
             return None
-        changes = self._recorder.events.changes(func, kwargs)
         # Held until the operands are: nothing else holds a slot.
-        kept = self._about_to_change(tensors[0]) if changes and tensors else None
+        kept = self._about_to_change(tensors[0], makes) if is_change else None
         problem = problem_of(func, leaves)
         # What cannot be made again needs no arguments, and they would keep the graph alive.
-        leaves = [] if problem else [self._operand(one) for one in leaves]
+        operand = self._operand if makes else self.cuts.operand
+        leaves = [] if problem else [operand(one) for one in leaves]
         carrying = [one for one in leaves if isinstance(one, TapeSlot) and one.carries]
-        call = Call(func, leaves, spec, list(dict.fromkeys(carrying)), problem=problem)
+        cut = "" if makes else _mode()
+        call = Call(func, leaves, spec, list(dict.fromkeys(carrying)), problem=problem, cut=cut)
         if kept is not None and leaves and leaves[0] is kept:
             call.changed = kept
         # Nobody says beforehand whether a call draws; the state is dropped if it has not moved.
@@ -211,10 +127,14 @@ class Tape(Listener):
         return call
 
     def after(self, call: TorchCall, opened: Call | None) -> None:
-        """A call has returned: it is put on the tape if it made history."""
+        """A call has returned: it is put on the tape if it made history, or cut it."""
         self.has_hooks |= getattr(call.func, "__name__", "") == "register_hook"
-        if opened is not None and call.in_graph:
+        if opened is None:
+            return
+        if call.in_graph and not opened.cut:
             self._finish(opened, call)
+        else:
+            self.cuts.take(opened, call)
 
     def differentiated(self, call: TorchCall, opened: Call | None) -> None:
         """So is ``torch.autograd.grad``."""
@@ -224,27 +144,31 @@ class Tape(Listener):
 
     # ------------------------------------------------------------------ what is kept
 
-    def _about_to_change(self, tensor: torch.Tensor) -> TapeSlot | None:
-        if not is_usable(tensor):
+    def _about_to_change(self, tensor: torch.Tensor, makes: bool) -> TapeSlot | None:
+        if not is_usable(tensor) or (not makes and tensor.nbytes > LARGE):
             return None
-        slot = self._slots.operand(tensor)
-        if slot.given is not None:
+        moving = None if makes else self.cuts.find(tensor)
+        slot = self._slots.operand(tensor) if moving is None else self._slots.find(tensor)
+        if slot is not None and slot.given is not None:
             slot.given.keep()
-        return slot
+        return moving or slot
 
     def _operand(self, argument: Any) -> Any:
         if not isinstance(argument, torch.Tensor):
             return argument
         known = self._slots.find(argument)
         self._bytes += argument.nbytes if known is None else 0
-        return known or self._slots.operand(argument)
+        slot = known or self._slots.operand(argument)
+        if not (slot.carries or slot.moving):
+            slot.moving = self.cuts.find(argument)
+        return slot
 
     def _finish(self, call: Call, made: TorchCall) -> None:
         operands = [one for one in pytree.tree_leaves((made.args, made.kwargs)) if is_tensor(one)]
         call.first, call.end = made.sequence_range
         span = self._recorder.span_of(call.end - 1)
         call.place = -1 if span is None else span.place
-        self._drop_unmoved(call)
+        call.keep_drawn()
         # Not strict, here and below: a call that cannot be made again has no slots.
         if any(self._is_rewritten(call, *pair) for pair in zip(operands, call.slots, strict=False)):
             call.problem = "it changes in place an operand that backward treats as a constant"
@@ -280,13 +204,8 @@ class Tape(Listener):
             slot.result = OutsideValue.of(tensor)
         return slot
 
-    def _drop_unmoved(self, call: Call) -> None:
-        """Random states that the call has left alone tell nothing."""
-        if call.random is not None and torch.equal(call.random, torch.get_rng_state()):
-            call.random = None
-        for device, state in list(call.random_on.items()):
-            if torch.equal(state, torch.cuda.get_rng_state(device)):
-                del call.random_on[device]
+    def _held(self) -> Iterator[TapeSlot]:
+        return (slot for call in self.taped for slot in call.slots)
 
     def _forget_half(self) -> None:
         self.has_forgotten = True
@@ -296,11 +215,19 @@ class Tape(Listener):
     def _recount(self) -> None:
         """Calls have left the tape, and with them what only they held."""
         self._slots.sweep()
-        held = {slot.given for call in self.taped for slot in call.slots if slot.given}
+        held = {slot.given for slot in self._held() if slot.given}
         self._bytes = sum(given.value.nbytes for given in held)
 
 
 LISTENER = Tape
+
+
+def _mode() -> str:
+    """Why a call makes no history, whatever it is."""
+    # Asked first: in inference mode grad is switched off as well.
+    if torch.is_inference_mode_enabled():
+        return "inference_mode"
+    return "constants" if torch.is_grad_enabled() else "no_grad"
 
 
 def _are_saved_through_hooks() -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import TypeVar
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
+from gradscope.model.plain import Number
 from gradscope.model.report import Report
 from gradscope.render.options import Options
+from gradscope.render.words import numbers
 from gradscope.render.words.table import Writer
 from gradscope.render.words.text import short_files
 
@@ -26,6 +29,24 @@ def held(found: Found | None, way: str) -> Found:
     return found
 
 
+def compared(analytic: Number | None, numeric: Number | None, error: Number | None) -> list[str]:
+    """Three cells: what backward says, what differences say, and how far that is apart."""
+    if numeric is None:
+        return [""] * 3
+    said = "none" if analytic is None else numbers.number(analytic)
+    return [said, numbers.number(numeric), _off(error)]
+
+
+def _off(error: Number | None) -> str:
+    """A relative difference: its order of magnitude where it is small, else in percent."""
+    value = math.nan if error is None else float(error)
+    if not math.isfinite(value):
+        return ""
+    if value < 0.01:
+        return f"<1e{max(math.ceil(math.log10(value)), -6)}" if value else "<1e-6"
+    return f"{value:.0%}"
+
+
 class GraphAnswer(Writer):
     """What a report says in answer to a command, as lines for the terminal."""
 
@@ -35,7 +56,8 @@ class GraphAnswer(Writer):
         self.graph = report.graph
 
     @cached_property
-    def _files(self) -> dict[str, str]:
+    def files(self) -> dict[str, str]:
+        """The files of the graph, as they are called in a table."""
         return short_files({origin.file for origin in self.graph.origins})
 
     def budget(self, rows: int) -> int:
@@ -45,7 +67,7 @@ class GraphAnswer(Writer):
     def source(self, node: int) -> str:
         """``demo.py:7``, the line that made a node, or "" where it was not seen."""
         origin = self.graph.origin_of(self.graph.nodes[node])
-        return "" if origin is None else f"{self._files[origin.file]}:{origin.line}"
+        return "" if origin is None else f"{self.files[origin.file]}:{origin.line}"
 
     def leaf(self, position: int) -> str:
         """The name of a leaf, made visible."""

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gradscope.escaping import visible
-from gradscope.model.plain import Number
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, GradientComparison, LeafCheck, Verdict
-from gradscope.render.answers.answer import GraphAnswer, held
+from gradscope.render.answers.answer import GraphAnswer, compared, held
+from gradscope.render.answers.moved_cuts import MovedCutsWriter, matter
 from gradscope.render.answers.step import TakenStepWriter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
@@ -90,6 +90,9 @@ class _CheckWriter(GraphAnswer):
         if self.checks.leaves or self.checks.reason:
             yield ""
             yield from self._leaves()
+        if self.checks.cuts is not None:
+            yield ""
+            yield from MovedCutsWriter(self.report, self.checks.cuts, self.options).lines()
         if self.checks.step is not None:
             yield ""
             yield from TakenStepWriter(self.report, self.checks.step, self.options).lines()
@@ -147,16 +150,8 @@ class _CheckWriter(GraphAnswer):
         return [
             name,
             Part(at, "dim"),
-            *self._numbers(one.analytic, one.numeric, one.error),
+            *compared(one.analytic, one.numeric, one.error),
         ]
-
-    def _numbers(
-        self, analytic: Number | None, numeric: Number | None, error: Number | None
-    ) -> list[Cell]:
-        if numeric is None:
-            return [""] * 3
-        said = "none" if analytic is None else numbers.number(analytic)
-        return [said, numbers.number(numeric), _off(error)]
 
     def _node(self, call: CallCheck) -> str:
         node = self.graph.nodes[call.nodes[0]]
@@ -173,11 +168,11 @@ class _CheckWriter(GraphAnswer):
         if self.checks.leaves:
             ordered = sorted(self.checks.leaves, key=lambda one: list(INKS).index(one.verdict))
             shown = ordered[: self.budget(len(ordered))]
-            rows = [
+            rows: list[list[Cell]] = [
                 [
                     Part(one.verdict, INKS[one.verdict]),
                     self._names(one),
-                    *self._numbers(one.analytic, one.numeric, one.error),
+                    *compared(one.analytic, one.numeric, one.error),
                 ]
                 for one in shown
             ]
@@ -205,6 +200,8 @@ class _CheckWriter(GraphAnswer):
             words.append(f"{count(len(self.checks.calls), 'call')}: {tally}")
         if self.checks.leaves:
             words.append(f"whole program: {_tally(one.verdict for one in self.checks.leaves)}")
+        if self.checks.cuts is not None and self.checks.cuts.shares:
+            words.append(matter(self.checks.cuts))
         if self.checks.step is not None:
             words.append(f"step: {self.checks.step.verdict}")
         return words
@@ -236,13 +233,3 @@ def _tally(verdicts: Iterable[Verdict]) -> str:
 def _error(one: GradientComparison) -> float:
     error = 0.0 if one.error is None else float(one.error)
     return math.inf if math.isnan(error) else error
-
-
-def _off(error: Number | None) -> str:
-    """A relative difference: its order of magnitude where it is small, else in percent."""
-    value = math.nan if error is None else float(error)
-    if not math.isfinite(value):
-        return ""
-    if value < 0.01:
-        return f"<1e{max(math.ceil(math.log10(value)), -6)}" if value else "<1e-6"
-    return f"{value:.0%}"
