@@ -725,3 +725,33 @@ def test_the_picture_marks_what_is_wrong(session: Session) -> None:
         assert picture.startswith("digraph")
         assert "pink: the derivative is wrong" in picture
         assert ("#c2185b" in picture) is not is_right
+
+
+SCALED = """\
+net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** {scale})
+with torch.autocast("cpu", dtype=torch.float16):
+    loss = (net(torch.randn(32, 8)) - 1).pow(2).mean()
+scaler.scale(loss).backward()
+"""
+
+
+@pytest.mark.parametrize(("scale", "expected"), [(40, {"not checked"}), (4, {"right", "rounding"})])
+def test_what_a_scaler_lets_overflow_is_not_wrong(
+    session: Session, scale: int, expected: set[str]
+) -> None:
+    """It leaves such a step out; without it, the gradient is lost."""
+    program = HEAD + SCALED.format(scale=scale)
+    _, checks = checked(session, program)
+    assert {one.verdict for one in checks.leaves} <= expected
+    if scale == 40:
+        assert {one.analytic for one in checks.leaves} <= {"NaN", "Infinity", "-Infinity"}
+        done = session.cli("check", "program.py")
+        assert done.status == 0
+        assert done.out.count("as is expected of the first scales") == 1
+        by_hand = program.replace(
+            "scaler.scale(loss).backward()", f"(loss * 2.0 ** {scale}).backward()"
+        )
+        _, lost = checked(session, by_hand)
+        assert {one.verdict for one in lost.leaves} == {"wrong"}

@@ -146,7 +146,8 @@ def check_leaves(
         if call.name in doubts.half_readers
         for leaf in placed.leaves_behind(placed.nodes[call])
     }
-    whole = WholeProgram(replay, weights, values, tolerance, half_read)
+    is_scaled = placed.graph.scale is not None
+    whole = WholeProgram(replay, weights, values, tolerance, half_read, is_scaled)
     found = tuple(whole.check(leaves, work))
     try:
         cuts = MovingProgram(placed, whole, leaves).compared(work) if leaves else None

@@ -25,6 +25,7 @@ from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.plain import number
 from gradscope.model.studies import LeafCheck
+from gradscope.words import option
 
 TOLERANCES = {
     torch.float64: 1e-5,
@@ -46,6 +47,11 @@ that is 0 in theory is 1e-8 in practice."""
 
 BUDGET = 200_000_000
 """Elements that may be computed again; beyond it leaves are moved together only."""
+
+OVERFLOWS = (
+    "it overflows in the program's precision, as is expected of the first scales of a GradScaler, "
+    f"which leaves such a step out: look at a later one, {option('call', 'N')}"
+)
 
 Gradient = torch.Tensor | None
 
@@ -102,6 +108,7 @@ class WholeProgram:
         tolerance: what the program's precision leaves, relative.
         half_readers: for leaves, by number, the function behind which they are and that reads one
             triangle only of its operand.
+        is_scaled: a GradScaler has multiplied the loss, and leaves out a step that overflows by it.
     """
 
     replay: Replay
@@ -109,6 +116,7 @@ class WholeProgram:
     values: Mapping[TapeSlot, torch.Tensor]
     tolerance: float
     half_readers: Mapping[int, str]
+    is_scaled: bool = False
 
     def __post_init__(self) -> None:
         self._start: dict[TapeSlot, torch.Tensor] = {}
@@ -232,8 +240,11 @@ class WholeProgram:
             reason = f"backward of {spoilt} changes in place what is the gradient of others, too"
         elif verdict == "wrong" and self._agrees_wide(moved):
             is_little = judged.error < GROSS or self._is_noise(moved)
-            verdict = "rounding" if is_little else "wrong"
-            if verdict == "wrong":
+            if is_little:
+                verdict = "rounding"
+            elif self.is_scaled and not math.isfinite(judged.analytic):
+                verdict, reason = "not checked", OVERFLOWS
+            else:
                 reason = "backward in float64 agrees: it is lost to the program's precision"
         return LeafCheck(
             tuple(leaf.number for leaf in leaves),

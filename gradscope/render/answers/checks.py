@@ -19,7 +19,7 @@ from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.simplify.partition import label_of
-from gradscope.words import count, either, one_line, option
+from gradscope.words import count, either, listed, one_line, option
 
 INKS: dict[Verdict, str] = {
     "wrong": "bold #d0327a",
@@ -178,9 +178,13 @@ class _CheckWriter(GraphAnswer):
             ]
             yield from self.table(LEAVES, rows)
             yield from self.more(len(ordered) - len(shown), "leaf")
-            for one in filter(lambda one: one.reason, shown):
-                text = f"{self._names(one)}: {visible(one.reason)}"
-                yield from self.wrapped(text, "dim", indent=4)
+            reasons: dict[str, list[str]] = {}
+            for one in shown:
+                reasons.setdefault(one.reason, []).append(self._names(one))
+            for reason, names in reasons.items():
+                if reason:
+                    text = f"{listed(names)}: {visible(reason)}"
+                    yield from self.wrapped(text, "dim", indent=4)
         if self.checks.reason:
             lead = "" if self.checks.leaves else "whole program not checked: "
             yield from self.wrapped(lead + visible(self.checks.reason), "dim")
