@@ -732,7 +732,7 @@ net = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 1))
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cpu", init_scale=2.0 ** {scale})
 with torch.autocast("cpu", dtype=torch.float16):
-    loss = (net(torch.randn(32, 8)) - 1).pow(2).mean()
+    loss = (net(torch.randn(32, 8)) - torch.randn(32, 1)).pow(2).mean()
 scaler.scale(loss).backward()
 """
 
