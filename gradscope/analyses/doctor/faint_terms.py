@@ -99,12 +99,11 @@ def _part(norm: float, of: float) -> float:
 
 
 def _is_small(made: Capture) -> bool:
-    """Whether a call has several terms, and sending each alone costs little and runs no code of the
-    program."""
+    """Whether sending each term alone costs little, and runs no code of the program."""
     terms = len(terms_of(made.call.roots).tops)
-    if terms < 2 or terms * len(made.nodes) > MOST_VISITS:
-        return False
-    if any(isinstance(node, BackwardCFunction) for node in made.nodes):
+    if terms * len(made.nodes) > MOST_VISITS or any(
+        isinstance(node, BackwardCFunction) for node in made.nodes
+    ):
         return False
     outputs = chain.from_iterable(map(outputs_of, made.nodes))
     sizes = (prod(one.shape) for one in outputs if not is_nested(one))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.changes import Changes, collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
-from gradscope.analyses.doctor.faint_terms import FaintTerms
 from gradscope.analyses.doctor.glances import (
     CLIPPING,
     LOSSES,
@@ -51,7 +51,9 @@ from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import puts_gradients_together
 
 if TYPE_CHECKING:
+    from gradscope.analyses.doctor.capture import Capture
     from gradscope.analyses.doctor.derivatives import Derivatives
+    from gradscope.analyses.doctor.faint_terms import FaintTerms
 
 MAX_OLD = 20_000
 """Calls of torch and of modules that are remembered from one step to the next."""
@@ -93,7 +95,7 @@ class DoctorListener(Listener):
             *self.switches.patches(recorder.places),
         ]
         self.lost_terms = LostTerms(self.cuts, recorder)
-        self.faint_terms = FaintTerms()
+        self.faint_terms: FaintTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
         self.kept = GrowingContainers()
@@ -138,6 +140,17 @@ class DoctorListener(Listener):
         self.leaves.stop()
         self.optimizers.stop()
         self.loop_calls.stop()
+
+    def look_at_terms(self, made: Capture) -> None:
+        """Measure what the terms of a call bring, where it has several."""
+        # Of several ranks a node called alone may be a collective.
+        if self.is_shared or len(terms_of(made.call.roots).tops) < 2:
+            return
+        if self.faint_terms is None:
+            from gradscope.analyses.doctor.faint_terms import FaintTerms
+
+            self.faint_terms = FaintTerms()
+        self.faint_terms.look(made)
 
     def look_for_ranks(self, is_shared: bool) -> None:
         """Learn whether other ranks work with this one, and how: while its modules live."""

@@ -205,7 +205,9 @@ def observations(
         ),
         cuts=(*cuts, *cut_copies(listener, case)),
         lost_terms=lost_terms,
-        faint_terms=tuple(map(origins.told, listener.faint_terms.known)),
+        faint_terms=tuple(
+            map(origins.told, listener.faint_terms.known if listener.faint_terms else ())
+        ),
         wasted_graphs=tuple(map(origins.told, listener.gradient_graphs.wasted.values())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
         carried=tuple(_carried(listener, case.origins)),
