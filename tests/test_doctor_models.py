@@ -17,7 +17,11 @@ ROOT = Path(__file__).resolve().parent.parent
 MODELS = ROOT / "tests" / "clinic" / "models"
 
 # What may be mentioned: model -> rules.
-INFORMATION: dict[str, set[str]] = {"bert_own_head": {"GS302"}, "unrolled_rnn": {"GS201"}}
+INFORMATION: dict[str, set[str]] = {
+    "bert_own_head": {"GS302"},
+    "unrolled_rnn": {"GS201"},
+    "vae": {"GS207"},
+}
 
 SICK = ("wrong_function.py", "compiled.py", "amp.py")
 """Examples of what is found."""

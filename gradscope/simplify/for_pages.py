@@ -21,9 +21,10 @@ MOST_ROUNDS = 8
 FEWEST_LEAVES = 3
 
 
-def for_page(hierarchy: Hierarchy) -> Hierarchy:
-    """The hierarchy with the rounds of facing repeats in their place, and groups of leaves."""
-    facing = _facing(hierarchy)
+def for_page(hierarchy: Hierarchy, *, is_facing: bool = True) -> Hierarchy:
+    """The hierarchy with the rounds of facing repeats, if they are to be, in their place, and
+    groups of leaves."""
+    facing = _facing(hierarchy) if is_facing else set()
     groups: list[Group] = []
     numbers: list[int] = []
     for group in hierarchy.groups:

@@ -140,6 +140,7 @@ export function inColumns(boxes, bundles, rank, inLayers, whole) {
     move(column, start + gap - edge(column, Math.min), -highest(column));
     if (i) lines.push(onward(joint, columns[i - 1], column, start + gap / 2));
   });
+  if (edge(columns.at(-1), Math.max) > WINDOW.width) return null;
   const all = [...columns.flatMap((column) => column.bundles), ...lines];
   return { boxes: columns.flatMap((column) => column.boxes), ports: portsOf(all), bundles: all };
 }
@@ -152,7 +153,8 @@ function cutsOf(bundles, rank, whole) {
   const [width, height] = [edge(whole, Math.max) - edge(whole, Math.min), lowest(whole) - highest(whole)];
   const share = (columns) => Math.max((columns * (width + BETWEEN)) / WINDOW.width, height / columns / WINDOW.height);
   let columns = 1;
-  while (height > WINDOW.height && share(columns + 1) < share(columns)) columns++;
+  const fits = (columns) => columns * (width + BETWEEN) <= Math.min(WINDOW.width, innerWidth);
+  while (height > WINDOW.height && fits(columns + 1) && share(columns + 1) < share(columns)) columns++;
   const at = (key) => (isIn(key) ? -1 : isOut(key) ? Infinity : rank.get(key));
   const ends = whole.boxes.map((box) => ({ cut: rank.get(box.key), y: box.y + box.height - highest(whole) })).filter(({ cut }) => {
     const passing = bundles.filter(({ from, to }) => at(from) <= cut && at(to) > cut);

@@ -12,13 +12,15 @@ export function layerSwitch(viewer, box) {
   if (!box?.bars) return null;
   const { model } = viewer;
   const button = (text, name, click, isOff = false) => element("button", { text, "aria-label": name, title: name, disabled: isOff ? "" : null, on: { click } });
-  const words = box.picked === null ? `all ${plural(box.bars.length, "layer")}` : roundName(model, box.bars[box.picked]);
+  // A line to the next round is not there in the last.
+  const one = box.bars[box.picked];
+  const words = one ? roundName(model, one) : `all ${plural(box.bars.length, "layer")}`;
   return element(
     "p", { class: "layers", role: "group", "aria-label": "Layer" },
     button("‹", "previous layer (,)", () => viewer.nextLayer(-1)),
     element("span", { text: words }),
     button("›", "next layer (.)", () => viewer.nextLayer(1)),
-    box.picked === null ? null : button("All", "all layers", () => viewer.showBar(box, box.picked)),
+    !one ? null : button("All", "all layers", () => viewer.showBar(box, box.picked)),
   );
 }
 

@@ -20,7 +20,7 @@ const MOST_LABELS = 40;
 const WIDE = 1200;
 
 /** A level that is wider than a window beside the code says less in its boxes, where it fits then. */
-const [ROOM, SHORTENED] = [640, 176];
+const [ROOM, BESIDE, SHORTENED] = [640, 760, 176];
 
 export class Layouts {
   /**
@@ -78,9 +78,10 @@ export class Layouts {
       const placed = (bundles, most = Infinity) => arrange(sized.map((box) => ({ ...box, width: Math.min(box.width, most) })), bundles, order, isFlat);
       const labelled = this._labelled(bundles);
       const whole = placed(labelled);
-      const mayFit = across(whole) > ROOM && across(whole) < 1.5 * ROOM && sized.some(({ width }) => width > SHORTENED);
+      const room = Math.max(ROOM, innerWidth - BESIDE);
+      const mayFit = across(whole) > room && across(whole) < 1.5 * room && sized.some(({ width }) => width > SHORTENED);
       const narrow = mayFit ? placed(labelled, SHORTENED) : whole;
-      const base = across(narrow) <= ROOM ? narrow : whole;
+      const base = across(narrow) <= room ? narrow : whole;
       const plain = labelled !== bundles && across(base) > WIDE ? placed(bundles) : base;
       this.bases.set(name, across(plain) * 1.5 < across(base) ? plain : base);
     }

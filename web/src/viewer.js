@@ -76,13 +76,13 @@ export class Viewer extends Drawing {
     this.trail.note();
   }
 
-  /** The code gives what the first look at the graph needs, as far as it can: for the whole, or else for what is most of it. */
+  /** The code gives what the first look at the graph needs, where it can: for the whole, or else for what is most of it. */
   _makeRoom() {
     const { drawing, canvas, code } = this;
     const room = canvas.clientWidth + code.element.clientWidth - LEAST_CODE;
     const most = this.boxes.get(`g${mainGroup(this.model, this.open)}`);
-    const width = [drawing, most ?? drawing].map((one) => one.width + 2 * MARGIN).find((one) => one <= room) ?? room;
-    canvas.parentNode.style.flexBasis = `${width}px`;
+    const width = [drawing, most ?? drawing].map((one) => one.width + 2 * MARGIN).find((one) => one <= room);
+    if (width) canvas.parentNode.style.flexBasis = `${width}px`;
   }
 
   /** The whole, or of what does not fit what is most of it, or where it begins. */

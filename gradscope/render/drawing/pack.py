@@ -73,7 +73,8 @@ def pack(report: Report, every_value: bool = False, rank: int | None = None) -> 
     """
     strings = Strings()
     few = FEW_VALUES if len(report.graph.nodes) > LARGE and not every_value else None
-    hierarchy = for_page(hierarchy_of(report.graph))
+    # Of several calls a strip is a field of rounds and calls, which sides of a U have not.
+    hierarchy = for_page(hierarchy_of(report.graph), is_facing=len(report.passes) < 2)
     packed = {
         "meta": _record(report.meta),
         "notes": list(report.notes),
