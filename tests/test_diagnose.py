@@ -734,7 +734,7 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         [("GS307", "warning", 7)],
     ),
     "a term that another one drowns": (
-        {"faint_terms": (TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 3),)},
+        {"faint_terms": (TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 2, 3),)},
         [("GS207", "information", 7)],
     ),
     "in no optimizer, and switched on later": (

@@ -399,3 +399,13 @@ def test_it_is_told_from_python_too() -> None:
     assert checks.cuts is not None
     (one,) = checks.cuts.leaves
     assert (one.name, one.analytic, round(float(one.numeric), 6)) == ("w", 2.0, 4.0)
+
+
+def test_too_many_calls_are_not_made_again(session: Session) -> None:
+    program = HEAD + "w = torch.ones(3, requires_grad=True)\nsmall = w.detach()\n"
+    program += "for _ in range(2_001):\n    small = small * 0.999\nloss = (w * small).sum()\n"
+    report = session.look(f"{program}loss.backward()\n", command="check")
+    assert report.checks is not None
+    assert report.checks.cuts is not None
+    assert report.checks.cuts.together is None
+    assert "2,002 calls without history go into it" in report.checks.cuts.reason

@@ -226,3 +226,18 @@ def test_another_way_to_take_it_apart_is_refused(session: Session) -> None:
     assert session.cli("watch", str(path), "--by", "sample").status == 2
     with pytest.raises(ValueError, match="by="):
         gradscope.watch(Autoencoder(), to=print, by="sample")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("extra", [0, 3])
+def test_many_terms_are_told_by_what_they_are_called(extra: int) -> None:
+    """Of more than eight, those without a name are one; its name is the same in each step."""
+    model, rows = Autoencoder(), list[Row]()
+    with gradscope.watch(model, every=1, to=rows.append, by="term"):
+        for step in range(3):
+            mse = model.terms(torch.ones(4, 6))["mse"]
+            penalty = sum(p.square().sum() for p in [*model.parameters()] * (3 + extra * step))
+            known = oracle(model, {"mse": mse, "Sum": penalty})  # type: ignore[dict-item]
+            loss = mse + penalty
+            loss.backward()  # type: ignore[no-untyped-call]
+    assert [list(row.terms) for row in rows] == [["mse", "Sum"]] * 3
+    check(rows[-1].terms, known)

@@ -241,7 +241,7 @@ class TermShare(Record):
     that both reach: its norm is ``share`` of the other's at most, in ``leaf``.
 
     ``origin`` made the term, ``name`` is what it is called; both reached up to ``leaves`` leaves,
-    in so many ``calls`` of backward.
+    ``of`` those that the term did, in so many ``calls`` of backward.
     """
 
     origin: Place
@@ -250,6 +250,7 @@ class TermShare(Record):
     share: float = 0.0
     leaf: str = ""
     leaves: int = 0
+    of: int = 0
     calls: int = 0
 
 

@@ -317,8 +317,9 @@ class SplitPiece(Struct, frozen=True):
 
     @property
     def plain_name(self) -> str:
-        """The name without the number that tells it from others of this name."""
-        return re.sub(r" #\d+$", "", self.name)
+        """The name without the numbers that tell it from others of this name, and of how many
+        it is."""
+        return re.sub(r"( #\d+)?( ×[\d,]+)?$", "", self.name)
 
 
 class SplitLeaf(Struct, frozen=True):
@@ -411,17 +412,20 @@ class Combined:
         is 0 or not finite, or where they were not compared."""
         if len(self._products) != len(self.norms):
             return None
-        beside = [at for at in range(len(self.norms)) if at != one]
-
-        def product(first: int, second: int) -> float:
-            if first == second:
-                return self.norms[first] ** 2
-            return self._products[max(first, second)][min(first, second)]
-
-        along = sum(product(one, other) for other in beside)
-        square = sum(product(first, second) for first in beside for second in beside)
-        size = self.norms[one] * math.sqrt(max(square, 0.0))
+        along = sum(self._product(one, at) for at in range(len(self.norms)) if at != one)
+        size = self.norms[one] * self.others(one)
         return max(-1.0, min(1.0, along / size)) if 0 < size < math.inf else None
+
+    def others(self, one: int) -> float:
+        """The 2-norm of the sum of all pieces but this, which have been compared."""
+        beside = [at for at in range(len(self.norms)) if at != one]
+        square = sum(self._product(first, second) for first in beside for second in beside)
+        return math.sqrt(square) if square > 0 else square * 0
+
+    def _product(self, first: int, second: int) -> float:
+        if first == second:
+            return self.norms[first] ** 2
+        return self._products[max(first, second)][min(first, second)]
 
     def opposed(self, least: float = 0.0) -> tuple[float, int, int] | None:
         """The lowest cosine, and the two pieces that it is of, whose norms are above ``least``."""

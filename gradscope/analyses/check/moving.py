@@ -27,6 +27,9 @@ from gradscope.model.studies import CutPlace, CutShare, MovedCuts, MovedSlope
 MOST = 8
 """Cuts that are told."""
 
+MOST_CALLS = 2_000
+"""Calls without history that are made again, some twenty times."""
+
 EXACT = TOLERANCES[torch.float64]
 """Of a slope, that matters."""
 
@@ -72,6 +75,10 @@ class MovingProgram:
         Raises:
             Unrepeatable: when the program cannot be made again with its cuts let go.
         """
+        more = len(self._calls) - len(self._placed.calls)
+        if more > MOST_CALLS:
+            what = f"{more:,} calls without history go into it"
+            return MovedCuts(reason=f"{what}: too many to be made again some twenty times")
         if not self._leaves_behind(self._constants):
             return None
         self._begin()
@@ -215,5 +222,7 @@ def _now(leaf: torch.Tensor, slots: Iterable[TapeSlot]) -> list[TapeSlot]:
 
 
 def _slope(own: Judgement, found: Judgement, name: str = "", leaf: int | None = None) -> MovedSlope:
-    analytic, numeric, error = map(number, (own.analytic, found.numeric, found.error))
-    return MovedSlope(analytic, numeric, error, name, leaf)
+    analytic, numeric = own.analytic, found.numeric
+    largest = max(abs(analytic), abs(numeric))
+    error = abs(analytic - numeric) / largest if largest else 0.0
+    return MovedSlope(number(analytic), number(numeric), number(error), name, leaf)

@@ -7,8 +7,9 @@ full, for the first few such calls.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import chain, permutations
-from math import inf, isfinite, prod
+from math import inf, prod
 
 from torch.autograd.function import BackwardCFunction
 
@@ -19,7 +20,7 @@ from gradscope.graphing.study import LiveGraph, studied_call
 from gradscope.handlers import let_pass
 from gradscope.model.observations import TermShare
 from gradscope.model.request import SplitStudy
-from gradscope.model.studies import Split, SplitPiece
+from gradscope.model.studies import Combined, Split, SplitLeaf, SplitPiece
 
 FAINT = 0.01
 """The norm of a term's gradient, as a part of that of another one, below which it is faint."""
@@ -78,13 +79,13 @@ class FaintTerms:
                 continue
             key = *of, beside[1]
             known = self._known.get(key, TermShare(*of, beside[1]))
+            reached = [leaf for leaf in split.leaves if any(leaf.norms[one] for one in own)]
             shares = {
-                names[leaf.leaf]: _part(small, float(leaf.norms[others[0]]))
-                for leaf in split.leaves
-                if (small := sum(float(leaf.norms[number]) for number in own))
-                and leaf.norms[others[0]]
+                names[leaf.leaf]: _share(leaf, own, others[0])
+                for leaf in reached
+                if leaf.norms[others[0]]
             }
-            self._known[key] = known and _with(known, shares)
+            self._known[key] = known and _with(known, shares, len(reached))
 
 
 def _place(live: LiveGraph, made: Capture, piece: SplitPiece) -> int:
@@ -93,9 +94,12 @@ def _place(live: LiveGraph, made: Capture, piece: SplitPiece) -> int:
     return -1 if span is None else span.place
 
 
-def _part(norm: float, of: float) -> float:
-    """One norm as a part of another; infinite beside what is not finite."""
-    return norm / of if isfinite(of) else inf
+def _share(leaf: SplitLeaf, own: Sequence[int], other: int) -> float:
+    """What some terms bring to a leaf as a part of what another one does, and of all that is not
+    theirs: two large ones may cancel.  Infinite beside what is not finite."""
+    norm = sum(float(leaf.norms[one]) for one in own)
+    least = min(float(leaf.norms[other]), *(Combined([leaf]).others(one) for one in own))
+    return norm / least if 0 < least < inf else inf
 
 
 def _is_small(made: Capture) -> bool:
@@ -110,15 +114,18 @@ def _is_small(made: Capture) -> bool:
     return terms * max(sizes, default=0) <= MOST_ELEMENTS
 
 
-def _with(known: TermShare, shares: dict[str, float]) -> TermShare | None:
-    """A term with what one more call has shown; None where it is not faint."""
+def _with(known: TermShare, shares: dict[str, float], reached: int) -> TermShare | None:
+    """A term with what one more call has shown; None where it is not faint in most of the leaves
+    that it has ``reached``."""
     if not shares:
         return known
     leaf = max(shares, key=lambda name: shares[name])
-    if not all(share < FAINT for share in shares.values()):  # NaN is not
+    if 2 * len(shares) < reached or not all(
+        share < FAINT for share in shares.values()
+    ):  # NaN is not
         return None
     known.calls += 1
-    known.leaves = max(known.leaves, len(shares))
+    known.leaves, known.of = max((known.leaves, known.of), (len(shares), reached))
     if shares[leaf] >= known.share:
         known.share, known.leaf = shares[leaf], leaf
     return known

@@ -110,8 +110,9 @@ def _of_root(live: LiveGraph) -> Plan:
         # What a loop adds up at one line is one term, and so is all that is then still too much.
         lines: dict[object, list[Place]] = defaultdict(list)
         for top in tops:
-            node = graph.nodes[top[0]]
-            lines[node.op if node.origin is None else node.origin].append(top)
+            origin = graph.nodes[top[0]].origin
+            # Where no lines are known, what is called alike.
+            lines[known.of(top).partition(" #")[0] if origin is None else origin].append(top)
         groups = [*lines.values()]
     names = [f"{known.of(one[0])} ×{len(one):,}" if one[1:] else known.of(one[0]) for one in groups]
     if len(groups) > MOST_COMPARED:

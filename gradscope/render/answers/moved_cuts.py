@@ -35,8 +35,8 @@ NAMED = 2
 """Leaves that are named in a row."""
 
 MEANT = (
-    "through cuts: what was computed without history moves with the leaves. Backward holds it "
-    "fixed, as is often meant: no derivative is wrong by it"
+    "through cuts: what was computed without history moves with the leaves, as far as it could be "
+    "followed. Backward holds it fixed, as is often meant: no derivative is wrong by it"
 )
 
 

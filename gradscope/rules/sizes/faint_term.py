@@ -7,7 +7,8 @@ both reach.
 
 The loss is taken apart into its terms, as `gradscope backward --by term` does, and the gradient
 of each is sent through the graph alone. Reported is a term whose 2-norm is under 1 % of another
-one's at every leaf that both reach, in each of the first calls that were measured, three at most.
+one's, and of all others together, at every leaf that both reach, which are half of its own or
+more; in each of the first calls that were measured, three at most.
 
 Not measured are graphs that would take long (the number of nodes times that of terms is above
 4,000) or much memory (that of terms times the elements of the largest tensor is above 20
@@ -66,7 +67,8 @@ class FaintTerm(Rule):
                 location=facts.location(term.origin),
                 subject="" if made == term.name else term.name,
                 evidence=f"{short(100 * term.share)} % at most, in {term.leaf}; both reach "
-                f"{count(term.leaves, 'leaf')}; measured in {count(term.calls, 'backward call')}",
+                f"{term.leaves:,} of its {count(term.of, 'leaf')}; measured in the first "
+                f"{count(term.calls, 'backward call')} of several terms",
                 why="What these parameters learn is what the other term says.",
                 remedy=f"Where `{term.name}` is meant to count there, give it a larger factor, or "
                 "the other a smaller one.",
