@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo
-from gradscope.model.studies import Combined, Split
+from gradscope.model.studies import Combined, Split, SplitLeaf, SplitNode
 from gradscope.render.drawing.calls import Calls
 from gradscope.render.drawing.cells import ink_of
 from gradscope.render.drawing.facts import meeting, residuals, skipped
@@ -149,13 +149,11 @@ class Quantities:
         return [Part(meeting(self.scene, items[0]) if len(items) == 1 else told, "dim")]
 
 
-class TermColumns:
-    """The share of each term in what arrives, by norm."""
+class TermShares:
+    """The share of each of the largest terms in what arrives, by norm, as columns."""
 
-    def __init__(self, split: Split, known: Quantities) -> None:
+    def __init__(self, split: Split) -> None:
         self._split = split
-        self._known = known
-        self._at = {one.node: one for one in split.nodes}
         self._chosen = largest_pieces(split)
         self._names = [visible(one_line(split.pieces[piece].name)) for piece in self._chosen]
         self._titles = self._names
@@ -177,12 +175,26 @@ class TermColumns:
         places = range(len(self._titles))
         return [Column(self._titles[at], right=True, drop=10 - at) for at in places]
 
+    def shares(self, places: Sequence[SplitLeaf | SplitNode]) -> list[Cell]:
+        """The shares in what arrives at these together; blank where that is not known."""
+        if not places:
+            return [""] * len(self._chosen)
+        shares = [Combined(places).shares[piece] for piece in self._chosen]
+        inks = ["bold" if share > 0.5 else "" if share else "dim" for share in shares]
+        return [Part(percent(share), ink) for share, ink in zip(shares, inks, strict=True)]
+
+
+class TermColumns(TermShares):
+    """These shares for expressions of the source."""
+
+    def __init__(self, split: Split, known: Quantities) -> None:
+        super().__init__(split)
+        self._known = known
+        self._at = {one.node: one for one in split.nodes}
+
     def cells(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         """The shares in what arrives at an expression, where all of it is taken apart."""
         results = () if whole is None else whole.results
         known = [self._at[node] for node in results if node in self._at]
-        if not known or any(map(self._known.is_reached, {*results} - self._at.keys())):
-            return [""] * len(self._chosen)
-        shares = [Combined(known).shares[piece] for piece in self._chosen]
-        inks = ["bold" if share > 0.5 else "" if share else "dim" for share in shares]
-        return [Part(percent(share), ink) for share, ink in zip(shares, inks, strict=True)]
+        is_known = not any(map(self._known.is_reached, {*results} - self._at.keys()))
+        return self.shares(known if is_known else [])

@@ -76,10 +76,17 @@ class _Tree:
             median = "of what is drawn once" if scene.view.templates else ""
             self.calls = Calls(scene, self.glyphs, median)
             self.cells = CallCells(scene, self.glyphs, self.calls)
+        self.told = self.calls.head() if self.calls else ""
+        split = scene.report.split
+        if split is not None and split.kind == "term" and split.leaves and not scene.each:
+            from gradscope.render.drawing.term_cells import TermCells
+
+            self.cells = terms = TermCells(scene, self.glyphs, split)
+            self.told = terms.head()
 
     def lines(self) -> Iterator[str]:
         """Head, tree or trees, leaves."""
-        head = list(self.head.lines(self.calls.head() if self.calls else ""))
+        head = list(self.head.lines(self.told))
         if self.options.names == "torch":
             head += self.head.wrapped(NUMBERED, "dim")
         yield from head
