@@ -59,6 +59,13 @@ CASES = {
         "fit + 1000 * prior",
         [],
     ),
+    "in one of two leaves of one name": (
+        "def one():\n    w = torch.randn(3, requires_grad=True)\n    return 1 * w",
+        "p, q = one(), one()\n    fit = torch.cat([p, 1000 * q]).norm()\n"
+        "    prior = torch.cat([1000 * p, q]).norm()",
+        "fit + prior",
+        [],
+    ),
     "zero": ("", TWO, "fit + 1000 * prior.clamp(max=-1)", []),
     "not finite": ("", TWO, "fit + 1000 * prior / 0", []),
     "one term": ("", TWO, "fit * prior", []),

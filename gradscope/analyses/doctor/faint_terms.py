@@ -13,7 +13,6 @@ from math import inf, prod
 
 from torch.autograd.function import BackwardCFunction
 
-from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.autograd.nodes import is_nested, outputs_of
 from gradscope.graphing.study import LiveGraph, studied_call
@@ -53,12 +52,12 @@ class FaintTerms:
                 found[place, name] = max(best, one, key=lambda term: (term.leaves, -term.share))
         return [*found.values()]
 
-    def look(self, made: Capture) -> None:
-        """Measure the terms of a call that is about to be made, where it has several."""
+    def look(self, made: Capture, terms: int) -> None:
+        """Measure the terms of a call that is about to be made, which has so many."""
         call = made.call
         # Of a call that asks for some inputs only, others would be told of.
         is_whole = call.accumulates and not call.inputs
-        if self._calls == MOST_CALLS or not is_whole or not _is_small(made):
+        if self._calls == MOST_CALLS or not is_whole or not _is_small(made, terms):
             return
         self._calls += 1
         split: Split
@@ -67,12 +66,11 @@ class FaintTerms:
         except Exception as error:  # the call is looked at all the same
             let_pass(error)
             return
-        names = [next(iter(leaf.names), "") for leaf in live.probe.graph.leaves]
-        terms: dict[tuple[int, str], list[int]] = defaultdict(list)
+        of_place: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, piece in enumerate(split.pieces):
             if piece.nodes:
-                terms[_place(live, made, piece), piece.plain_name].append(number)
-        for (of, own), (beside, others) in permutations(terms.items(), 2):
+                of_place[_place(live, made, piece), piece.plain_name].append(number)
+        for (of, own), (beside, others) in permutations(of_place.items(), 2):
             # What one line adds up is one term to whoever reads it: its norm is that of all
             # together at most, and not known where it is to be the larger one.
             if of[0] == beside[0] or len(others) > 1:
@@ -80,11 +78,11 @@ class FaintTerms:
             key = *of, beside[1]
             known = self._known.get(key, TermShare(*of, beside[1]))
             reached = [leaf for leaf in split.leaves if any(leaf.norms[one] for one in own)]
-            shares = {
-                names[leaf.leaf]: _share(leaf, own, others[0])
+            shares = [
+                (_share(leaf, own, others[0]), live.probe.graph.leaves[leaf.leaf].name)
                 for leaf in reached
                 if leaf.norms[others[0]]
-            }
+            ]
             self._known[key] = known and _with(known, shares, len(reached))
 
 
@@ -98,34 +96,31 @@ def _share(leaf: SplitLeaf, own: Sequence[int], other: int) -> float:
     """What some terms bring to a leaf as a part of what another one does, and of all that is not
     theirs: two large ones may cancel.  Infinite beside what is not finite."""
     norm = sum(float(leaf.norms[one]) for one in own)
-    least = min(float(leaf.norms[other]), *(Combined([leaf]).others(one) for one in own))
+    least = min(float(leaf.norms[other]), *map(Combined([leaf]).others, own))
     return norm / least if 0 < least < inf else inf
 
 
-def _is_small(made: Capture) -> bool:
-    """Whether sending each term alone costs little, and runs no code of the program."""
-    terms = len(terms_of(made.call.roots).tops)
-    if terms * len(made.nodes) > MOST_VISITS or any(
-        isinstance(node, BackwardCFunction) for node in made.nodes
-    ):
+def _is_small(made: Capture, terms: int) -> bool:
+    """Whether sending so many terms alone costs little, and runs no code of the program."""
+    is_custom = any(isinstance(node, BackwardCFunction) for node in made.nodes)
+    if is_custom or terms * len(made.nodes) > MOST_VISITS:
         return False
     outputs = chain.from_iterable(map(outputs_of, made.nodes))
     sizes = (prod(one.shape) for one in outputs if not is_nested(one))
     return terms * max(sizes, default=0) <= MOST_ELEMENTS
 
 
-def _with(known: TermShare, shares: dict[str, float], reached: int) -> TermShare | None:
-    """A term with what one more call has shown; None where it is not faint in most of the leaves
-    that it has ``reached``."""
+def _with(known: TermShare, shares: Sequence[tuple[float, str]], reached: int) -> TermShare | None:
+    """A term with what one more call has shown, its share in each leaf and the name of that; None
+    where it is not faint in most of the leaves that it has ``reached``."""
     if not shares:
         return known
-    leaf = max(shares, key=lambda name: shares[name])
-    if 2 * len(shares) < reached or not all(
-        share < FAINT for share in shares.values()
-    ):  # NaN is not
+    is_faint = all(share < FAINT for share, _ in shares)  # NaN is not
+    if not is_faint or 2 * len(shares) < reached:
         return None
+    share, leaf = max(shares)
     known.calls += 1
     known.leaves, known.of = max((known.leaves, known.of), (len(shares), reached))
-    if shares[leaf] >= known.share:
-        known.share, known.leaf = shares[leaf], leaf
+    if share >= known.share:
+        known.share, known.leaf = share, leaf
     return known

@@ -144,13 +144,14 @@ class DoctorListener(Listener):
     def look_at_terms(self, made: Capture) -> None:
         """Measure what the terms of a call bring, where it has several."""
         # Of several ranks a node called alone may be a collective.
-        if self.is_shared or len(terms_of(made.call.roots).tops) < 2:
+        terms = 0 if self.is_shared else len(terms_of(made.call.roots).tops)
+        if terms < 2:
             return
         if self.faint_terms is None:
             from gradscope.analyses.doctor.faint_terms import FaintTerms
 
             self.faint_terms = FaintTerms()
-        self.faint_terms.look(made)
+        self.faint_terms.look(made, terms)
 
     def look_for_ranks(self, is_shared: bool) -> None:
         """Learn whether other ranks work with this one, and how: while its modules live."""

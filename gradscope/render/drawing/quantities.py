@@ -179,7 +179,8 @@ class TermShares:
         """The shares in what arrives at these together; blank where that is not known."""
         if not places:
             return [""] * len(self._chosen)
-        shares = [Combined(places).shares[piece] for piece in self._chosen]
+        found = Combined(places).shares
+        shares = [found[piece] for piece in self._chosen]
         inks = ["bold" if share > 0.5 else "" if share else "dim" for share in shares]
         return [Part(percent(share), ink) for share, ink in zip(shares, inks, strict=True)]
 
