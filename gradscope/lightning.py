@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from typing import Any, Literal
+from typing import Any
 
 from lightning.pytorch.callbacks import Callback
 
-from gradscope.api.watching import watch
+from gradscope.api.watching import WatchCallback, watch
 
 
-class Watch(Callback):
+class Watch(WatchCallback, Callback):
     """:func:`gradscope.watch` from the first step of a ``fit`` to its end, whichever that is.
 
     Takes what that takes, but for the model: it is the LightningModule.
     """
-
-    def __init__(
-        self,
-        to: Any,
-        *,
-        every: int | None = None,
-        keep: int = 5,
-        by: Literal["term"] | None = None,
-    ) -> None:
-        self._how: dict[str, Any] = {"to": to, "every": every, "keep": keep, "by": by}
-        self._block = ExitStack()
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
         """The training begins."""

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import weakref
-from contextlib import ExitStack, nullcontext
-from typing import Any, Literal
+from contextlib import nullcontext
+from typing import Any
 
 from transformers import Trainer, TrainerCallback
 
-from gradscope.api.watching import watch
+from gradscope.api.watching import WatchCallback, watch
 from gradscope.watching.arrivals import Tap
 
 
-class Watch(TrainerCallback):
+class Watch(WatchCallback, TrainerCallback):
     """:func:`gradscope.watch` from the first step of ``train`` to its end, whichever that is.
 
     Takes what that takes, but for the model: it is the trainer's.
     """
 
-    def __init__(
-        self,
-        to: Any,
-        *,
-        every: int | None = None,
-        keep: int = 5,
-        by: Literal["term"] | None = None,
-    ) -> None:
-        self._how: dict[str, Any] = {"to": to, "every": every, "keep": keep, "by": by}
-        block = self._block = ExitStack()
+    def _prepare(self) -> None:
+        block = self._block
 
         def train(original: Any, trainer: Any, *args: Any, **kwargs: Any) -> Any:
             own = [getattr(one, "_block", None) for one in trainer.callback_handler.callbacks]
