@@ -737,6 +737,10 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"faint_terms": (TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 2, 3),)},
         [("GS207", "information", 7)],
     ),
+    "two terms that cancel": (
+        {"cancelling_terms": (TermShare(A, "low", "high", 0.001, "w", 2, 2, 3),)},
+        [("GS208", "information", 7)],
+    ),
     "in no optimizer, and switched on later": (
         {
             "learners": (

@@ -653,6 +653,28 @@ def test_from_python_nothing_changes_either() -> None:
         assert "2 terms" in str(report)
 
 
+def test_from_python_terms_are_data() -> None:
+    torch.manual_seed(0)
+    w, b = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    fit, size = (w * b).exp().sum(), w.pow(2).sum()
+    found = gradscope.backward(fit + 10 * size, by="term").by_term()
+    assert [*found] == ["fit", "size"]  # the variable nearest to it
+    of_fit = torch.cat(torch.autograd.grad(fit, (w, b), retain_graph=True))
+    (of_size,) = torch.autograd.grad(10 * size, w)
+    norms = [float(of_fit.norm()), float(of_size.norm())]
+    assert [one.norm for one in found.values()] == pytest.approx(norms)
+    assert [one.share for one in found.values()] == pytest.approx(
+        [one / sum(norms) for one in norms]
+    )
+    cosine = float(of_fit[:3] @ of_size) / (norms[0] * norms[1])
+    assert [one.cosine for one in found.values()] == pytest.approx([cosine] * 2)
+    assert found["size"].modules == pytest.approx({"w": norms[1]})
+    assert [*found["fit"].modules] == ["w", "b"]
+    for report in (gradscope.backward(fit), gradscope.backward(fit, by="output")):
+        with pytest.raises(gradscope.GradscopeError, match='make one with by="term"'):
+            report.by_term()
+
+
 def test_a_hook_that_changes_the_gradient_is_told(session: Session) -> None:
     text = START + NOTICING
     path = str(session.write(text))

@@ -13,11 +13,13 @@ import msgspec
 
 from gradscope import render
 from gradscope.api.keywords import drawing, public, spelled_out
-from gradscope.errors import ToolMissing
+from gradscope.errors import ReportError, ToolMissing
 from gradscope.escaping import visible
 from gradscope.formats import TEXTS
 from gradscope.model import report as plain
 from gradscope.model.plain import GradientInfo
+from gradscope.model.rows import TermRow, term_rows
+from gradscope.model.studies import SplitLeaf
 from gradscope.render.drawing.head import by_size
 from gradscope.render.drawing.parameters import Parameter, parameters
 from gradscope.render.drawing.scene import Scene
@@ -235,6 +237,24 @@ class Report(plain.Report, frozen=True):
         sized = [(info, one) for info, one in known if info.norm is not None]
         sized.sort(key=lambda pair: by_size(pair[0], sign))
         return [one for _, one in sized[: abs(count)]]
+
+    @public
+    def by_term(self) -> dict[str, TermRow]:
+        """What each term of the loss brings, by what the program calls it; of a report that was
+        made with ``by="term"``.
+
+        ``modules`` of a term has the 2-norm of what it brings to each leaf, by name.
+
+        Raises:
+            GradscopeError: when the report holds no gradient that was taken apart by term.
+        """
+        split = self.split
+        if split is None or split.kind != "term":
+            raise ReportError("the report tells nothing by term", 'make one with by="term"')
+        parts: dict[str, list[SplitLeaf]] = {}
+        for leaf in split.leaves:
+            parts.setdefault(self.graph.leaves[leaf.leaf].name, []).append(leaf)
+        return term_rows(split, parts)
 
     @public
     def to_dataframe(self) -> pandas.DataFrame:

@@ -237,11 +237,12 @@ class LostTerm(Record):
 
 
 class TermShare(Record):
-    """A term of a loss whose gradient is small beside that of another one, ``beside``, in each leaf
-    that both reach: its norm is ``share`` of the other's at most, in ``leaf``.
+    """Two terms of a loss, ``name`` and ``beside``, the first made at ``origin``, and a share that
+    is small in each leaf that both reach: ``share`` at most, in ``leaf``.
 
-    ``origin`` made the term, ``name`` is what it is called; both reached up to ``leaves`` leaves,
-    ``of`` those that the term did, in so many ``calls`` of backward.
+    Of a faint term it is its norm as a part of the other's, of two that cancel the norm of their
+    sum as a part of the larger one's.  Both reached up to ``leaves`` leaves, ``of`` those that the
+    faint term did, or either of the two, in so many ``calls`` of backward.
     """
 
     origin: Place
@@ -534,6 +535,7 @@ class Observations(Watched, frozen=True):
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
     faint_terms: tuple[TermShare, ...] = ()
+    cancelling_terms: tuple[TermShare, ...] = ()
     wasted_graphs: tuple[WastedGraph, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()

@@ -5,12 +5,13 @@ Plain data, one line of JSON each; nothing here knows torch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from gradscope.model.plain import to_json
+from gradscope.model.studies import Combined, Split, SplitLeaf
 
 HEAD = b'{"gradscope":'
 """With what a log begins."""
@@ -64,16 +65,40 @@ class RankRow(ModuleRow, frozen=True, omit_defaults=True, kw_only=True):
 class TermRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one term of a loss brings, as if it were the loss alone.
 
-    ``norm`` is the 2-norm of its gradient, of all parameters together, divided by the scale of a
-    GradScaler; ``modules`` has that of each part of the model which it reaches.  ``share`` is the
-    norm as a part of the sum of all terms' norms, and ``cosine`` that of the angle between its
-    gradient and that of all other terms together: below 0 they pull apart.
+    ``norm`` is the 2-norm of its gradient, of all parameters together; ``modules`` has that of each
+    module or leaf which it reaches.  A watch divides both by the scale of a GradScaler.  ``share``
+    is the norm as a part of the sum of all terms' norms, and ``cosine`` that of the angle between
+    its gradient and that of all other terms together: below 0 they pull apart; None where it is
+    not known, as of more than 16 terms.
     """
 
     norm: float
     share: float
     cosine: float | None = None
     modules: Mapping[str, float] = {}
+
+
+def term_rows(split: Split, parts: Mapping[str, Sequence[SplitLeaf]]) -> dict[str, TermRow]:
+    """What each piece of a gradient brings to these parts, in the order of the program; nothing
+    where it reaches none of them.
+
+    Pieces of one name are numbered from 1.
+    """
+    reached = {name: Combined(leaves) for name, leaves in parts.items() if leaves}
+    if not reached:
+        return {}
+    whole = Combined(leaf for leaves in parts.values() for leaf in leaves)
+    # Of one without a name the number is that of a node, and another one in each step.
+    names = [piece.plain_name for piece in split.pieces]
+    return {
+        name if names.count(name) == 1 else f"{name} {names[: at + 1].count(name)}": TermRow(
+            norm=whole.norms[at],
+            share=whole.shares[at],
+            cosine=whole.against_others(at),
+            modules={part: one.norms[at] for part, one in reached.items() if one.norms[at]},
+        )
+        for at, name in enumerate(names)
+    }
 
 
 class PartRow(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):

@@ -385,10 +385,7 @@ class Combined:
         """The 2-norm of the sum of all pieces."""
         if len(self._products) != len(self.norms):
             return None
-        twice = 2 * sum(map(sum, self._products))
-        square = sum(one * one for one in self.norms) + twice
-        # Of pieces that cancel rounding may leave less than nothing.
-        return math.sqrt(square) if square > 0 else square * 0
+        return self.together(*range(len(self.norms)))
 
     @cached_property
     def shares(self) -> list[float]:
@@ -418,8 +415,12 @@ class Combined:
 
     def others(self, one: int) -> float:
         """The 2-norm of the sum of all pieces but this, which have been compared."""
-        beside = [at for at in range(len(self.norms)) if at != one]
-        square = sum(self._product(first, second) for first in beside for second in beside)
+        return self.together(*(at for at in range(len(self.norms)) if at != one))
+
+    def together(self, *pieces: int) -> float:
+        """The 2-norm of the sum of some pieces, which have been compared."""
+        square = sum(self._product(first, second) for first in pieces for second in pieces)
+        # Of pieces that cancel rounding may leave less than nothing.
         return math.sqrt(square) if square > 0 else square * 0
 
     def _product(self, first: int, second: int) -> float:

@@ -6,7 +6,7 @@ The graph was not recorded: a term is called by the variable that holds it, or b
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,8 +16,8 @@ from gradscope.autograd.nodes import leaf_of
 from gradscope.errors import GradscopeError
 from gradscope.graphing.study import studied_call
 from gradscope.model.request import SplitStudy
-from gradscope.model.rows import TermRow
-from gradscope.model.studies import Combined, Split, SplitLeaf
+from gradscope.model.rows import TermRow, term_rows
+from gradscope.model.studies import Split, SplitLeaf
 from gradscope.recording.recorder import Recorder
 from gradscope.watching.norms import ModelParameters
 
@@ -52,23 +52,4 @@ class TermNorms:
             position = own.positions.get(id(tensor))
             if position is not None:
                 parts[part_of[position]].append(leaf)
-        return dict(_told(split, parts))
-
-
-def _told(split: Split, parts: Mapping[str, list[SplitLeaf]]) -> Iterator[tuple[str, TermRow]]:
-    reached = {name: Combined(leaves) for name, leaves in parts.items() if leaves}
-    if not reached:
-        return
-    whole = Combined([leaf for leaves in parts.values() for leaf in leaves])
-    # Of one without a name the number is that of a node, and another one in each step.
-    names = [piece.plain_name for piece in split.pieces]
-    for at, name in enumerate(names):
-        yield (
-            name if names.count(name) == 1 else f"{name} {names[: at + 1].count(name)}",
-            TermRow(
-                norm=whole.norms[at],
-                share=whole.shares[at],
-                cosine=whole.against_others(at),
-                modules={part: one.norms[at] for part, one in reached.items() if one.norms[at]},
-            ),
-        )
+        return term_rows(split, parts)

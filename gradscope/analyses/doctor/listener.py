@@ -52,8 +52,8 @@ from gradscope.recording.wrappers import puts_gradients_together
 
 if TYPE_CHECKING:
     from gradscope.analyses.doctor.capture import Capture
+    from gradscope.analyses.doctor.compared_terms import ComparedTerms
     from gradscope.analyses.doctor.derivatives import Derivatives
-    from gradscope.analyses.doctor.faint_terms import FaintTerms
 
 MAX_OLD = 20_000
 """Calls of torch and of modules that are remembered from one step to the next."""
@@ -95,7 +95,7 @@ class DoctorListener(Listener):
             *self.switches.patches(recorder.places),
         ]
         self.lost_terms = LostTerms(self.cuts, recorder)
-        self.faint_terms: FaintTerms | None = None
+        self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
         self.kept = GrowingContainers()
@@ -147,11 +147,11 @@ class DoctorListener(Listener):
         terms = 0 if self.is_shared else len(terms_of(made.call.roots).tops)
         if terms < 2:
             return
-        if self.faint_terms is None:
-            from gradscope.analyses.doctor.faint_terms import FaintTerms
+        if self.compared_terms is None:
+            from gradscope.analyses.doctor.compared_terms import ComparedTerms
 
-            self.faint_terms = FaintTerms()
-        self.faint_terms.look(made, terms)
+            self.compared_terms = ComparedTerms()
+        self.compared_terms.look(made, terms)
 
     def look_for_ranks(self, is_shared: bool) -> None:
         """Learn whether other ranks work with this one, and how: while its modules live."""

@@ -15,8 +15,7 @@ Not measured are graphs that would take long (the number of nodes times that of 
 million), those with a custom Function, whose backward would run once more, and a program of
 several ranks.
 
-It is information only: a penalty is often meant to be small. Terms that cancel are not reported,
-for where a training has converged, they do.
+It is information only: a penalty is often meant to be small. Of terms that cancel GS208 tells.
 
 ## A program that has it, healed
 

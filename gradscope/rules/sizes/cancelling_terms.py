@@ -1,0 +1,71 @@
+"""GS208 cancelling-terms
+
+Two terms of the loss cancel: to each parameter that both reach, they bring opposite gradients of
+one size, and next to nothing is left of both.
+
+## How it is recognised
+
+Measured as for GS207, in the first calls of backward and within the same limits. Reported are two
+terms whose gradients add up to under 2 % of the larger one, by 2-norm, at every leaf that both
+reach, which are half or more of those that either does; in each of the calls that were measured.
+
+It is information only. Where a training has converged, the terms of its loss do cancel: that is
+what holds the parameters where they are. At the start of a training nothing has converged, and one
+of the two is likely not what it is meant to be.
+
+## A program that has it, healed
+
+```diff
+ import torch
+ from torch import nn
+
+ torch.manual_seed(0)
+ energy = nn.Sequential(nn.Linear(2, 16), nn.Tanh(), nn.Linear(16, 1))
+ optimizer = torch.optim.SGD(energy.parameters(), lr=0.1)
+ for _ in range(3):
+     data = torch.randn(64, 2) + 2
+-    negatives = data + 1e-3 * torch.randn(64, 2)
++    negatives = 3 * torch.randn(64, 2)
+     low, high = energy(data).pow(2).mean(), energy(negatives).pow(2).mean()
+     loss = low - high
+     optimizer.zero_grad()
+     loss.backward()
+     optimizer.step()
+```
+
+## When to ignore it
+
+Where the training goes on from one that had converged. `gradscope doctor --ignore GS208` leaves it
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.rule import Rule
+from gradscope.words import count
+
+
+class CancellingTerms(Rule):
+    code = "GS208"
+    name = "cancelling-terms"
+
+    def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        for term in facts.seen.cancelling_terms:
+            made = facts.expression(term.origin).strip("`")
+            yield facts.finding(
+                "information",
+                f"`{term.name}` and `{term.beside}` cancel: under 2 % of the larger gradient is "
+                "left of both, in each leaf that both reach.",
+                location=facts.location(term.origin),
+                subject="" if made == term.name else term.name,
+                evidence=f"{short(100 * term.share)} % at most, in {term.leaf}; both reach "
+                f"{term.leaves:,} of {count(term.of, 'leaf')}; measured in the first "
+                f"{count(term.calls, 'backward call')} of several terms",
+                why="What the one asks of these parameters, the other takes back. Where a training "
+                "has converged it is so, and not at its start.",
+                remedy="Compare what goes into the two: are they of the same data, or is a sign "
+                "turned round?",
+            )
