@@ -104,7 +104,7 @@ docs: $(INSTALLED) ## regenerate what the docs show: help texts, transcripts, pi
 	$(BIN)/python -m tests.reference
 	$(BIN)/python -m tests.transcripts
 
-test-rule: $(INSTALLED) ## what is asked of one rule: CODE=GS208 NAME=stuck_relu
+test-rule: $(INSTALLED) ## what is asked of one rule: CODE=GS209 NAME=stuck_relu
 	$(BIN)/python -m pytest -n 2 tests/test_rules.py tests/test_diagnose.py tests/test_thresholds.py tests/test_clinic.py \
 		-k "$(CODE) or $(NAME) or every_number or precedence or docs_show or distinct"
 
