@@ -167,6 +167,17 @@ class TensorRef(weakref.ref[torch.Tensor]):
 
     __slots__ = ()
 
+    # Before that, torch empties a tensor that nobody in python had held as soon as it lets it go,
+    # also one that was got here in between.  This tells torch that python holds it again.
+    if torch.__version__ < "2.11":
+
+        def __call__(self) -> torch.Tensor | None:
+            """The tensor; None where it is gone."""
+            tensor = super().__call__()
+            if tensor is not None:
+                torch.Tensor._fix_weakref(tensor)  # type: ignore[attr-defined]
+            return tensor
+
 
 def living(references: Iterable[TensorRef]) -> list[torch.Tensor]:
     """The tensors that are still there."""
