@@ -40,7 +40,14 @@ from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
 from gradscope.recording.remembered import LeafNames, RememberedValues
 from gradscope.recording.source import Site, Sources
-from gradscope.recording.torch_call import MAX_LATEST, SequenceSpan, Spans, TorchCall, name_of_call
+from gradscope.recording.torch_call import (
+    MAX_LATEST,
+    SequenceSpan,
+    Spans,
+    TorchCall,
+    flat_tensors,
+    name_of_call,
+)
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
@@ -179,6 +186,8 @@ class Recording:
     def _made(self, call: TorchCall) -> None:
         (first, end), place, user = call.sequence_range, call.place, call.user
         self.spans.add(first, end, place)
+        if self.events.cut_off:
+            self.events.note_taken(call.operands, end - 1)
         if user is not None:
             self.leaf_names.note(place, self.places, user, call.args)
         if call.out is not None:
@@ -258,6 +267,7 @@ def remembering(recording: Recording) -> Remember:
     )
     number_around, are_known = places.number_around, recording.leaf_names.are_known
     changes, latest, keep = events.changes, spans.latest, values.keep
+    cut_off = events.cut_off
 
     def remember(
         func: Any,
@@ -289,6 +299,8 @@ def remembering(recording: Recording) -> Remember:
         latest.extend((first, end, place))
         if len(latest) > MAX_LATEST:
             spans.settle()
+        if cut_off:
+            events.note_taken(flat_tensors(args, kwargs), end - 1)
         if is_change:
             events.note_change(func, args, kwargs, places.site(place))
             values.note(end - 1, out)

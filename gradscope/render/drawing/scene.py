@@ -14,7 +14,7 @@ from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.observations import Finding, Severity
 from gradscope.model.plain import TensorInfo, in_rows
-from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report, Wall
 from gradscope.render.drawing.scale import Round, Scale
 from gradscope.render.drawing.spread import DrawnRank
 from gradscope.render.options import Options
@@ -63,6 +63,14 @@ class Scene:
             return ""
         record: Origin = self.graph.origins[origin]
         return f"{self._files[record.file]}:{record.line}"
+
+    @cached_property
+    def walls(self) -> dict[int, list[Wall]]:
+        """By node where the history of what it took was cut."""
+        found: dict[int, list[Wall]] = {}
+        for wall in self.graph.walls:
+            found.setdefault(wall.node, []).append(wall)
+        return found
 
     def is_of_library(self, origin: int) -> bool:
         """Whether an installed package made it, and not the user's own files."""
