@@ -61,10 +61,13 @@ export class Code {
     const [flow, code] = [element("span", { class: "flow" }), element("code", { text: words })];
     const parts = [flow, element("span", { class: "at", text: number }), code];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
-    if (!each.length) return [element("div", { class: "line faint" }, ...parts), ...said];
+    const place = `${file}:${number}`;
+    if (!each.length) {
+      this.at.set(place, element("div", { class: "line faint" }, ...parts));
+      return [this.at.get(place), ...said];
+    }
     const used = element("span", { class: "used" });
     const root = element("button", { class: "line", on: { click: () => this._take(each) } }, ...parts, used);
-    const place = `${file}:${number}`;
     this.lines.push({ each, place, leaves, flow, used });
     this.at.set(place, root);
     return [root, ...said];
@@ -125,8 +128,10 @@ export class Code {
   /** Mark the lines that made what is selected, and bring the first into sight. */
   mark(thing) {
     for (const one of this.marked ?? []) one.classList.remove("here");
-    const nodes = !thing || thing.edges ? [] : thing.node === undefined ? (thing.group === undefined ? [] : this.model.inside(thing.group)) : [thing.node];
-    const places = nodes.map((node) => this.model.origin(node)).filter(Boolean).map(({ file, line }) => this.at.get(`${file}:${line}`));
+    const { model } = this;
+    const nodes = !thing || thing.edges || thing.wall !== undefined ? [] : thing.node === undefined ? (thing.group === undefined ? [] : model.inside(thing.group)) : [thing.node];
+    const origins = thing?.wall === undefined ? nodes.map((node) => model.origin(node)) : [model.place(model.walls[thing.wall].origin)];
+    const places = origins.filter(Boolean).map(({ file, line }) => this.at.get(`${file}:${line}`));
     this.marked = [...new Set(places.filter(Boolean))];
     for (const one of this.marked) one.classList.add("here");
     this.marked.at(-1)?.scrollIntoView({ block: "nearest" });

@@ -33,6 +33,13 @@ export class Model {
     this.templates = new Templates(this);
     this.leafOf = new Map(data.leaves.node.map((node, position) => [node, position]));
     this.rootNodes = new Set(data.roots.map((root) => root.node));
+    /** Each place where the history was cut of what nodes took, and these. */
+    this.walls = [];
+    for (const { node, ...cut } of data.walls) {
+      const same = this.walls.find((one) => one.function === cut.function && one.origin === cut.origin);
+      if (same) same.nodes.push(node);
+      else this.walls.push({ ...cut, nodes: [node] });
+    }
     this.ranks = data.ranks ? new Ranks(data) : null;
     this.choose(0, this.ranks?.first ?? null);
   }
@@ -168,8 +175,12 @@ export class Model {
   }
 
   origin(node) {
-    const at = this.data.nodes.origin[node];
-    if (at < 0) return null;
+    return this.place(this.data.nodes.origin[node]);
+  }
+
+  /** One of the places of the program; null for none. */
+  place(at) {
+    if (at === null || at < 0) return null;
     const origins = this.data.origins;
     return {
       file: this.strings[origins.file[at]],

@@ -99,7 +99,7 @@ export class Outline {
 
 /** Depth first, each level in the order of backward. */
 function inOrder(model, boxes) {
-  const first = (box) => box.node ?? (box.seed === undefined ? model.first[box.group] : -1);
+  const first = (box) => box.node ?? model.first[box.group] ?? (box.wall === undefined ? -1 : model.size);
   const within = new Map();
   for (const box of boxes) {
     if (!within.has(box.around)) within.set(box.around, []);

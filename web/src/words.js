@@ -54,6 +54,13 @@ function toldMeeting(model, box, { skip, cancelled }) {
 /** `∂L/∂y`, as what is given for a root is called. */
 export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "root"}`;
 
+/** `detach train.py:9`, by what and where history was cut. */
+export function wallWords(model, wall) {
+  const { function: name, origin } = model.walls[wall];
+  const place = model.place(origin);
+  return inside(visible([name, place && `${place.file.split(/[\\/]/).at(-1)}:${place.line}`].filter(Boolean).join(" ")));
+}
+
 /** A name may be of any length; what is longer is shown in the middle of a list or sentence by its two ends. */
 const LONGEST = 160;
 export const inside = (text) => {
@@ -134,8 +141,11 @@ function within(model, group, title) {
   return title;
 }
 
+export const CUT = "history was cut here, no gradient goes on";
+
 /** A box or line in a few lines, the first of which is its name. */
 export function inShort(model, box) {
+  if (box.wall !== undefined) return [wallWords(model, box.wall), CUT];
   const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? sizeWords(model.arriving(box)) : told(model.seed(box.seed));
   if (box.edges) return [endNames(model, box).join(" → "), gradient, plural(box.edges.length + box.seeds.length, "edge")];
   if (box.seed !== undefined) return [seedWords(model, box.seed), gradient];
@@ -170,6 +180,7 @@ export function roundName(model, { node, group }) {
 /** One sentence on a box or line, for the list and for what is read aloud: what colours mean, else the gradient. */
 export function described(viewer, box) {
   const { model, shown, isOfGradients } = viewer;
+  if (box.wall !== undefined) return `${CUT}: ${wallWords(model, box.wall)}`;
   if (box.seed !== undefined) {
     const { node, output } = model.data.roots[box.seed];
     return `given: ${seedWords(model, box.seed)} = ${told(model.seed(box.seed), shapeOf(model.shape(node, output))) || "not known"}`;

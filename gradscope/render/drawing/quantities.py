@@ -149,6 +149,8 @@ class Quantities:
         told = meeting(self.scene, items[0]) if len(items) == 1 else told
         taken = [] if whole is None else walls(self.scene, whole.nodes)
         cut = f"history cut: {', '.join(taken)}" if taken else ""
+        # Only what cuts made nothing.
+        cut = "history cut here" if whole is not None and not whole.nodes else cut
         return [Part(" · ".join(filter(None, (told, cut))), "dim")]
 
 
