@@ -3,6 +3,8 @@ import { element, hear } from "./element.js";
 import { number, plural, visible } from "./format.js";
 import { inside, told } from "./words.js";
 
+/** Signs of a line that may be shortened, and is whole beside the pointer. */
+const LONG = 160;
 /** Colours of a strip that fit below a number, and leaves that are named at a line. */
 const [CELLS, NAMED] = [24, 2];
 /** A window that has room for it beside the graph and the facts. */
@@ -57,17 +59,16 @@ export class Code {
   _row([number, text, steps, leaves], file, margin, found) {
     let node = 0;
     const each = steps.map((step) => ({ node: (node += step) }));
-    const words = inside(this.model.strings[text].slice(margin).trimEnd());
-    const [flow, code] = [element("span", { class: "flow" }), element("code", { text: words })];
-    const parts = [flow, element("span", { class: "at", text: number }), code];
+    const words = this.model.strings[text].slice(margin).trimEnd();
+    const [flow, used] = [element("span", { class: "flow" }), element("span", { class: "used" })];
+    const parts = [flow, element("span", { class: "at", text: number }), element("code", { text: inside(words), title: words.length > LONG ? words : null }, used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
     const place = `${file}:${number}`;
     if (!each.length) {
       this.at.set(place, element("div", { class: "line faint" }, ...parts));
       return [this.at.get(place), ...said];
     }
-    const used = element("span", { class: "used" });
-    const root = element("button", { class: "line", on: { click: () => this._take(each) } }, ...parts, used);
+    const root = element("button", { class: "line", on: { click: () => this._take(each) } }, ...parts);
     this.lines.push({ each, place, leaves, flow, used });
     this.at.set(place, root);
     return [root, ...said];
@@ -98,7 +99,7 @@ export class Code {
       flow.textContent = short(info);
       flow.title = told(info);
       flow.style.backgroundImage = strip(each.map((one) => shown.of(one)), shownScale);
-      used.textContent = model.pass && leaves.length ? ` ● ${this._leaves(leaves)}` : "";
+      used.textContent = model.pass && leaves.length ? ` ●\u00a0${this._leaves(leaves)}` : "";
     }
   }
 

@@ -3,8 +3,8 @@
 import { isIn, isOut, isPort } from "./level.js";
 import { portsOf } from "./stretch.js";
 
-/** So many skips inside one another make two sides. */
-const FEWEST = 2;
+/** So many skips inside one another make two sides, and so many lines lead to what stands below both. */
+const [FEWEST, MANY] = [2, 4];
 /** Pixels between two lanes at least, around what stands beside a line between them, and between lines that go round a lane. */
 const [BETWEEN, AROUND, ASIDE] = [64, 40, 18];
 /** Pixels from the middle of a line up to that of what stands on it, and of the edge of a card. */
@@ -15,15 +15,47 @@ const [WINDOW, TURNING] = [{ width: 700, height: 680 }, 34];
 /** Each is at least this part of the highest. */
 const EVEN = 0.6;
 
-const [LEFT, UP] = [{ x: -1, y: 0 }, { x: 0, y: -1 }];
+const [LEFT, RIGHT, UP] = [{ x: -1, y: 0 }, { x: 1, y: 0 }, { x: 0, y: -1 }];
 
 /**
- * A level whose longest way is folded where most skips are around it: down on the right, and up again on the left.
+ * A level whose longest way is folded where most skips are around it: down on the right, and up again on the left; below it
+ * what most of both sides lead to, such as the time in a diffusion model.
  * @param rank how many lines lead to each box at most
  * @param {(boxes, bundles) => object} inLayers what arranges one lane
  * @returns null where skips do not lie inside one another, or other lines cross from side to side
  */
 export function folded(boxes, bundles, rank, inLayers) {
+  const isBelow = ({ key }) => bundles.filter(({ to }) => to === key).length >= MANY && bundles.every(({ from, to }) => from !== key || isOut(to));
+  const below = new Set(boxes.filter(isBelow).map(({ key }) => key));
+  const u = sides(boxes.filter(({ key }) => !below.has(key)), bundles.filter(({ from, to }) => !below.has(from) && !below.has(to)), rank, inLayers);
+  return u && below.size ? withBelow(u, boxes, bundles, below) : u;
+}
+
+/** With lines to what is below along the outside of both sides. */
+function withBelow(u, boxes, bundles, below) {
+  const [left, right, bottom] = [edge(u, Math.min), edge(u, Math.max), lowest(u)];
+  const wanted = boxes.filter(({ key }) => below.has(key));
+  let x = (left + right - wanted.reduce((sum, { width }) => sum + width, (wanted.length - 1) * BETWEEN)) / 2;
+  const all = [...u.boxes];
+  for (const box of wanted) {
+    all.push({ ...box, x, y: bottom + BETWEEN });
+    x += box.width + BETWEEN;
+  }
+  const at = new Map(all.map((box) => [box.key, box]));
+  const lines = bundles.filter(({ from, to }) => below.has(from) || below.has(to)).map((bundle) => {
+    const [from, to] = [at.get(bundle.from), at.get(bundle.to)];
+    const [one, other] = [from, to].map((box) => box && box.x + box.width / 2);
+    if (!to) return { ...bundle, labelY: from.y, points: [from.y + from.height, from.y + from.height + TURNING].map((y) => ({ x: one, y })) };
+    if (!from) return { ...bundle, labelY: to.y, points: [to.y - TURNING, to.y].map((y) => ({ x: other, y })) };
+    const [way, x, start, end] = from.isUp ? [LEFT, left, from.x, to.x] : [RIGHT, right, from.x + from.width, to.x + to.width];
+    const [aside, y, foot] = [x + ASIDE * way.x, middleOf(from), middleOf(to)];
+    return { ...bundle, room: 0, labelY: y, points: [{ x: start, y, way }, { x: aside, y }, { x: aside, y: foot }, { x: end, y: foot, way: from.isUp ? RIGHT : LEFT }] };
+  });
+  const joined = [...u.bundles, ...lines];
+  return { ...u, boxes: all, bundles: joined, ports: portsOf(joined) };
+}
+
+function sides(boxes, bundles, rank, inLayers) {
   const fold = foldOf(boxes, bundles, rank);
   if (!fold) return null;
   const { second, rows } = fold;
