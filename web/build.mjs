@@ -14,7 +14,7 @@ const result = await build({
   target: "es2022",
   charset: "utf8",
   // What begins with "_" is called by nobody outside, and these by nobody but dagre.
-  mangleProps: /^(_.+|edgeObj|predecessors|successors|setNode|setEdge|hasNode|dummy|dummyChains|setGraph|gravity|nodeEdges|filterEdges|removeEdge|setParent|neighbors|edgeLabel|removeNode|outEdges|inEdges|isDirected|groupRound|stoodGroups|upstreamIn|enteringIn|isSpread|choosePass|findingsAt|isGoing|isOfGradients|flowing|rootNodes|zoomAt|shownScale|childrenOf|membersOf|chooseOverlay|meetingAt|camera|nextTrouble|pointers|hovered|contents|choices|layouts|fitting|centre|groupOf|members|placed|trail|labelY|nodesep|ranksep|labelRank|showTroubles|isAsPlaced|isFolded|isMeeting|flowingIn|onRanks|chooseCall|isOfRounds|roundIn|marked|births|casts|bases|extent)$/,
+  mangleProps: /^(_.+|edgeObj|predecessors|successors|setNode|setEdge|hasNode|dummy|dummyChains|setGraph|gravity|nodeEdges|filterEdges|removeEdge|setParent|neighbors|edgeLabel|removeNode|outEdges|inEdges|isDirected|groupRound|stoodGroups|upstreamIn|enteringIn|isSpread|choosePass|findingsAt|isGoing|isOfGradients|flowing|rootNodes|zoomAt|shownScale|childrenOf|membersOf|chooseOverlay|meetingAt|camera|nextTrouble|pointers|hovered|contents|choices|layouts|fitting|centre|groupOf|members|placed|trail|labelY|nodesep|ranksep|labelRank|showTroubles|isAsPlaced|isFolded|isMeeting|flowingIn|onRanks|chooseCall|isOfRounds|roundIn|marked|births|casts|bases|extent|theme|keyOf|isUp|isEnd|outgoing|incoming|isFull|showBar|described)$/,
   define: { "Number.POSITIVE_INFINITY": "Infinity" },
   legalComments: "none",
   plugins: [dagreParts],

@@ -174,13 +174,6 @@ class Events:
         """How a tensor without a grad_fn came to be, the latest first."""
         return self._leaves.get(tensor) or self._plain.get(tensor)
 
-    def cuts(self) -> Iterator[Site]:
-        """Calls that gave a tensor without history, though what it was made from had one, as far
-        as that tensor still lives and could have carried it."""
-        for _, made in self.cut_off.living():
-            if made.site is not None:
-                yield made.site
-
     def forget_dead(self) -> None:
         """Forget the results without history that are gone, once there are twice as many."""
         if len(self._plain) > self._many:

@@ -25,34 +25,26 @@ const [LEFT, RIGHT, UP] = [{ x: -1, y: 0 }, { x: 1, y: 0 }, { x: 0, y: -1 }];
  * @returns null where skips do not lie inside one another, or other lines cross from side to side
  */
 export function folded(boxes, bundles, rank, inLayers) {
-  const isBelow = ({ key }) => bundles.filter(({ to }) => to === key).length >= MANY && bundles.every(({ from, to }) => from !== key || isOut(to));
-  const below = new Set(boxes.filter(isBelow).map(({ key }) => key));
-  const u = sides(boxes.filter(({ key }) => !below.has(key)), bundles.filter(({ from, to }) => !below.has(from) && !below.has(to)), rank, inLayers);
-  return u && below.size ? withBelow(u, boxes, bundles, below) : u;
-}
-
-/** With lines to what is below along the outside of both sides. */
-function withBelow(u, boxes, bundles, below) {
-  const [left, right, bottom] = [edge(u, Math.min), edge(u, Math.max), lowest(u)];
-  const wanted = boxes.filter(({ key }) => below.has(key));
-  let x = (left + right - wanted.reduce((sum, { width }) => sum + width, (wanted.length - 1) * BETWEEN)) / 2;
-  const all = [...u.boxes];
-  for (const box of wanted) {
-    all.push({ ...box, x, y: bottom + BETWEEN });
-    x += box.width + BETWEEN;
-  }
-  const at = new Map(all.map((box) => [box.key, box]));
-  const lines = bundles.filter(({ from, to }) => below.has(from) || below.has(to)).map((bundle) => {
-    const [from, to] = [at.get(bundle.from), at.get(bundle.to)];
-    const [one, other] = [from, to].map((box) => box && box.x + box.width / 2);
-    if (!to) return { ...bundle, labelY: from.y, points: [from.y + from.height, from.y + from.height + TURNING].map((y) => ({ x: one, y })) };
-    if (!from) return { ...bundle, labelY: to.y, points: [to.y - TURNING, to.y].map((y) => ({ x: other, y })) };
-    const [way, x, start, end] = from.isUp ? [LEFT, left, from.x, to.x] : [RIGHT, right, from.x + from.width, to.x + to.width];
-    const [aside, y, foot] = [x + ASIDE * way.x, middleOf(from), middleOf(to)];
-    return { ...bundle, room: 0, labelY: y, points: [{ x: start, y, way }, { x: aside, y }, { x: aside, y: foot }, { x: end, y: foot, way: from.isUp ? RIGHT : LEFT }] };
+  const below = new Set(boxes.map(({ key }) => key).filter((key) => bundles.filter(({ to }) => to === key).length >= MANY));
+  for (const key of below) for (const { from, to } of bundles) if (from === key && !isPort(to)) below.add(to);
+  const isAbove = (key) => !below.has(key);
+  const u = sides(boxes.filter(({ key }) => isAbove(key)), bundles.filter(({ from, to }) => isAbove(from) && isAbove(to)), rank, inLayers);
+  if (!u || !below.size) return u;
+  const lower = inLayers(boxes.filter(({ key }) => !isAbove(key)), bundles.filter(({ from }) => !isAbove(from)));
+  const [left, right] = [edge(u, Math.min), edge(u, Math.max)];
+  move(lower, (left + right - edge(lower, Math.min) - edge(lower, Math.max)) / 2, lowest(u) + BETWEEN - highest(lower));
+  const at = new Map([...u.boxes, ...lower.boxes].map((box) => [box.key, box]));
+  // Along the outside of both sides, and in from there.
+  const lines = bundles.filter(({ from, to }) => isAbove(from) && !isAbove(to)).map((bundle) => {
+    const [to, from = to] = [at.get(bundle.to), at.get(bundle.from)];
+    if (from === to) return { ...bundle, labelY: to.y, points: [to.y - TURNING, to.y].map((y) => ({ x: to.x + to.width / 2, y })) };
+    const [way, back, border] = from.isUp ? [LEFT, RIGHT, left] : [RIGHT, LEFT, right];
+    const side = ({ x, width }) => (from.isUp ? x : x + width);
+    const [aside, y, foot] = [border + ASIDE * way.x, middleOf(from), middleOf(to)];
+    return { ...bundle, room: 0, labelY: y, points: [{ x: side(from), y, way }, { x: aside, y }, { x: aside, y: foot }, { x: side(to), y: foot, way: back }] };
   });
-  const joined = [...u.bundles, ...lines];
-  return { ...u, boxes: all, bundles: joined, ports: portsOf(joined) };
+  const all = [...u.bundles, ...lower.bundles, ...lines];
+  return { ...u, boxes: [...at.values()], bundles: all, ports: portsOf(all) };
 }
 
 function sides(boxes, bundles, rank, inLayers) {

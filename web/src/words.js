@@ -45,8 +45,8 @@ function toldMeeting(model, box, { skip, cancelled }) {
   if (lost.length) {
     const share = `${Number((100 * lost.at(-1)).toPrecision(3))} %`;
     const node = model.meetingAt(box);
-    const many = isOne && model.incoming(node).length + model.data.roots.filter((root) => root.node === node).length;
-    words.push(isOne ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
+    const many = isOne && node !== null && model.incoming(node).length + model.data.roots.filter((root) => root.node === node).length;
+    words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
   }
   return words.join(" · ");
 }
@@ -141,7 +141,7 @@ function within(model, group, title) {
   return title;
 }
 
-export const CUT = "history was cut here, no gradient goes on";
+export const CUT = "history cut here";
 
 /** A box or line in a few lines, the first of which is its name. */
 export function inShort(model, box) {
