@@ -155,10 +155,10 @@ class Events:
         history = any(map(requires_grad, tensors_in(args)))
         made = TensorOrigin(site, name_of_call(func), torch.is_grad_enabled(), history)
         self._plain[out] = made
-        if made.function in HARMLESS or not out.is_floating_point():
+        if made.function in HARMLESS or not (out.is_floating_point() or out.is_complex()):
             return
-        cuts = [made] if history else filter(None, self.cut_off.get_all(tensors_in(args)))
-        for cut in cuts:
+        known = [made] if history else self.cut_off.get_all(tensors_in(args))
+        for cut in list(filter(None, known))[:1]:
             self.cut_off[out] = cut
 
     def note_taken(self, operands: Iterable[torch.Tensor], node: int) -> None:

@@ -299,7 +299,7 @@ def remembering(recording: Recording) -> Remember:
         latest.extend((first, end, place))
         if len(latest) > MAX_LATEST:
             spans.settle()
-        if cut_off:
+        if cut_off and not recording.is_light:
             events.note_taken(flat_tensors(args, kwargs), end - 1)
         if is_change:
             events.note_change(func, args, kwargs, places.site(place))
