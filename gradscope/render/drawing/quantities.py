@@ -150,7 +150,9 @@ class Quantities:
         taken = [] if whole is None else walls(self.scene, whole.nodes)
         cut = f"history cut: {', '.join(taken)}" if taken else ""
         # Only what cuts made nothing.
-        cut = "history cut here" if whole is not None and not whole.nodes else cut
+        cut = (
+            "history cut here" if whole is not None and not (whole.nodes or whole.results) else cut
+        )
         return [Part(" · ".join(filter(None, (told, cut))), "dim")]
 
 
