@@ -9,7 +9,7 @@ import pytest
 from gradscope.errors import ReportError
 from gradscope.model import storage
 from gradscope.model.invariants import check
-from tests.conftest import Session
+from tests.looking import Session
 from tests.reports import detached
 from tests.test_page import packed
 

@@ -126,11 +126,14 @@ class Assembler:
         return known
 
     def _walls(self) -> Iterator[Wall]:
-        cuts = self.recorder.events.walls
-        for number, sequence in enumerate(self.walked.sequences if cuts else ()):
-            for cut in cuts.get(sequence, ()):
+        walls = self.recorder.events.walls
+        numbers = {
+            sequence: at for at, sequence in enumerate(self.walked.sequences if walls else ())
+        }
+        for sequence, cut in dict.fromkeys(walls):
+            if sequence in numbers:
                 function = cut.function if cut.grad_enabled else "no grad"
-                yield Wall(number, function, self.origin(cut.site))
+                yield Wall(numbers[sequence], function, self.origin(cut.site))
 
     # ------------------------------------------------------------------ nodes
 

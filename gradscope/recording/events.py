@@ -21,7 +21,7 @@ from gradscope.autograd.tensors import (
     storage_of,
 )
 from gradscope.recording.source import Site
-from gradscope.recording.torch_call import name_of_call
+from gradscope.recording.torch_call import flat_tensors, name_of_call
 
 MAX_EVENTS = 20_000
 """Events of each sort that are remembered; the oldest are forgotten first."""
@@ -78,8 +78,8 @@ class Events:
         self._many = FEW
         self.cut_off: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
         """Results whose elements were computed from what had a history, and what cut it."""
-        self.walls: dict[int, list[TensorOrigin]] = {}
-        """By the sequence number of a node the cuts behind what it took."""
+        self.walls: deque[tuple[int, TensorOrigin]] = deque(maxlen=MAX_EVENTS)
+        """Sequence numbers of nodes, with what cut the history of what they took."""
         self._leaves: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
         self._changes: dict[Any, bool] = {}
 
@@ -161,14 +161,10 @@ class Events:
         for cut in list(filter(None, known))[:1]:
             self.cut_off[out] = cut
 
-    def note_taken(self, operands: Iterable[torch.Tensor], node: int) -> None:
-        """A call made a node of these."""
-        plain = [one for one in operands if not requires_grad(one)]
-        cuts = [cut for cut in self.cut_off.get_all(plain) if cut is not None]
-        if cuts:
-            self.walls[node] = list(dict.fromkeys(cuts))
-            if len(self.walls) > MAX_EVENTS:
-                del self.walls[next(iter(self.walls))]
+    def note_taken(self, node: int, *given: Any) -> None:
+        """A call made a node of these arguments."""
+        plain = [one for one in flat_tensors(*given) if not requires_grad(one)]
+        self.walls.extend((node, cut) for cut in self.cut_off.get_all(plain) if cut is not None)
 
     def made(self, tensor: torch.Tensor) -> TensorOrigin | None:
         """How a tensor without a grad_fn came to be, the latest first."""

@@ -40,14 +40,7 @@ from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
 from gradscope.recording.remembered import LeafNames, RememberedValues
 from gradscope.recording.source import Site, Sources
-from gradscope.recording.torch_call import (
-    MAX_LATEST,
-    SequenceSpan,
-    Spans,
-    TorchCall,
-    flat_tensors,
-    name_of_call,
-)
+from gradscope.recording.torch_call import MAX_LATEST, SequenceSpan, Spans, TorchCall, name_of_call
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
@@ -187,7 +180,7 @@ class Recording:
         (first, end), place, user = call.sequence_range, call.place, call.user
         self.spans.add(first, end, place)
         if self.events.cut_off:
-            self.events.note_taken(call.operands, end - 1)
+            self.events.note_taken(end - 1, call.args, call.kwargs)
         if user is not None:
             self.leaf_names.note(place, self.places, user, call.args)
         if call.out is not None:
@@ -300,7 +293,7 @@ def remembering(recording: Recording) -> Remember:
         if len(latest) > MAX_LATEST:
             spans.settle()
         if cut_off and not recording.is_light:
-            events.note_taken(flat_tensors(args, kwargs), end - 1)
+            events.note_taken(end - 1, args, kwargs)
         if is_change:
             events.note_change(func, args, kwargs, places.site(place))
             values.note(end - 1, out)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from functools import partial
 from itertools import groupby
 from pathlib import PurePosixPath
 from urllib.parse import quote
@@ -86,7 +85,7 @@ def render(history: History, options: Options) -> str:
         text="\n".join(map(markup, training.render(history, plain).split("\n"))),
         loss=_loss(spans),
         marks="".join(_mark(at, text, link, len(spans)) for at, text, link in marks),
-        names="".join(map(partial(_name, history), names)),
+        names="".join(_name(history, name) for name in names),
         label=f"norms of the gradients of {count(len(names), 'part')} by step",
         height=20 * len(names),
         first=spans[0].first if spans else 0,

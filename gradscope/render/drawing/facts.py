@@ -7,7 +7,7 @@ Must not know of any one format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import starmap
 from typing import NamedTuple
 
@@ -81,17 +81,6 @@ def cancelled(scene: Scene, item: Item) -> str:
     return f"{many:,} gradients cancel {cancelling(max(shares))}"
 
 
-MOST_WALLS = 3
-"""Places that are named of those where the history was cut of what one item took."""
-
-
-def walls(scene: Scene, nodes: Iterable[int]) -> list[str]:
-    """``detach train.py:9``, of each place that cut the history of what these nodes took."""
-    taken = (wall for node in nodes for wall in scene.walls.get(node, ()))
-    told = (f"{visible(one.function)} {scene.place(one.origin)}".rstrip() for one in taken)
-    return list(dict.fromkeys(told))[:MOST_WALLS]
-
-
 def saved(scene: Scene, item: Item) -> int:
     """How many bytes the nodes of an item saved, where that is what is shown."""
     overlay = scene.options.overlay
@@ -141,8 +130,8 @@ def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -
     """The notes of an item, what failed and sums first; of other gradients than the scene's where
     they are given."""
     sums = _sums(scene, item, gradients or scene.gradients)
-    cuts = [f"history cut: {words}" for words in walls(scene, item.members)]
-    ends = [Note("", None, remark=words, across=True) for words in cuts]
+    cut = scene.cut(item.members)
+    ends = [Note("", None, remark=cut, across=True)] if cut else []
     return [*_raised(scene, item), *sums, *_strips(scene, item), *_saved(scene, item), *ends]
 
 

@@ -12,7 +12,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.model.studies import Combined, Split, SplitLeaf, SplitNode
 from gradscope.render.drawing.calls import Calls
 from gradscope.render.drawing.cells import ink_of
-from gradscope.render.drawing.facts import meeting, residuals, skipped, walls
+from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
@@ -147,12 +147,9 @@ class Quantities:
         shares = [share for item in items for share in residuals(self.scene, item)]
         told = skipped(shares) if len(shares) == len(items) else ""
         told = meeting(self.scene, items[0]) if len(items) == 1 else told
-        taken = [] if whole is None else walls(self.scene, whole.nodes)
-        cut = f"history cut: {', '.join(taken)}" if taken else ""
-        # Only what cuts made nothing.
-        cut = (
-            "history cut here" if whole is not None and not (whole.nodes or whole.results) else cut
-        )
+        cut = "" if whole is None else self.scene.cut(whole.nodes)
+        if whole is not None and not (whole.nodes or whole.results):
+            cut = "history cut here"  # by what made nothing
         return [Part(" · ".join(filter(None, (told, cut))), "dim")]
 
 
