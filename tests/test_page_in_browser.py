@@ -287,7 +287,10 @@ def routed() -> Report:
         program.exit()
     for op in ("Sin", "Cos", "Log", "Sqrt"):
         x = program.op(f"{op}Backward0", [(x, 1.0)], (1.0,), f"torch.{op.lower()}(x)", "x")
-    return program.report((x, (1.0,)))
+    report = program.report((x, (1.0,)))
+    absent = tuple(f"layers.{layer}.moe.experts.4" for layer in range(3))
+    graph = msgspec.structs.replace(report.graph, absent=absent)
+    return msgspec.structs.replace(report, graph=graph)
 
 
 def elsewhere() -> Report:

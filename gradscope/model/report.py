@@ -154,7 +154,8 @@ class Wall(Struct, frozen=True):
 
 class Graph(Struct, frozen=True):
     """Nodes in topological order (roots first), edges from lower to higher ids, and shared
-    tables."""
+    tables.  ``absent`` are the paths of modules that were never called, though others of their list
+    were, and no parameter of which is used."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -163,6 +164,7 @@ class Graph(Struct, frozen=True):
     origins: tuple[Origin, ...] = ()
     calls: tuple[ModuleCall, ...] = ()
     walls: tuple[Wall, ...] = ()
+    absent: tuple[str, ...] = ()
 
     @property
     def scale(self) -> float | None:

@@ -20,7 +20,7 @@ import { linked } from "./whereabouts.js";
 import { described } from "./words.js";
 
 /** Pixels in which a program can still be read. */
-const LEAST_CODE = 340;
+const LEAST_CODE = 300;
 
 /** The group that a box opens and closes, 0 for what is none: of a round that is shown what stands for it. */
 const groupOf = (box) => (box?.group === undefined ? 0 : Number(box.key.slice(1)));

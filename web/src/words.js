@@ -3,7 +3,8 @@ import { count, number, plural, shapeOf, shorten, tensor, visible } from "./form
 import { ROUNDS, isCarried, isPort } from "./level.js";
 import { toldApart } from "./ranks.js";
 
-const FEW = 4;
+/** Values that are told, and modules without a gradient that are named. */
+const [FEW, NAMED] = [4, 2];
 
 /** What stands for a gradient: its numbers if they are few, else its norm or its state. */
 export function told(info, shape) {
@@ -90,10 +91,10 @@ function endName(model, key) {
  * The name of a group, its class where the name does not say it, and how often it repeats.
  * @param title of the group, or what those that it stands for have in common
  */
-export function groupWords(model, group, title = model.group(group).title) {
+export function groupWords(model, group, title = model.group(group).title, isOnce = false) {
   const { kind, type, label, count: rounds } = model.group(group);
   const size = kind === "leaves" ? plural(rounds, "leaf", "leaves") : plural(model.ops[group], "op");
-  const times = kind === "repeat" ? ` ×${count(rounds)}` : "";
+  const times = kind === "repeat" ? ` ×${count(rounds)}${absentOf(model, group, isOnce)}` : "";
   // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
   const name = kind === "repeat" && !type ? label.split(" → ")[0] || title : title.split(" → ").map((one) => within(model, group, one)).join(" → ") || label;
   // A number does not say what it is.
@@ -101,11 +102,20 @@ export function groupWords(model, group, title = model.group(group).title) {
   return { name: inside(visible(name)), type: type === name ? "" : inside(visible(type)), times, size };
 }
 
+/** ` · ∅ experts.5`, what was never called of the list that a repeat is of; where it is drawn `isOnce`, in any of its rounds. */
+function absentOf(model, group, isOnce) {
+  const alike = (path) => (isOnce ? path.replace(/\d+/g, "*") : path);
+  const lists = model.group(group).title.split(" → ").map((list) => alike(list.replace(/\.?\*$/, "")));
+  const found = model.data.absent.map((path) => path.split(".")).filter((path) => lists.includes(alike(path.slice(0, -1).join("."))));
+  const names = [...new Set(found.map((path) => path.slice(-2).join(".")))];
+  return names.length ? ` · ∅ ${visible(names.slice(0, NAMED).join(", "))}${names.length > NAMED ? "…" : ""}` : "";
+}
+
 /** The name of a box that is a group: of a repeat that is drawn once its rounds, or the one that is shown. */
 export function boxWords(model, box) {
   if (!box.bars) return groupWords(model, box.group);
   const template = model.templates.of(Number(box.key.slice(1)));
-  const words = groupWords(model, box.group, template ? undefined : pattern(model, box.each));
+  const words = groupWords(model, box.group, template ? undefined : pattern(model, box.each), true);
   if (box.each.length === 1) return template ? { ...words, times: ` · 1 of ${template.rounds.length}` } : words;
   const { size } = groupWords(model, box.each[0].group);
   return { ...words, size: template ? `${size} each` : size };

@@ -456,6 +456,12 @@ test("at first text can be read, and most of the model is in sight", oncePerPage
   }
 });
 
+test("a repeat names what was never called of its list", oncePerPage, async () => {
+  const page = await opened("routed");
+  assert.match(await page.locator(".list").textContent(), /experts\.\* ×4 · ∅ experts\.4, /);
+  await page.closed();
+});
+
 test("what is nearly all of blocks that are drawn once is open at first", oncePerPage, async () => {
   const page = await opened("routed", { viewport: { width: 1400, height: 900 } });
   const [open, fits] = await page.evaluate(() => {
