@@ -9,7 +9,7 @@ import msgspec
 
 from gradscope.model.observations import Finding, Location, NodeReference
 from gradscope.model.plain import TensorInfo
-from gradscope.model.report import Accumulation, GradientInfo, Report
+from gradscope.model.report import Accumulation, GradientInfo, Origin, Report, Wall
 from tests.program import Program, Value, gradient
 
 HOSTILE = "</script>[/red]\"'\n\\N\u202e\U0001f642<b>&%s{}\x00\x1b[31m"
@@ -373,20 +373,24 @@ def blocks_of_functions(layers: int = 24) -> Report:
     return program.report((x, (1.0,)))
 
 
-def unet(levels: int = 3) -> Report:
-    """Down and up again: at each level up the first operand is what a level down has left."""
+def unet(levels: int = 3, *, is_timed: bool = False) -> Report:
+    """Down and up again: at each level up the first operand is what a level down has left; where it
+    ``is_timed``, all of it takes one more value."""
     program = Program("unet.py")
     x = program.leaf("x")
     skips = []
+    time = _layer(program, "time", "Linear", "AddmmBackward0", program.leaf("t")) if is_timed else x
     for level in range(levels):
         x = _layer(program, f"down{level}", "Conv2d", "ConvolutionBackward0", x)
+        if is_timed:
+            x = program.op("AddBackward0", [(x, 1), (time, 0.3)], (1.0,), "x + time", "x")
         skips.append(x)
         x = program.op("MaxPool2DBackward0", [(x, 0.9)], (1.0,), "max_pool2d(x)", "x")
     for level in range(levels):
         program.line = 20
         program.enter(f"up.{level}", "Up")
         x = _layer(program, f"up.{level}.up", "ConvTranspose2d", "ConvolutionBackward0", x)
-        both = [(skips.pop(), 0.5), (x, 0.6)]
+        both = [(skips.pop(), 0.5), (x, 0.6), *([(time, 0.4)] if is_timed else [])]
         x = program.op("CatBackward0", both, (1.0,), "cat([skip, x])", "x")
         x = _layer(program, f"up.{level}.join", "Conv2d", "ConvolutionBackward0", x)
         program.exit()
@@ -408,6 +412,20 @@ def towers(path: str = "D.") -> Report:
             x = program.op("NegBackward0", [(x, -1)], (1.0,), "-D(real)")
         judged.append((program.op("SoftplusBackward0", [(x, 0.9)], (1.0,), call), 1.0))
     return program.report((program.op("AddBackward0", judged, (1.0,), "loss"), (1.0,)))
+
+
+def detached() -> Report:
+    """The towers, of which one takes what history was cut of."""
+    report = towers()
+    graph, cut = report.graph, Origin("towers.py", 3, "fake.detach()")
+    node = max(
+        node.id
+        for node in graph.nodes
+        if (origin := graph.origin_of(node)) and origin.expression == "D(fake)"
+    )
+    walls = (Wall(node, "detach", len(graph.origins)),)
+    graph = msgspec.structs.replace(graph, origins=(*graph.origins, cut), walls=walls)
+    return msgspec.structs.replace(report, graph=graph)
 
 
 def recurrent(rounds: int = 20) -> Report:

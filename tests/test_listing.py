@@ -498,6 +498,7 @@ def test_functions_of_an_installed_package_are_a_line_each(session: Session) -> 
     assert numbers(scaled)[-1] == pytest.approx(float((2 * y).norm()), rel=1e-3)
     assert "×2" in loss_of and "● w" in loss_of
     assert rest == "2 functions of installed packages, a line each: --all"
+    assert "history cut" not in "".join(rows)
     opened = session.cli(*asked, "--all").out
     assert "y = 3 * x" in opened and "a line each" not in opened
 

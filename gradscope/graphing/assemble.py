@@ -47,6 +47,7 @@ from gradscope.model.report import (
     Node,
     Origin,
     Root,
+    Wall,
     is_opaque,
 )
 from gradscope.model.requirements import differences
@@ -102,6 +103,7 @@ class Assembler:
             leaves=tuple(leaves),
             roots=tuple(self._root(root) for root in roots),
             calls=tuple(self._calls),
+            walls=tuple(self._walls()),
         )
 
     def origins(self) -> tuple[Origin, ...]:
@@ -122,6 +124,16 @@ class Assembler:
             if self.recorder.sources.is_statement(site):
                 self._statements.add(known)
         return known
+
+    def _walls(self) -> Iterator[Wall]:
+        walls = self.recorder.events.walls
+        numbers = {
+            sequence: at for at, sequence in enumerate(self.walked.sequences if walls else ())
+        }
+        for sequence, cut in dict.fromkeys(walls):
+            if sequence in numbers:
+                function = cut.function if cut.grad_enabled else "no grad"
+                yield Wall(numbers[sequence], function, self.origin(cut.site))
 
     # ------------------------------------------------------------------ nodes
 

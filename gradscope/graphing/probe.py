@@ -105,10 +105,11 @@ class Probe:
     ) -> Report:
         """The finished report, its invariants checked; ``studied`` are further fields of it."""
         doing.begin(f"making the report of {self._size}")
+        absent, origins = tuple(self._never_called()), self._assembler.origins()
         graph = msgspec.structs.replace(
-            self.graph, origins=self._assembler.origins(), leaves=self._leaves()
+            self.graph, origins=origins, leaves=self._leaves(), absent=absent
         )
-        every_note = (*notes, *self._limits())
+        every_note = (*notes, *self._limits(absent))
         told = tuple(map(self._assembler.with_hooks, passes))
         finished = Report(graph, meta(), told, every_note, **(studied or {}))
         return checked(finished)
@@ -233,9 +234,8 @@ class Probe:
             *(notes or ["the program's own backward would fail in the same way"]),
         )
 
-    def _limits(self) -> tuple[str, ...]:
+    def _limits(self, absent: Sequence[str]) -> tuple[str, ...]:
         limits = list(hidden(self.graph, self._recorder))
-        absent = self._never_called()
         if absent:
             plural = "were never called: their" if len(absent) > 1 else "was never called: its"
             limits.append(f"{listed(absent)} {plural} parameters get no gradient")

@@ -115,6 +115,10 @@ def _check_edges(graph: Graph) -> None:
             fail(f"graph.edges[{position}]", rule)
         slots.add((source, slot))
         reached[target] = True
+    for position, wall in enumerate(graph.walls):
+        in_range([wall.node], size, f"graph.walls[{position}].node", "graph.nodes")
+        places = [] if wall.origin is None else [wall.origin]
+        in_range(places, len(graph.origins), f"graph.walls[{position}].origin", "graph.origins")
     for position, root in enumerate(graph.roots):
         in_range([root.node], size, f"graph.roots[{position}].node", "graph.nodes")
         in_range([root.output], widths[root.node], f"graph.roots[{position}]", "its node's outputs")

@@ -143,9 +143,19 @@ class Root(Struct, frozen=True):
     scale: Number | None = None
 
 
+class Wall(Struct, frozen=True):
+    """Where gradients end: a node took a value that was computed from tensors with a history, and
+    itself has none.  ``function`` cut it there (``detach``), or the mode ``no grad``."""
+
+    node: int
+    function: str
+    origin: int | None = None
+
+
 class Graph(Struct, frozen=True):
     """Nodes in topological order (roots first), edges from lower to higher ids, and shared
-    tables."""
+    tables.  ``absent`` are the paths of modules that were never called, though others of their list
+    were, and no parameter of which is used."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -153,6 +163,8 @@ class Graph(Struct, frozen=True):
     roots: tuple[Root, ...]
     origins: tuple[Origin, ...] = ()
     calls: tuple[ModuleCall, ...] = ()
+    walls: tuple[Wall, ...] = ()
+    absent: tuple[str, ...] = ()
 
     @property
     def scale(self) -> float | None:

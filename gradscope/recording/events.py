@@ -21,6 +21,7 @@ from gradscope.autograd.tensors import (
     storage_of,
 )
 from gradscope.recording.source import Site
+from gradscope.recording.torch_call import flat_tensors, name_of_call
 
 MAX_EVENTS = 20_000
 """Events of each sort that are remembered; the oldest are forgotten first."""
@@ -48,6 +49,17 @@ class InPlace(msgspec.Struct, frozen=True, gc=False):
     version: int = -1
 
 
+_HARMLESS = (
+    "grad requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook "
+    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like "
+    "new_zeros new_ones new_empty new_full new_empty_strided "
+    "shape size repr format str len hash set_ __reduce_ex__ deepcopy"
+)
+HARMLESS = frozenset(_HARMLESS.split())
+"""What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
+to come back through them."""
+
+
 class TensorOrigin(NamedTuple):
     """How a tensor without a grad_fn was made: a leaf, or a result that carries no history."""
 
@@ -64,6 +76,10 @@ class Events:
         self.in_place: deque[InPlace] = deque(maxlen=MAX_EVENTS)
         self._plain: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
         self._many = FEW
+        self.cut_off: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
+        """Results whose elements were computed from what had a history, and what cut it."""
+        self.walls: deque[tuple[int, TensorOrigin]] = deque(maxlen=MAX_EVENTS)
+        """Sequence numbers of nodes, with what cut the history of what they took."""
         self._leaves: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
         self._changes: dict[Any, bool] = {}
 
@@ -137,23 +153,28 @@ class Events:
     ) -> None:
         """A call has given a tensor that does not require grad."""
         history = any(map(requires_grad, tensors_in(args)))
-        self._plain[out] = TensorOrigin(site, _name(func), torch.is_grad_enabled(), history)
+        made = TensorOrigin(site, name_of_call(func), torch.is_grad_enabled(), history)
+        self._plain[out] = made
+        if made.function in HARMLESS or not (out.is_floating_point() or out.is_complex()):
+            return
+        known = [made] if history else self.cut_off.get_all(tensors_in(args))
+        for cut in list(filter(None, known))[:1]:
+            self.cut_off[out] = cut
+
+    def note_taken(self, node: int, *given: Any) -> None:
+        """A call made a node of these arguments."""
+        plain = [one for one in flat_tensors(*given) if not requires_grad(one)]
+        self.walls.extend((node, cut) for cut in self.cut_off.get_all(plain) if cut is not None)
 
     def made(self, tensor: torch.Tensor) -> TensorOrigin | None:
         """How a tensor without a grad_fn came to be, the latest first."""
         return self._leaves.get(tensor) or self._plain.get(tensor)
 
-    def cuts(self) -> Iterator[Site]:
-        """Calls that gave a tensor without history, though what it was made from had one, as far
-        as that tensor still lives and could have carried it."""
-        for tensor, made in self._plain.living():
-            if made.had_history and made.site is not None and tensor.is_floating_point():
-                yield made.site
-
     def forget_dead(self) -> None:
         """Forget the results without history that are gone, once there are twice as many."""
         if len(self._plain) > self._many:
             self._plain.forget_dead()
+            self.cut_off.forget_dead()
             # Twice as many, so that a search costs no more than what was added since, however many
             # live.
             self._many = max(FEW, 2 * len(self._plain))

@@ -179,6 +179,8 @@ class Recording:
     def _made(self, call: TorchCall) -> None:
         (first, end), place, user = call.sequence_range, call.place, call.user
         self.spans.add(first, end, place)
+        if self.events.cut_off:
+            self.events.note_taken(end - 1, call.args, call.kwargs)
         if user is not None:
             self.leaf_names.note(place, self.places, user, call.args)
         if call.out is not None:
@@ -258,6 +260,7 @@ def remembering(recording: Recording) -> Remember:
     )
     number_around, are_known = places.number_around, recording.leaf_names.are_known
     changes, latest, keep = events.changes, spans.latest, values.keep
+    cut_off = events.cut_off
 
     def remember(
         func: Any,
@@ -289,6 +292,8 @@ def remembering(recording: Recording) -> Remember:
         latest.extend((first, end, place))
         if len(latest) > MAX_LATEST:
             spans.settle()
+        if cut_off and not recording.is_light:
+            events.note_taken(end - 1, args, kwargs)
         if is_change:
             events.note_change(func, args, kwargs, places.site(place))
             values.note(end - 1, out)

@@ -46,22 +46,27 @@ def for_page(hierarchy: Hierarchy, *, is_facing: bool = True) -> Hierarchy:
 
 
 def _facing(hierarchy: Hierarchy) -> set[int]:
-    """The repeats of which each round has a line to or from a node outside, and the later in
-    backward order the round, the earlier that node."""
+    """The repeats of which each round has a line to or from a node outside that no other round has,
+    and the later in backward order the round, the earlier that node."""
     rounds: dict[int, dict[int, int]] = defaultdict(dict)
     for group in hierarchy.groups:
         if group.kind == "repeat" and group.type and group.count <= MOST_ROUNDS:
             for number, nodes in enumerate(hierarchy.rounds(group.id)):
                 for node in nodes:
                     rounds[node][group.id] = number
-    last: dict[tuple[int, bool], dict[int, int]] = defaultdict(dict)
+    beside: dict[tuple[int, bool, int], set[int]] = defaultdict(set)
     for edge in hierarchy.graph.edges:
         for here, there in ((edge.source, edge.target), (edge.target, edge.source)):
             if here not in rounds or hierarchy.graph.nodes[there].kind == "leaf":
                 continue
             for repeat in rounds[here].keys() - rounds.get(there, {}).keys():
-                number, seen = rounds[here][repeat], last[repeat, here < there]
-                seen[number] = max(there, seen.get(number, 0))
+                beside[repeat, here < there, there].add(rounds[here][repeat])
+    last: dict[tuple[int, bool], dict[int, int]] = defaultdict(dict)
+    for (repeat, is_after, there), numbers in beside.items():
+        # What all of them need, such as the time in a diffusion model, faces none.
+        for number in numbers if len(numbers) == 1 else ():
+            seen = last[repeat, is_after]
+            seen[number] = max(there, seen.get(number, 0))
     return {
         repeat
         for (repeat, _), seen in last.items()

@@ -1,4 +1,5 @@
 // Places for the closed boxes of one level: with few crossings where that can be had at once, else in plain rows.
+import { append } from "./bucket.js";
 import { folded, inColumns } from "./lanes.js";
 import { layered } from "./layered.js";
 import { isIn, isOut, isPort } from "./level.js";
@@ -129,10 +130,4 @@ function putRow(row, y, placed) {
     tallest = Math.max(tallest, box.height);
   }
   return y + tallest + GAP.ranksep;
-}
-
-function append(lists, key, value) {
-  const list = lists.get(key);
-  if (list) list.push(value);
-  else lists.set(key, [value]);
 }

@@ -10,3 +10,10 @@ export function bucket(keys, size) {
   for (let i = 0; i < keys.length; i++) order[place[keys[i]]++] = i;
   return (key) => order.subarray(start[key], start[key + 1]);
 }
+
+/** Put a value into the list of a key. */
+export function append(lists, key, value) {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}

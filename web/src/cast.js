@@ -1,5 +1,5 @@
 // The tree of groups as it is drawn while some repeats are drawn once.  Pure: knows nothing of what is selected or of the screen.
-import { bucket } from "./bucket.js";
+import { append, bucket } from "./bucket.js";
 import { groupKey, nodeKey } from "./level.js";
 
 export class Cast {
@@ -169,9 +169,3 @@ export class Cast {
 }
 
 const keyed = ({ node, group }) => (node === undefined ? groupKey(group) : nodeKey(node));
-
-function append(lists, key, value) {
-  const list = lists.get(key);
-  if (list) list.push(value);
-  else lists.set(key, [value]);
-}

@@ -1,10 +1,13 @@
 // The program's own source beside the graph: at each line the gradient that arrives at what it made.
+import { append } from "./bucket.js";
 import { element, hear } from "./element.js";
-import { number, plural, visible } from "./format.js";
-import { inside, told } from "./words.js";
+import { number, plural, shorten, visible } from "./format.js";
+import { CUT, inside, told } from "./words.js";
 
-/** Colours of a strip that fit below a number, and leaves that are named at a line. */
-const [CELLS, NAMED] = [24, 2];
+/** Signs of a line that may be shortened, and is whole beside the pointer. */
+const LONG = 160;
+/** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name. */
+const [CELLS, NAMED, NAME] = [24, 2, 24];
 /** A window that has room for it beside the graph and the facts. */
 const ROOM = "(min-width: 1360px)";
 /** More lines would only be slow. */
@@ -57,14 +60,18 @@ export class Code {
   _row([number, text, steps, leaves], file, margin, found) {
     let node = 0;
     const each = steps.map((step) => ({ node: (node += step) }));
-    const words = inside(this.model.strings[text].slice(margin).trimEnd());
-    const [flow, code] = [element("span", { class: "flow" }), element("code", { text: words })];
-    const parts = [flow, element("span", { class: "at", text: number }), code];
+    const words = this.model.strings[text].slice(margin).trimEnd();
+    const [flow, used] = [element("span", { class: "flow" }), element("span", { class: "used" })];
+    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", title: words.length > LONG ? words : null }, element("code", { text: inside(words) }), used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
-    if (!each.length) return [element("div", { class: "line faint" }, ...parts), ...said];
-    const used = element("span", { class: "used" });
-    const root = element("button", { class: "line", on: { click: () => this._take(each) } }, ...parts, used);
     const place = `${file}:${number}`;
+    const isCut = this.model.walls.some(({ origin }) => same(this.model.place(origin), file, number));
+    if (isCut) parts[2].append(element("span", { class: "faint", text: ` ${CUT}` }));
+    if (!each.length) {
+      this.at.set(place, element("div", { class: "line faint" }, ...parts));
+      return [this.at.get(place), ...said];
+    }
+    const root = element("button", { class: "line", on: { click: () => this._take(each) } }, ...parts);
     this.lines.push({ each, place, leaves, flow, used });
     this.at.set(place, root);
     return [root, ...said];
@@ -95,7 +102,7 @@ export class Code {
       flow.textContent = short(info);
       flow.title = told(info);
       flow.style.backgroundImage = strip(each.map((one) => shown.of(one)), shownScale);
-      used.textContent = model.pass && leaves.length ? ` ● ${this._leaves(leaves)}` : "";
+      used.textContent = model.pass && leaves.length ? ` ●\u00a0${this._leaves(leaves)}` : "";
     }
   }
 
@@ -109,8 +116,7 @@ export class Code {
       const origin = !model.isLeaf(node) && !inBackward.has(node) && model.origin(node);
       if (!origin) continue;
       const place = `${origin.file}:${origin.line}`;
-      if (!this.made.has(place)) this.made.set(place, []);
-      this.made.get(place).push({ node });
+      append(this.made, place, { node });
     }
     return this.made;
   }
@@ -119,19 +125,23 @@ export class Code {
     const { model } = this;
     const each = leaves.map((leaf) => ({ node: model.data.leaves.node[leaf] }));
     if (each.length > NAMED) return `${plural(each.length, "leaf", "leaves")} ${told(model.arriving({ each }))}`;
-    return each.map(({ node }) => `${visible(model.names(node)[0] ?? `#${node}`)} ${told(model.upstream(node))}`).join(", ");
+    return each.map(({ node }) => `${shorten(visible(model.names(node)[0] ?? `#${node}`), NAME, true)} ${told(model.upstream(node))}`).join(", ");
   }
 
   /** Mark the lines that made what is selected, and bring the first into sight. */
   mark(thing) {
     for (const one of this.marked ?? []) one.classList.remove("here");
-    const nodes = !thing || thing.edges ? [] : thing.node === undefined ? (thing.group === undefined ? [] : this.model.inside(thing.group)) : [thing.node];
-    const places = nodes.map((node) => this.model.origin(node)).filter(Boolean).map(({ file, line }) => this.at.get(`${file}:${line}`));
+    const { model } = this;
+    const nodes = !thing || thing.edges || thing.wall !== undefined ? [] : thing.node === undefined ? (thing.group === undefined ? [] : model.inside(thing.group)) : [thing.node];
+    const origins = thing?.wall === undefined ? nodes.map((node) => model.origin(node)) : [model.place(model.walls[thing.wall].origin)];
+    const places = origins.filter(Boolean).map(({ file, line }) => this.at.get(`${file}:${line}`));
     this.marked = [...new Set(places.filter(Boolean))];
     for (const one of this.marked) one.classList.add("here");
     this.marked.at(-1)?.scrollIntoView({ block: "nearest" });
   }
 }
+
+const same = (place, file, line) => place?.file === file && place.line === line;
 
 /** What fits beside a line: of several the smallest and the largest in three digits, or how many are not finite. */
 function short(info) {

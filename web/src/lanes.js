@@ -3,8 +3,8 @@
 import { isIn, isOut, isPort } from "./level.js";
 import { portsOf } from "./stretch.js";
 
-/** So many skips inside one another make two sides. */
-const FEWEST = 2;
+/** So many skips inside one another make two sides, and so many lines lead to what stands below both. */
+const [FEWEST, MANY] = [2, 4];
 /** Pixels between two lanes at least, around what stands beside a line between them, and between lines that go round a lane. */
 const [BETWEEN, AROUND, ASIDE] = [64, 40, 18];
 /** Pixels from the middle of a line up to that of what stands on it, and of the edge of a card. */
@@ -15,15 +15,39 @@ const [WINDOW, TURNING] = [{ width: 700, height: 680 }, 34];
 /** Each is at least this part of the highest. */
 const EVEN = 0.6;
 
-const [LEFT, UP] = [{ x: -1, y: 0 }, { x: 0, y: -1 }];
+const [LEFT, RIGHT, UP] = [{ x: -1, y: 0 }, { x: 1, y: 0 }, { x: 0, y: -1 }];
 
 /**
- * A level whose longest way is folded where most skips are around it: down on the right, and up again on the left.
+ * A level whose longest way is folded where most skips are around it: down on the right, and up again on the left; below it
+ * what most of both sides lead to, such as the time in a diffusion model.
  * @param rank how many lines lead to each box at most
  * @param {(boxes, bundles) => object} inLayers what arranges one lane
  * @returns null where skips do not lie inside one another, or other lines cross from side to side
  */
 export function folded(boxes, bundles, rank, inLayers) {
+  const below = new Set(boxes.map(({ key }) => key).filter((key) => bundles.filter(({ to }) => to === key).length >= MANY));
+  for (const key of below) for (const { from, to } of bundles) if (from === key && !isPort(to)) below.add(to);
+  const isAbove = (key) => !below.has(key);
+  const u = sides(boxes.filter(({ key }) => isAbove(key)), bundles.filter(({ from, to }) => isAbove(from) && isAbove(to)), rank, inLayers);
+  if (!u || !below.size) return u;
+  const lower = inLayers(boxes.filter(({ key }) => !isAbove(key)), bundles.filter(({ from }) => !isAbove(from)));
+  const [left, right] = [edge(u, Math.min), edge(u, Math.max)];
+  move(lower, (left + right - edge(lower, Math.min) - edge(lower, Math.max)) / 2, lowest(u) + BETWEEN - highest(lower));
+  const at = new Map([...u.boxes, ...lower.boxes].map((box) => [box.key, box]));
+  // Along the outside of both sides, and in from there.
+  const lines = bundles.filter(({ from, to }) => isAbove(from) && !isAbove(to)).map((bundle) => {
+    const [to, from = to] = [at.get(bundle.to), at.get(bundle.from)];
+    if (from === to) return { ...bundle, labelY: to.y, points: [to.y - TURNING, to.y].map((y) => ({ x: to.x + to.width / 2, y })) };
+    const [way, back, border] = from.isUp ? [LEFT, RIGHT, left] : [RIGHT, LEFT, right];
+    const side = ({ x, width }) => (from.isUp ? x : x + width);
+    const [aside, y, foot] = [border + ASIDE * way.x, middleOf(from), middleOf(to)];
+    return { ...bundle, room: 0, labelY: y, points: [{ x: side(from), y, way }, { x: aside, y }, { x: aside, y: foot }, { x: side(to), y: foot, way: back }] };
+  });
+  const all = [...u.bundles, ...lower.bundles, ...lines];
+  return { ...u, boxes: [...at.values()], bundles: all, ports: portsOf(all) };
+}
+
+function sides(boxes, bundles, rank, inLayers) {
   const fold = foldOf(boxes, bundles, rank);
   if (!fold) return null;
   const { second, rows } = fold;

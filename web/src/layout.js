@@ -93,7 +93,7 @@ export class Layouts {
     if (bundles.length > MOST_LABELS) return bundles;
     // Where all that comes in there goes to one place, the line outside has said it.
     const isSaid = ({ from }) => isIn(from) && bundles.filter((one) => one.from === from).length === 1;
-    return bundles.map((bundle) => (isSaid(bundle) && !isCarried(bundle) ? bundle : { ...bundle, room: this.labelOf(bundle) }));
+    return bundles.map((bundle) => (bundle.wall !== undefined || (isSaid(bundle) && !isCarried(bundle)) ? bundle : { ...bundle, room: this.labelOf(bundle) }));
   }
 }
 

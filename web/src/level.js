@@ -2,7 +2,7 @@
 // Pure: model in, plain objects out.  Knows nothing of places on the screen.
 
 /**
- * @typedef {{key: string, node?: number, group?: number, seed?: number}} Box  a node, a group, or what is given for a root
+ * @typedef {{key: string, node?: number, group?: number, seed?: number, wall?: number, isEnd?: boolean}} Box  a node, a group, or an end: what is given for a root, or where history was cut
  * @typedef {{from: string, to: string, edges: number[], seeds: number[]}} Bundle  ends are keys of boxes, or ports
  */
 /** A port is where lines cross the border of a group: one for each box outside, of which it has the key, and one for other rounds. */
@@ -19,6 +19,7 @@ export const isCarried = ({ from, to }) => from === IN + ROUNDS || to === OUT + 
 export const nodeKey = (node) => `n${node}`;
 export const groupKey = (group) => `g${group}`;
 const seedKey = (root) => `s${root}`;
+export const wallKey = (wall) => `w${wall}`;
 
 /**
  * What stands for several rounds has `bars`, what it stands for by their numbers; its bundles have their edges by rounds.
@@ -54,12 +55,18 @@ export function level(cast, group) {
     const here = boxOf[root.node];
     if (here < 0) return;
     // What is given for a root has a place in the whole drawing, and comes in from there elsewhere.
-    if (group === 0) seeds.push({ key: seedKey(i), seed: i });
+    if (group === 0) seeds.push({ key: seedKey(i), seed: i, isEnd: true });
     between(group === 0 ? seedKey(i) : IN + seedKey(i), boxes[here].key).seeds.push(i);
   });
   const all = inOrder(model, [IN, OUT].reduce(united, [...bundles.values()]));
   if (repeats.length) for (const bundle of all) Object.assign(bundle, barsOf(repeats, byRounds(cast, repeats, bundle)));
-  return { boxes: [...seeds, ...boxes], bundles: all };
+  // So has what history was cut by, to which lines lead out of all else.
+  const walls = model.walls.map(({ nodes }, wall) => ({ key: wallKey(wall), wall, isEnd: true, nodes }));
+  for (const { key, wall, nodes } of walls) {
+    const from = new Set(nodes.map((node) => boxes[boxOf[node]]?.key));
+    for (const one of from) if (one) all.push({ from: one, to: group === 0 ? key : OUT + key, edges: [], seeds: [], wall });
+  }
+  return { boxes: [...seeds, ...boxes, ...(group === 0 ? walls : [])], bundles: all };
 }
 
 /** The lines of a node by its operands, whichever round uses them, and those of a group as a walk along these comes by. */

@@ -28,11 +28,19 @@ export class Model {
     this._met = new WeakMap();
     /** The nodes at which gradients that meet are told by their shares, in any pass. */
     this.meets = new Set(data.passes.flatMap(({ skip, cancelled }) => [skip, cancelled].flatMap(Object.keys)).map(Number).map(Math.floor));
+    this._cancels = new Set(data.passes.flatMap(({ cancelled }) => Object.keys(cancelled)));
     /** Repeats whose rounds are equal, so that one can be drawn for all. */
     this.once = new Set(data.groups.once);
     this.templates = new Templates(this);
     this.leafOf = new Map(data.leaves.node.map((node, position) => [node, position]));
     this.rootNodes = new Set(data.roots.map((root) => root.node));
+    /** Each place where the history was cut of what nodes took, and these. */
+    this.walls = [];
+    for (const { node, ...cut } of data.walls) {
+      const same = this.walls.find((one) => one.function === cut.function && one.origin === cut.origin);
+      if (same) same.nodes.push(node);
+      else this.walls.push({ ...cut, nodes: [node] });
+    }
     this.ranks = data.ranks ? new Ranks(data) : null;
     this.choose(0, this.ranks?.first ?? null);
   }
@@ -168,8 +176,12 @@ export class Model {
   }
 
   origin(node) {
-    const at = this.data.nodes.origin[node];
-    if (at < 0) return null;
+    return this.place(this.data.nodes.origin[node]);
+  }
+
+  /** One of the places of the program; null for none. */
+  place(at) {
+    if (at === null || at < 0) return null;
     const origins = this.data.origins;
     return {
       file: this.strings[origins.file[at]],
@@ -389,9 +401,15 @@ export class Model {
     return this.meets.has(at) && (node !== undefined || this._entered(group).length === 1) ? at : null;
   }
 
+  /** The places where edges lead into a group, if they are several, and gradients oppose each other at some. */
+  _cancelling({ group }) {
+    const places = group === undefined ? [] : this._entered(group).map(([node, output]) => (output ? `${node}.${output}` : `${node}`));
+    return places.length > 1 ? places.filter((place) => this._cancels.has(place)) : [];
+  }
+
   /** Whether there is something to say of what is added at any of these. */
   isMeeting(things) {
-    if (!this._met.has(things)) this._met.set(things, things.some((one) => one && this.meetingAt(one) !== null));
+    if (!this._met.has(things)) this._met.set(things, things.some((one) => one && (this.meetingAt(one) !== null || this._cancelling(one).length > 0)));
     return this._met.get(things);
   }
 
@@ -417,7 +435,11 @@ export class Model {
   _meeting(things) {
     const nodes = Array.from(things, (one) => (one && this.pass && !this.isSpread ? this.meetingAt(one) : null));
     const shares = (name) => nodes.map((node) => (node === null ? undefined : this.data.nodes.shape[node].map((_, output) => this.pass[name][output ? `${node}.${output}` : node]).find((share) => share !== undefined)));
-    return { skip: shares("skip"), cancelled: shares("cancelled") };
+    const cancelled = shares("cancelled").map((share, i) => {
+      const inside = share === undefined && things[i] && this.pass && !this.isSpread ? this._cancelling(things[i]).map((place) => this.pass.cancelled[place]) : [];
+      return inside.filter((one) => one !== undefined).reduce((most, one) => (one < most ? most : one), share);
+    });
+    return { skip: shares("skip"), cancelled };
   }
 
   /** The gradients of a bundle of edges, and of seeds, as one. */

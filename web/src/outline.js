@@ -1,4 +1,5 @@
 // What is drawn, as a tree of words: for those who do not see the canvas, and whoever prefers a list.
+import { append } from "./bucket.js";
 import { element } from "./element.js";
 import { count } from "./format.js";
 import { described } from "./words.js";
@@ -99,12 +100,9 @@ export class Outline {
 
 /** Depth first, each level in the order of backward. */
 function inOrder(model, boxes) {
-  const first = (box) => box.node ?? (box.seed === undefined ? model.first[box.group] : -1);
+  const first = (box) => box.node ?? model.first[box.group] ?? (box.wall === undefined ? -1 : model.size);
   const within = new Map();
-  for (const box of boxes) {
-    if (!within.has(box.around)) within.set(box.around, []);
-    within.get(box.around).push(box);
-  }
+  for (const box of boxes) append(within, box.around, box);
   for (const level of within.values()) level.sort((a, b) => first(b) - first(a));
   const found = [];
   const waiting = [...(within.get(null) ?? [])];

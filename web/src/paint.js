@@ -6,7 +6,7 @@ import { LABEL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js
 import { columnsOf, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
 import { severityColor } from "./theme.js";
-import { boxWords, flowWords, meetingWords, seedWords, sizeWords, told } from "./words.js";
+import { boxWords, flowWords, meetingWords, seedWords, sizeWords, told, wallWords } from "./words.js";
 
 /** Zoom below which the numbers on lines would only be noise. */
 const LABELS_FROM = 0.6;
@@ -46,7 +46,7 @@ export class Painter {
     const bundles = scene.drawing.bundles.filter((bundle) => this._inSight(bundle.extent));
     for (const box of boxes) if (box.open) this._frame(box);
     // Lines that come to what is open go on inside.
-    const coming = new Map(boxes.filter((box) => !box.open && zoom > ENDS_FROM).map((box) => [box.key, { box, lines: [] }]));
+    const coming = new Map(boxes.filter((box) => !box.open && box.wall === undefined && zoom > ENDS_FROM).map((box) => [box.key, { box, lines: [] }]));
     for (const bundle of bundles) {
       coming.get(bundle.to)?.lines.push(bundle);
       this._line(bundle, coming.has(bundle.to) ? FOOT : 0);
@@ -148,7 +148,8 @@ export class Painter {
     const { scene, context } = this;
     const { theme } = scene;
     context.globalAlpha = scene.path && !scene.path.boxes.has(box.key) ? 0.35 : 1;
-    if (box.seed !== undefined) this._seed(box);
+    if (box.wall !== undefined) this._wall(box);
+    else if (box.seed !== undefined) this._seed(box);
     else if (box.group === undefined) this._node(box);
     else this._group(box);
     const chosen = box.key === scene.selected;
@@ -164,6 +165,22 @@ export class Painter {
   _seed(box) {
     const { theme } = this.scene;
     this._text(seedWords(this.model, box.seed), box.x + box.width / 2, box.y + box.height / 2, { color: theme.faint, align: "center" });
+  }
+
+  /** A line at which the way ends, hatched below as what stands firm, and what made it. */
+  _wall({ x, y, width, height, wall }) {
+    const { context, scene: { theme }, model } = this;
+    context.strokeStyle = theme.ink;
+    context.beginPath();
+    for (let at = x + 6; at <= x + width; at += 6) {
+      context.moveTo(at, y);
+      context.lineTo(at - 6, y + 6);
+    }
+    context.lineWidth = 0.75;
+    context.stroke();
+    context.fillStyle = theme.ink;
+    context.fillRect(x, y - 1, width, 2.5);
+    this._text(wallWords(model, wall), x + width / 2, y + height - 7, { color: theme.ink, align: "center" });
   }
 
   _group(box) {
@@ -343,7 +360,7 @@ export class Painter {
       info, edge,
       width: share === null ? (bad ? 3 : 1) : THIN + (THICK - THIN) * share,
       fill: chosen || bad ? edge : theme.size || !color ? theme.page : tint(color, theme.frame, 0.65),
-      dash: info && share === null && !bad ? [5, 4] : [],
+      dash: bundle.wall !== undefined || (info && share === null && !bad) ? [5, 4] : [],
       alpha: path && !chosen ? 0.35 : 1,
     };
   }

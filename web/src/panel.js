@@ -5,7 +5,7 @@ import { histogram } from "./histogram.js";
 import { layerSwitch, standing } from "./layers_panel.js";
 import { byNumber, findingOf, flows, sourceOf } from "./panel_parts.js";
 import { apartNumbers, onEachRank, parametersOverRanks } from "./rank_panel.js";
-import { endNames, groupWords, meetingWords, nodeName, seedWords, told } from "./words.js";
+import { CUT, endNames, groupWords, meetingWords, nodeName, seedWords, told, wallWords } from "./words.js";
 
 const MOST_FLOWS = 200;
 const MOST_LEAVES = 100;
@@ -22,7 +22,7 @@ export class Panel {
 
   /** @param path the edges of the way that is marked, or null */
   show(box, path) {
-    const told = !box ? this._whole() : box.each?.length > 1 && !box.edges ? standing(this, box) : box.edges ? this._edges(box) : box.seed !== undefined ? this._seed(box.seed) : box.node === undefined ? this._group(box.group) : this._node(box.node, path);
+    const told = !box ? this._whole() : box.wall !== undefined ? this._wall(box.wall) : box.each?.length > 1 && !box.edges ? standing(this, box) : box.edges ? this._edges(box) : box.seed !== undefined ? this._seed(box.seed) : box.node === undefined ? this._group(box.group) : this._node(box.node, path);
     this.root.replaceChildren(...[layerSwitch(this.viewer, box), ...told, box && this._copying()].filter(Boolean));
     this.root.scrollTop = 0;
   }
@@ -85,6 +85,18 @@ export class Panel {
       element("p", { class: "faint", text: "the gradient that backward starts with" }),
       info ? this.facts("", this._numbers(info, model.shape(node, output))) : null,
       element("p", {}, "given for ", this._link(node)),
+    ];
+  }
+
+  _wall(wall) {
+    const { model } = this;
+    const { origin, nodes } = model.walls[wall];
+    const place = model.place(origin);
+    return [
+      element("h2", { text: wallWords(model, wall) }),
+      element("p", { class: "faint", text: CUT }),
+      place && sourceOf(model.data.sources, place),
+      flows("what came of it is used by", nodes.slice(0, MOST_FLOWS).map((node) => element("li", {}, this._link(node))), nodes.length),
     ];
   }
 

@@ -1,5 +1,6 @@
 // Mouse, wheel, pen and touch on the canvas: one pointer drags, two zoom.
 import { distanceTo } from "./curve.js";
+import { wallKey } from "./level.js";
 import { HEAD, stripOf } from "./sizes.js";
 import { cellAt } from "./strip.js";
 
@@ -120,7 +121,7 @@ const middle = (a, b) => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 });
 /** The number of the bar of a box's strip at a place and the pass that it is of, where a bar can be opened; else null. */
 function barAt({ model, view, shown }, box, x, y) {
   if (!box.bars && !model.once.has(box.group)) return null;
-  const strip = box.seed === undefined && stripOf(model, box);
+  const strip = !box.isEnd && stripOf(model, box);
   if (!strip || y < box.y + strip.y - 2 || y > box.y + strip.y + strip.height + 2) return null;
   const [across, down] = [(x - box.x - strip.x) / strip.width, (y - box.y - strip.y) / strip.height];
   if (across < 0 || across > 1) return null;
@@ -147,5 +148,6 @@ function thingAt(viewer, event) {
   const near = bundles.filter(({ extent }) => x >= extent.x - reach && x <= extent.x + extent.width + reach && y >= extent.y - reach && y <= extent.y + extent.height + reach);
   const lines = near.map((bundle) => ({ bundle, far: distanceTo(bundle.points, x, y) })).filter(({ far }) => far <= reach);
   lines.sort((a, b) => a.far - b.far);
-  return { thing: lines[0]?.bundle ?? box, opens: false, onSign: false };
+  const line = lines[0]?.bundle;
+  return { thing: (line?.wall === undefined ? line : viewer.boxes.get(wallKey(line.wall))) ?? box, opens: false, onSign: false };
 }

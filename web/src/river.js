@@ -126,7 +126,7 @@ export class River {
     const { model, viewer } = this;
     let [from, to] = [model.size, 0];
     for (const box of viewer.inSight()) {
-      if (box.open || box.seed !== undefined) continue;
+      if (box.open || box.isEnd) continue;
       for (const { node, group } of box.each ?? [box]) {
         from = Math.min(from, node ?? model.first[group]);
         to = Math.max(to, node === undefined ? this.behind[group] : node + 1);

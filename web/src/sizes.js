@@ -2,7 +2,7 @@
 import { shorten, visible } from "./format.js";
 import { withEach } from "./level.js";
 import { font, widthOf } from "./text.js";
-import { boxWords, flowWords, inRound, moreWords, seedWords } from "./words.js";
+import { boxWords, flowWords, inRound, moreWords, seedWords, wallWords } from "./words.js";
 
 /** Pixels of an open group's heading, and of the bars in the box of a node that stands for several. */
 export const HEAD = 26;
@@ -67,6 +67,7 @@ export function linesOf(model, { node, bars }) {
 }
 
 export const sizeOf = (model) => (box) => {
+  if (box.wall !== undefined) return { width: Math.ceil(widthOf(wallWords(model, box.wall), LABEL)) + 20, height: 24 };
   if (box.seed !== undefined) return { width: Math.ceil(widthOf(seedWords(model, box.seed), LABEL)) + 12, height: 18 };
   const meets = hasMeeting(model, box);
   if (box.group !== undefined) {

@@ -1,5 +1,6 @@
 // Room for boxes that were opened in a finished arrangement: everything else keeps its place beside them.
 // So opening costs little however many lines there are, and the reader finds again what was there.
+import { append } from "./bucket.js";
 import { isPort, portFrom, portTo } from "./level.js";
 
 /** Points of a line from one rank to the next: nothing stands between them, so it keeps its shape. */
@@ -32,7 +33,7 @@ export function stretched(base, inner) {
 /** Where lines cross the border: straight above or below the places to which they lead first. */
 export function portsOf(lines) {
   const xs = new Map();
-  const note = (port, { x }) => isPort(port) && xs.set(port, [...(xs.get(port) ?? []), x]);
+  const note = (port, { x }) => isPort(port) && append(xs, port, x);
   for (const { from, to, points } of lines) {
     note(from, points[1]);
     note(to, points.at(-2));

@@ -62,7 +62,7 @@ export class Crumbs {
 }
 
 function groupAround(cast, thing) {
-  if (!thing || thing.seed !== undefined) return null;
+  if (!thing || thing.isEnd) return null;
   if (thing.edges) return thing.around ? Number(thing.around.slice(1)) : null;
   const id = Number(thing.key.slice(1));
   return thing.node === undefined ? cast.parent[id] : cast.owner[id];

@@ -1,4 +1,5 @@
 // Where something is wrong: findings, and gradients that stop being finite.  Knows nothing of the screen.
+import { append } from "./bucket.js";
 
 const GRAVITY = { error: 3, warning: 2, information: 1 };
 const LEVELS = ["", "information", "warning", "error"];
@@ -8,7 +9,7 @@ export class Troubles {
   constructor(model) {
     this.findingsAt = new Map();
     for (const finding of model.data.findings) {
-      if (finding.node) this.findingsAt.set(finding.node.id, [...this.findingsAt.get(finding.node.id) ?? [], finding]);
+      if (finding.node) append(this.findingsAt, finding.node.id, finding);
     }
     this.births = [...new Set(model.passes.flatMap((pass) => births(model, pass)))].sort((a, b) => a - b);
     this.gravity = this._nodes(model);

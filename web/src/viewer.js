@@ -76,12 +76,15 @@ export class Viewer extends Drawing {
     this.trail.note();
   }
 
-  /** The code gives what the first look at the graph needs, where it can: for the whole, or else for what is most of it. */
+  /** The code gives what the first look at the graph needs, where it can: for the whole, all of its room if need be, or else for what is most of it. */
   _makeRoom() {
     const { drawing, canvas, code } = this;
     const room = canvas.clientWidth + code.element.clientWidth - LEAST_CODE;
     const most = this.boxes.get(`g${mainGroup(this.model, this.open)}`);
-    const width = [drawing, most ?? drawing].map((one) => one.width + 2 * MARGIN).find((one) => one <= room);
+    const [whole, main] = [drawing, most ?? drawing].map((one) => one.width + 2 * MARGIN);
+    const isSeen = whole <= room + LEAST_CODE && drawing.height + 2 * MARGIN <= canvas.clientHeight;
+    if (whole > room && isSeen && code.isShown) return code.toggle();
+    const width = [whole, main].find((one) => one <= room);
     if (width) canvas.parentNode.style.flexBasis = `${width}px`;
   }
 

@@ -3,7 +3,8 @@ import { count, number, plural, shapeOf, shorten, tensor, visible } from "./form
 import { ROUNDS, isCarried, isPort } from "./level.js";
 import { toldApart } from "./ranks.js";
 
-const FEW = 4;
+/** Values that are told, and modules without a gradient that are named. */
+const [FEW, NAMED] = [4, 2];
 
 /** What stands for a gradient: its numbers if they are few, else its norm or its state. */
 export function told(info, shape) {
@@ -45,14 +46,21 @@ function toldMeeting(model, box, { skip, cancelled }) {
   if (lost.length) {
     const share = `${Number((100 * lost.at(-1)).toPrecision(3))} %`;
     const node = model.meetingAt(box);
-    const many = isOne && model.incoming(node).length + model.data.roots.filter((root) => root.node === node).length;
-    words.push(isOne ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
+    const many = isOne && node !== null && model.incoming(node).length + model.data.roots.filter((root) => root.node === node).length;
+    words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);
   }
   return words.join(" · ");
 }
 
 /** `∂L/∂y`, as what is given for a root is called. */
 export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "root"}`;
+
+/** `detach train.py:9`, by what and where history was cut. */
+export function wallWords(model, wall) {
+  const { function: name, origin } = model.walls[wall];
+  const place = model.place(origin);
+  return inside(visible([name, place && `${place.file.split(/[\\/]/).at(-1)}:${place.line}`].filter(Boolean).join(" ")));
+}
 
 /** A name may be of any length; what is longer is shown in the middle of a list or sentence by its two ends. */
 const LONGEST = 160;
@@ -83,10 +91,10 @@ function endName(model, key) {
  * The name of a group, its class where the name does not say it, and how often it repeats.
  * @param title of the group, or what those that it stands for have in common
  */
-export function groupWords(model, group, title = model.group(group).title) {
+export function groupWords(model, group, title = model.group(group).title, isOnce = false) {
   const { kind, type, label, count: rounds } = model.group(group);
   const size = kind === "leaves" ? plural(rounds, "leaf", "leaves") : plural(model.ops[group], "op");
-  const times = kind === "repeat" ? ` ×${count(rounds)}` : "";
+  const times = kind === "repeat" ? ` ×${count(rounds)}${absentOf(model, group, isOnce)}` : "";
   // Of a loop's round the expression made last says most; a repeat of modules has a title of its own.
   const name = kind === "repeat" && !type ? label.split(" → ")[0] || title : title.split(" → ").map((one) => within(model, group, one)).join(" → ") || label;
   // A number does not say what it is.
@@ -94,11 +102,20 @@ export function groupWords(model, group, title = model.group(group).title) {
   return { name: inside(visible(name)), type: type === name ? "" : inside(visible(type)), times, size };
 }
 
+/** ` · ∅ experts.5`, what was never called of the list that a repeat is of; where it is drawn `isOnce`, in any of its rounds. */
+function absentOf(model, group, isOnce) {
+  const alike = (path) => (isOnce ? path.replace(/\d+/g, "*") : path);
+  const lists = model.group(group).title.split(" → ").map((list) => alike(list.replace(/\.?\*$/, "")));
+  const found = model.data.absent.map((path) => path.split(".")).filter((path) => lists.includes(alike(path.slice(0, -1).join("."))));
+  const names = [...new Set(found.map((path) => path.slice(-2).join(".")))];
+  return names.length ? ` · ∅ ${visible(names.slice(0, NAMED).join(", "))}${names.length > NAMED ? "…" : ""}` : "";
+}
+
 /** The name of a box that is a group: of a repeat that is drawn once its rounds, or the one that is shown. */
 export function boxWords(model, box) {
   if (!box.bars) return groupWords(model, box.group);
   const template = model.templates.of(Number(box.key.slice(1)));
-  const words = groupWords(model, box.group, template ? undefined : pattern(model, box.each));
+  const words = groupWords(model, box.group, template ? undefined : pattern(model, box.each), true);
   if (box.each.length === 1) return template ? { ...words, times: ` · 1 of ${template.rounds.length}` } : words;
   const { size } = groupWords(model, box.each[0].group);
   return { ...words, size: template ? `${size} each` : size };
@@ -134,8 +151,11 @@ function within(model, group, title) {
   return title;
 }
 
+export const CUT = "history cut here";
+
 /** A box or line in a few lines, the first of which is its name. */
 export function inShort(model, box) {
+  if (box.wall !== undefined) return [wallWords(model, box.wall), CUT];
   const gradient = !model.pass ? "" : box.edges ? sizeWords(model.flowing(box)) : box.seed === undefined ? sizeWords(model.arriving(box)) : told(model.seed(box.seed));
   if (box.edges) return [endNames(model, box).join(" → "), gradient, plural(box.edges.length + box.seeds.length, "edge")];
   if (box.seed !== undefined) return [seedWords(model, box.seed), gradient];
@@ -170,6 +190,7 @@ export function roundName(model, { node, group }) {
 /** One sentence on a box or line, for the list and for what is read aloud: what colours mean, else the gradient. */
 export function described(viewer, box) {
   const { model, shown, isOfGradients } = viewer;
+  if (box.wall !== undefined) return `${CUT}: ${wallWords(model, box.wall)}`;
   if (box.seed !== undefined) {
     const { node, output } = model.data.roots[box.seed];
     return `given: ${seedWords(model, box.seed)} = ${told(model.seed(box.seed), shapeOf(model.shape(node, output))) || "not known"}`;

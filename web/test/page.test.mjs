@@ -333,6 +333,58 @@ test("the sides of a U-Net face each other, and each skip goes straight across",
   await page.closed();
 });
 
+test("what all of a U-Net takes stands below it", oncePerPage, async () => {
+  const page = await opened("timed");
+  const boxes = await named(page);
+  const at = (name) => boxes.find((box) => box.name === name);
+  for (const [up, down] of [["up.2", "down0"], ["up.1", "down1"], ["up.0", "down2"]]) assert.ok(at(down).right < at(up).left, up);
+  const time = at("time") ?? at("Addmm");
+  assert.ok(time.top > Math.max(...["up.0", "down2"].map((name) => at(name).bottom)));
+  const lines = await page.evaluate((key) => window.gradscope.drawing.bundles.filter(({ to }) => to === key).map(({ from, points }) => ({ from, points })), time.key);
+  assert.equal(lines.length, 6);
+  // Down beside all that is above, and in from its sides.
+  for (const { points } of lines) {
+    const over = (a, b) => boxes.filter((box) => Math.max(a.x, b.x) > box.left + 1 && Math.min(a.x, b.x) < box.right - 1 && Math.max(a.y, b.y) > box.top && Math.min(a.y, b.y) < box.bottom);
+    assert.deepEqual(points.slice(1).flatMap((b, i) => over(points[i], b)).map(({ name }) => name), []);
+    assert.ok(Math.abs(points.at(-1).y - time.middle) < 1);
+  }
+  await page.closed();
+});
+
+test("a wall stands where history was cut, and leads to the line that cut it", async () => {
+  const page = await opened("detached", WIDE);
+  const { graph: { walls: [wall], nodes } } = report("detached");
+  const lines = await page.evaluate(() => window.gradscope.drawing.bundles.filter(({ to }) => to === "w0").map(({ from, edges }) => [window.gradscope.boxes.get(from), edges.length]));
+  assert.equal(lines.length, 1);
+  const [[taker, edges]] = lines;
+  assert.equal(edges, 0);
+  assert.ok(taker.node === wall.node || (await page.evaluate(([node, g]) => window.gradscope.model.isInside(node, g), [wall.node, taker.group])), `${nodes[wall.node].op}`);
+  await click(page, "w0");
+  assert.equal(await heading(page), "detach towers.py:3");
+  assert.match(await panel(page), /history cut here/);
+  assert.match(await page.locator(".code .here").textContent(), /3fake\.detach\(\) history cut here/);
+  // The list says it, too, and what took it opens with the line inside.
+  assert.match(await page.locator(".list").textContent(), /history cut here: detach towers\.py:3/);
+  await page.evaluate((node) => window.gradscope.reveal({ node }), wall.node);
+  const open = await page.evaluate(() => window.gradscope.drawing.bundles.filter(({ to }) => /w0$/.test(to)).map(({ from, to }) => [from, to]));
+  assert.deepEqual(open.map(([, to]) => to).sort(), [">w0", "w0"]);
+  await page.closed();
+});
+
+test("a box says that what meets inside it cancels", oncePerPage, async () => {
+  const page = await opened("towers");
+  const { passes: [pass], graph } = report("towers");
+  const key = (await named(page)).find(({ name }) => name === "D.*").key;
+  await page.evaluate((key) => window.gradscope.select(key), key);
+  const lost = graph.leaves.map(({ node }) => {
+    const along = graph.edges.map(([, , target], i) => [target, pass.gradients[pass.edges[i]].norm]).filter(([target]) => target === node);
+    return 1 - (pass.gradients[pass.upstream[node][0]].norm ?? 0) / along.reduce((sum, [, norm]) => sum + norm, 0);
+  });
+  const [, said] = /cancels up to ([\d.]+) %/.exec(await panel(page));
+  assert.ok(Math.abs(Number(said) / 100 - Math.max(...lost)) < 1e-3, `${said} ${lost}`);
+  await page.closed();
+});
+
 test("a long chain goes on in the next column", oncePerPage, async () => {
   const page = await opened("columns");
   const boxes = await named(page);
@@ -402,6 +454,12 @@ test("at first text can be read, and most of the model is in sight", oncePerPage
     assert.ok(width > 650 || Math.min(...sides) >= 0, `${name}: ${sides}`);
     await page.closed();
   }
+});
+
+test("a repeat names what was never called of its list", oncePerPage, async () => {
+  const page = await opened("routed");
+  assert.match(await page.locator(".list").textContent(), /experts\.\* ×4 · ∅ experts\.4, /);
+  await page.closed();
 });
 
 test("what is nearly all of blocks that are drawn once is open at first", oncePerPage, async () => {
@@ -1078,7 +1136,7 @@ test("the code tells at each line what arrives, and leads to its boxes and back"
     if (state === "finite") assert.ok(Math.abs(Number(lines[i][2]) - norm) < 1e-3 * norm, lines[i].join());
     else assert.match(lines[i][2], /⚠ 4 Inf/);
   }
-  assert.match(lines[12][3], /● w12 0$/);
+  assert.match(lines[12][3], /●\sw12 0$/);
   await page.locator(".code button.line", { hasText: "x * w7" }).click();
   assert.equal(await heading(page), "x = x * w7");
   assert.equal(await page.locator(".code .here code").textContent(), "x * w7");

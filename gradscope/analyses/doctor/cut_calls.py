@@ -131,14 +131,6 @@ ENTERING = JOINING | family(
 """What a layer does, and what puts things side by side."""
 
 ADDING = family("add radd iadd add_ sub rsub isub sub_ stack")
-HARMLESS = family(
-    "grad requires_grad_ retain_grad register_hook register_post_accumulate_grad_hook "
-    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like "
-    "new_zeros new_ones new_empty new_full new_empty_strided "
-    "shape size repr format str len hash set_ __reduce_ex__ deepcopy"
-)
-"""What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
-to come back through them."""
 
 
 def is_taken_off(call: TorchCall, cut: KnownCut) -> bool:

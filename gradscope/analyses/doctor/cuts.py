@@ -20,7 +20,6 @@ from gradscope.analyses.doctor.ancestry import are_related, leaves_behind, near_
 from gradscope.analyses.doctor.cut_calls import (
     ADDING,
     ENTERING,
-    HARMLESS,
     MAX_FOLLOWED,
     MOST_GRAPHS,
     SHARING,
@@ -50,6 +49,7 @@ from gradscope.autograd.tensors import (
     requires_grad,
 )
 from gradscope.model.observations import CutReason
+from gradscope.recording.events import HARMLESS
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 

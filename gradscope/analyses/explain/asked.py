@@ -138,8 +138,9 @@ def _absent(live: LiveGraph, name: str) -> NoSuchLeaf:
 
 def _cut_off(live: LiveGraph, name: str) -> str:
     """The line that cut a leaf off: one that names it, or the only one that cut anything."""
-    sources = live.recorder.sources
-    origins = list(dict.fromkeys(map(sources.origin, live.recorder.events.cuts())))
+    sources, cuts = live.recorder.sources, live.recorder.events.cut_off.living()
+    sites = (made.site for _, made in cuts if made.site is not None)
+    origins = list(dict.fromkeys(map(sources.origin, sites)))
     word = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
     naming = [one for one in origins if word.search(one.expression)]
     found = naming or (origins if len(origins) == 1 else [])

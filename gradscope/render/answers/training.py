@@ -73,6 +73,15 @@ def live(history: History, options: Options, lines: int) -> list[str]:
     return list(_TrainingWriter(history, options).live(lines))
 
 
+def shares(history: History, name: str) -> tuple[str, str]:
+    """What a term brings of the gradient in the last row, and its cosine with the rest; "" where
+    that is not known."""
+    part = columns(history.last).get(name) if history.last is not None else None
+    if not isinstance(part, TermRow):
+        return "", ""
+    return percent(part.share), "" if part.cosine is None else signed(part.cosine)
+
+
 def sentence(row: Row) -> str:
     """``step 40, loss 0.31, norm 3152 (applied 10), largest h.2 2480``: one row in a line."""
     words = [f"step {row.step:,}"]
@@ -182,11 +191,9 @@ class _TrainingWriter(Writer):
         times = moved.now if moved is not None else None
         is_far = times is not None and not 1 / FAR < times < FAR
         norm = part.norm if part is not None else None
-        update, zero, share, cosine = None, "", "", ""
-        if isinstance(part, TermRow):
-            share = percent(part.share)
-            cosine = "" if part.cosine is None else signed(part.cosine)
-        elif part is not None:
+        share, cosine = shares(self.history, name)
+        update, zero = None, ""
+        if part is not None and not isinstance(part, TermRow):
             update, zero = part.update, f"{part.zero} of {part.parameters}" if part.zero else ""
         return [
             Part(shorten(visible(name), _LONGEST_NAME, "…", keep_end=True), style),

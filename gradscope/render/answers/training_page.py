@@ -85,9 +85,7 @@ def render(history: History, options: Options) -> str:
         text="\n".join(map(markup, training.render(history, plain).split("\n"))),
         loss=_loss(spans),
         marks="".join(_mark(at, text, link, len(spans)) for at, text, link in marks),
-        names="".join(
-            f'<li title="{markup(name)}"><bdi>{markup(name)}</bdi></li>' for name in names
-        ),
+        names="".join(_name(history, name) for name in names),
         label=f"norms of the gradients of {count(len(names), 'part')} by step",
         height=20 * len(names),
         first=spans[0].first if spans else 0,
@@ -99,6 +97,12 @@ def render(history: History, options: Options) -> str:
         data=as_json(to_json(data).decode()).replace("<", "\\u003c"),
     )
     return page(f"{title} · gradscope", body, asset("training.js"))
+
+
+def _name(history: History, name: str) -> str:
+    words = zip(("share", "cosine"), training.shares(history, name), strict=True)
+    told = "".join(f"<small>{kind} {markup(one)}</small>" for kind, one in words if one)
+    return f'<li title="{markup(name)}">{told}<bdi>{markup(name)}</bdi></li>'
 
 
 def _code(info: GradientInfo, low: float, high: float) -> str:

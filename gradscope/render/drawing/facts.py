@@ -130,7 +130,9 @@ def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -
     """The notes of an item, what failed and sums first; of other gradients than the scene's where
     they are given."""
     sums = _sums(scene, item, gradients or scene.gradients)
-    return [*_raised(scene, item), *sums, *_strips(scene, item), *_saved(scene, item)]
+    cut = scene.cut(item.members)
+    ends = [Note("", None, remark=cut, across=True)] if cut else []
+    return [*_raised(scene, item), *sums, *_strips(scene, item), *_saved(scene, item), *ends]
 
 
 def frame(scene: Scene, template: Frame) -> Note:

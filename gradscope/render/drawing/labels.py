@@ -123,6 +123,7 @@ class Labels:
         where = text(" · ".join(filter(None, facts)), GREY, 10)
         lines = [head, where, *got, self._hooked(item), kept, *met, *self._bars(rounds)]
         lines.append(text(short(f"saved: {saved}") if saved else "", GREY, 10))
+        lines.append(text(short(scene.cut(item.members)), GREY, 10))
         if ends > 1:
             room = max(sum(piece.width for piece in line) for line in lines)
             edges = [block(_EDGE, 1)], outlets(ends, room, _EDGE)
@@ -188,7 +189,7 @@ class Labels:
             return box([*lines, text(self.range(rounds), GREY, 10), *self._bars(rounds)])
         if info:
             lines.append(self._bar(info))
-        lines += self._meeting(item)
+        lines += [*self._meeting(item), text(short(scene.cut(item.members)), GREY, 10)]
         return box([*lines, *self._strip(scene.rounds(item))])
 
     def frame(self, template: Frame) -> str:

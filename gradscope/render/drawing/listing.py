@@ -59,7 +59,7 @@ class SourceLine:
             if not any(piece.is_part_of(one) for one in found):
                 found.append(piece)
         # Ids are in the order of backward, and the program ran the other way.
-        return sorted(found, key=lambda piece: -piece.nodes[-1])
+        return sorted(found, key=lambda piece: -max(piece.nodes, default=0))
 
     def within(self, whole: Made) -> list[Made]:
         """An expression and those that are parts of it."""
@@ -108,6 +108,10 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         if node.origin is not None and is_operation:
             piece = pieces.setdefault(node.origin, Made(graph.origins[node.origin]))
             piece.nodes.append(node.id)
+    for wall in graph.walls:
+        # What made no node is seen as well where it cut the history of what another line took.
+        if wall.origin is not None and wall.node in wanted:
+            pieces.setdefault(wall.origin, Made(graph.origins[wall.origin]))
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
@@ -122,7 +126,7 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         named = assigned if len(assigned) > 1 else named
         # What an expression made is assigned, or used by another one; the rest are its parts.
         results = named or [node for node in piece.nodes if node in used]
-        piece.results = sorted({*results, *_rounds(graph, piece.nodes)})
+        piece.results = sorted({*results, *_rounds(graph, piece.nodes)} if piece.nodes else ())
         place = piece.origin.file, piece.origin.line
         lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)
     for line in lines.values():

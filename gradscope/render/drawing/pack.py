@@ -88,6 +88,8 @@ def pack(report: Report, every_value: bool = False, rank: int | None = None) -> 
             "names": [strings.column(leaf.names) for leaf in report.graph.leaves],
         },
         "roots": [_record(root) for root in report.graph.roots],
+        "absent": list(report.graph.absent),
+        "walls": [_record(wall) for wall in report.graph.walls],
         "origins": _origins(report, strings),
         "passes": [_pass(one, report.graph, strings, few) for one in report.passes],
         "sources": excerpts(report.graph.origins),

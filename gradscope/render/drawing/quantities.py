@@ -146,7 +146,11 @@ class Quantities:
         items = [] if self.calls else self._items(whole)
         shares = [share for item in items for share in residuals(self.scene, item)]
         told = skipped(shares) if len(shares) == len(items) else ""
-        return [Part(meeting(self.scene, items[0]) if len(items) == 1 else told, "dim")]
+        told = meeting(self.scene, items[0]) if len(items) == 1 else told
+        cut = "" if whole is None else self.scene.cut(whole.nodes)
+        if whole is not None and not (whole.nodes or whole.results):
+            cut = "history cut here"  # by what made nothing
+        return [Part(" · ".join(filter(None, (told, cut))), "dim")]
 
 
 class TermShares:

@@ -25,7 +25,7 @@ from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Frame, Item, Link, View
-from gradscope.words import count, one_line, option
+from gradscope.words import count, listed, one_line, option
 
 MOST_FACTORS = 4
 """Elements of a local derivative, or of a value, that stand in the picture of an explanation."""
@@ -63,6 +63,19 @@ class Scene:
             return ""
         record: Origin = self.graph.origins[origin]
         return f"{self._files[record.file]}:{record.line}"
+
+    @cached_property
+    def _walls(self) -> dict[int, list[str]]:
+        found: dict[int, list[str]] = {}
+        for wall in self.graph.walls:
+            place = self.place(wall.origin)
+            found.setdefault(wall.node, []).append(f"{visible(wall.function)} {place}".rstrip())
+        return found
+
+    def cut(self, nodes: Iterable[int]) -> str:
+        """``history cut: detach train.py:9``, where that of what these nodes took was, or ""."""
+        told = listed(word for node in nodes for word in self._walls.get(node, ()))
+        return told and f"history cut: {told}"
 
     def is_of_library(self, origin: int) -> bool:
         """Whether an installed package made it, and not the user's own files."""

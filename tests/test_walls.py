@@ -1,0 +1,99 @@
+"""Where the history of what a node took was cut: in graph, tree, listing and page."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gradscope.errors import ReportError
+from gradscope.model import storage
+from gradscope.model.invariants import check
+from tests.looking import Session
+from tests.reports import detached
+from tests.test_page import packed
+
+HEAD = """
+import torch
+w = torch.ones(3, requires_grad=True)
+v = torch.ones(3, requires_grad=True)
+y = w * 2
+"""
+
+# Each ends in a value h, of which w.sum() + h.sum() is the loss; what cut its history, and where.
+CUTS = {
+    "h = v * y.detach()": [("detach", 5)],
+    "h = v + y.detach()": [("detach", 5)],
+    "h = torch.cat([v, y.detach()])": [("detach", 5)],
+    "h = torch.mul(input=v, other=y.detach())": [("detach", 5)],
+    "h = v * y.data": [("data", 5)],
+    "with torch.no_grad():\n    c = y * 3\nh = v * c": [("no grad", 6)],
+    "c = y.detach()\nc = (c * 2).relu() + 1\nh = v * c": [("detach", 5)],
+    "h = (v * y.detach()) * w.detach()": [("detach", 5), ("detach", 5)],
+    "h = v * torch.where(v > 0, y.detach(), w.detach() + y.detach())": [("detach", 5)],
+}
+WHOLE = {
+    "h = v * y": "nothing is cut",
+    "h = v * torch.zeros_like(y)": "of new content",
+    "h = v * torch.ones(3)": "a constant",
+    "h = v * (y > 1).float()": "a mask",
+    "h = v[y.argmax()]": "an index",
+    "c = y.detach().requires_grad_()\nh = v * c": "a leaf of its own",
+    "y.detach()\nh = v * y": "cut, and used by nobody",
+}
+
+
+def walls(session: Session, body: str, command: str = "backward") -> list[tuple[str, int, str]]:
+    """What cut, its line, and the operation that took what came of it."""
+    path, report = session.write(f"{HEAD}{body}\n(h.sum() + w.sum()).backward()\n"), "run.json"
+    session.cli(command, str(path), "-o", str(session.folder / report))
+    graph = json.loads((session.folder / report).read_bytes())["graph"]
+    return [
+        (
+            one["function"],
+            graph["origins"][one["origin"]]["line"],
+            graph["nodes"][one["node"]]["op"],
+        )
+        for one in graph.get("walls", ())
+    ]
+
+
+@pytest.mark.parametrize("body", CUTS)
+def test_what_cut_is_known_where_it_is_taken(body: str, session: Session) -> None:
+    assert [found[:2] for found in walls(session, body)] == CUTS[body]
+
+
+@pytest.mark.parametrize("body", WHOLE, ids=WHOLE.values())
+def test_where_no_history_is_lost_no_wall_stands(body: str, session: Session) -> None:
+    assert walls(session, body) == []
+
+
+def test_the_doctor_knows_them_too(session: Session) -> None:
+    assert walls(session, "h = v * y.detach()", "doctor") == [("detach", 5, "MulBackward0")]
+
+
+def test_they_stand_in_tree_listing_and_page(session: Session) -> None:
+    body = "c = y.detach()\n# taken below\nh = v * c\n(h.sum() + w.sum()).backward()\n"
+    path = session.write(HEAD + body)
+    done = session.cli("backward", str(path), "--width", "120")
+    rows = [row.strip(" │├─└") for row in done.out.splitlines()]
+    assert "history cut: detach program.py:5" in rows
+    listed = session.cli("backward", str(path), "--width", "120", "--format", "code").out
+    lines = {row.split()[0]: row for row in listed.splitlines() if row[:2].strip().isdigit()}
+    assert lines["5"].rstrip().endswith("history cut here")
+    assert "history cut: detach program.py:5" in lines["7"]
+    page = session.folder / "run.html"
+    session.cli("backward", str(path), "-o", str(page))
+    data = packed(page.read_text("utf-8"))
+    (wall,) = data["walls"]
+    place = wall["origin"]
+    assert (wall["function"], data["origins"]["line"][place]) == ("detach", 5)
+    assert data["strings"][data["nodes"]["op"][wall["node"]]] == "MulBackward0"
+
+
+@pytest.mark.parametrize("field", ["node", "origin"])
+def test_a_wall_elsewhere_is_refused(field: str) -> None:
+    report = json.loads(storage.encode(detached()))
+    report["graph"]["walls"][0][field] = 99
+    with pytest.raises(ReportError, match=rf"graph\.walls\[0\]\.{field}"):
+        check(storage.decode(json.dumps(report).encode()))
