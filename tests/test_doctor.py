@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from gradscope.model.request import HANDFUL, Examination
 from gradscope.running.session import run
 from gradscope.target import Program, parse_target
 from tests import forkserver
-from tests.conftest import python_says
 from tests.looking import Session, own_words
 from tests.terminals import open_terminal, read, screen
 
@@ -191,6 +189,7 @@ def test_options_and_exit_statuses(name: str, session: Session) -> None:
     assert run.out in done.out
     assert run.err in done.err
     assert "Traceback" not in done.err
+    assert ("further" in done.out) == ("further" in run.out)
     if run.status == 2:
         assert done.out == ""
 
@@ -270,97 +269,7 @@ def test_what_goes_wrong_late_is_found_unasked(step: int, call: int, session: Se
     assert f"these were seen in call {call}" in " ".join(done.out.split())
 
 
-def test_a_program_is_stopped_at_the_first_serious_finding(session: Session) -> None:
-    done = session.cli("doctor", str(session.write(SICK + "print('further')\n")))
-    assert "further" not in done.out
-
-
-TARGETS = {
-    "script": (("program.py", "--", "0"), "program.py:4"),
-    "module": (("-m", "package", "--", "0"), "package/__main__.py:4"),
-    "function": (("functions.py::loss",), "functions.py:4"),
-    "code": (("-c", "sqrt(w).sum().backward()", "--let", "w=[0,1]"), "<string>:1"),
-}
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_every_kind_of_target(name: str, session: Session) -> None:
-    program = "import sys, torch\nsize = float(sys.argv[1])\n" + (
-        "w = torch.full((3,), size, requires_grad=True)\nw.sqrt().sum().backward()\n"
-    )
-    session.write(program)
-    (session.folder / "package").mkdir()
-    session.write(program, "package/__main__.py")
-    session.write(
-        "import torch\ndef loss():\n    w = torch.zeros(2, requires_grad=True)\n"
-        "    return w.sqrt().sum()\n",
-        "functions.py",
-    )
-    arguments, place = TARGETS[name]
-    done = session.cli("doctor", *arguments)
-    assert done.status == 1, done
-    assert f"GS102 nonfinite-backward · error · {place} · " in done.out
-
-
-def test_stdin_as_the_program(tmp_path: Path) -> None:
-    done = _doctor(tmp_path, "-", stdin=SICK)
-    assert done.returncode == 1
-    assert "<stdin>:3 · w.sqrt()" in done.stdout
-
-
-def test_text_that_a_program_executes_is_not_shown_as_the_programs_own(session: Session) -> None:
-    code = LEAF + "space = {'w': w}\nexec('\\n\\ny = w.sqrt()', space)\nspace['y'].sum().backward()"
-    done = session.cli("doctor", "-c", code, "--format", "json")
-    (finding,) = json.loads(done.out)["findings"]
-    assert finding["location"] == {"file": "<string>", "line": 3, "expression": ""}
-
-
-@pytest.mark.parametrize(
-    ("target", "said"),
-    [
-        ("nosuch.py", "can't open file"),
-        ("nosuch.json", "cannot read nosuch.json: No such file or directory"),
-        (".", "can't find '__main__' module"),
-        ("binary.py", "is not a Python script"),
-        ("program.py::nothing", "has no function 'nothing'"),
-        ("-mno_such_module_anywhere", "No module named no_such_module_anywhere"),
-    ],
-)
-def test_bad_targets(target: str, said: str, session: Session) -> None:
-    session.write("def f(): pass\n")
-    (session.folder / "binary.py").write_bytes(b"\x00\x01")
-    done = session.cli("doctor", target)
-    assert (done.status, done.out) == (2, "")
-    assert said in done.err
-    assert "Traceback" not in done.err
-
-
 # ---------------------------------------------------------------- the machine formats
-
-
-def test_json_has_the_schema_that_is_documented(session: Session) -> None:
-    done = session.cli("doctor", str(session.write(SICK + "print('x')\n")), "--format", "json")
-    told = json.loads(done.out)
-    (finding,) = told["findings"]
-    assert {"rule", "severity", "message", "location", "node", "subject", "evidence", "remedy"} <= {
-        *finding
-    }
-    assert finding["rule"] == "GS102"
-    assert finding["severity"] == "error"
-    assert finding["location"] == {"file": "program.py", "line": 3, "expression": "w.sqrt()"}
-    assert finding["node"]["op"] == "SqrtBackward0"
-    assert isinstance(finding["evidence"], list)
-    assert told["report"]["steps"][0]["number"] == 1
-
-
-def test_what_the_program_prints_does_not_disturb_a_machine_format(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(
-        "print('hello')\nimport os; os.system('echo child')\n" + SICK
-    )
-    done = _doctor(tmp_path, "program.py", "--format", "json")
-    assert json.loads(done.stdout)["findings"]
-    assert "hello\n" in done.stderr
-    assert "child\n" in done.stderr
 
 
 ANNOTATION = re.compile(r"::(error|warning|notice) ((?:\w+=[^,:\r\n]*,?)+)::([^\r\n]*)")
@@ -394,15 +303,6 @@ def test_annotations_are_read_back_by_github_as_they_were_meant(session: Session
     assert done.status == 1
 
 
-def test_annotations_name_files_from_the_root_of_the_repository(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(session.folder.parent))
-    done = session.cli("doctor", str(session.write(SICK)), "--format", "github")
-    _, given, _ = _annotation(done.out.strip())
-    assert given["file"] == f"{session.folder.name}/program.py"
-
-
 def test_annotations_of_code_that_is_in_no_file_name_none(session: Session) -> None:
     done = session.cli(
         *("doctor", "-c", "sqrt(w).sum().backward()", "--let", "w=[0]", "--format", "github")
@@ -419,19 +319,12 @@ def test_no_annotation_for_a_clean_program(session: Session) -> None:
 # ---------------------------------------------------------------- saved reports
 
 
-@pytest.mark.parametrize("suffix", ["json", "json.gz"])
 @pytest.mark.parametrize("format_name", DIAGNOSES)
-def test_a_saved_report_gives_the_same_findings(
-    suffix: str, format_name: str, session: Session
-) -> None:
-    path = str(session.write(SICK))
-    first = session.cli(
-        *("doctor", path, "-o", f"saved.{suffix}", "--format", format_name, "--fail-on", "error")
-    )
-    again = session.cli(
-        *("doctor", f"saved.{suffix}", "--format", format_name, "--fail-on", "error")
-    )
-    assert first.err == f"gradscope: wrote saved.{suffix}\n"
+def test_a_saved_report_gives_the_same_findings(format_name: str, session: Session) -> None:
+    how = ("--format", format_name, "--fail-on", "error")
+    first = session.cli("doctor", str(session.write(SICK)), "-o", "saved.json.gz", *how)
+    again = session.cli("doctor", "saved.json.gz", *how)
+    assert first.err == "gradscope: wrote saved.json.gz\n"
     assert (again.status, again.out, again.err) == (first.status, first.out, "")
 
 
@@ -454,25 +347,6 @@ def test_a_report_of_another_command_holds_no_findings(command: str, session: Se
         "gradscope: report.json was not saved by the doctor: nobody has looked for findings",
         f"gradscope: gradscope doctor {session.folder / 'program.py'} examines the program itself",
     ]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"{", "the file is cut off"),
-        (b"", "the file is cut off"),
-        (b"{}", "not a gradscope report"),
-        (b'{"format": "gradscope/9"}', "gradscope/9 is not a version"),
-        (b"print('x')", "not JSON"),
-        (b"\x1f\x8b\x00", "broken gzip data"),
-    ],
-)
-def test_broken_reports(content: bytes, said: str, session: Session) -> None:
-    (session.folder / "broken.json").write_bytes(content)
-    done = session.cli("doctor", "broken.json")
-    assert (done.status, done.out) == (2, "")
-    assert said in done.err
-    assert len(done.err.splitlines()) == 2
 
 
 # ---------------------------------------------------------------- programs with little to see
@@ -595,47 +469,7 @@ def test_a_backward_in_a_forked_process_is_its_own_affair(tmp_path: Path) -> Non
     assert done.returncode == 2
 
 
-def test_an_exception_is_shown_exactly_as_python_shows_it(session: Session) -> None:
-    path = str(session.write(SICK + "def f():\n    raise ValueError('own')\nf()\n"))
-    done = session.cli("doctor", path, "--keep-going")
-    assert done.err == python_says(path).err
-    assert "GS102" in done.out
-    assert done.status == 1
-
-
 # ---------------------------------------------------------------- ends from outside
-
-
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(SICK)
-    with subprocess.Popen(
-        [forkserver.gradscope(), "doctor", "program.py"],
-        cwd=tmp_path,
-        env=_environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(timeout=120) == 1
-
-
-@pytest.mark.parametrize("format_name", ["text", "json"])
-def test_a_closed_stdout_is_said_before_the_program_runs(tmp_path: Path, format_name: str) -> None:
-    (tmp_path / "program.py").write_text("open('ran', 'w')\n" + SICK)
-    command = f"exec '{sys.executable}' -m gradscope doctor program.py --format {format_name} >&-"
-    done = subprocess.run(
-        command,
-        shell=True,
-        cwd=tmp_path,
-        env=_environment(tmp_path),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("gradscope: cannot write to stdout: it is closed\n")
-    assert not (tmp_path / "ran").exists()
 
 
 def until_interrupted(ending: str) -> str:
@@ -719,13 +553,6 @@ def _interrupted(
 # ---------------------------------------------------------------- on a terminal
 
 
-def test_progress_shows_step_loss_and_norm_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(TRAINING.format(steps=3))
-    raw = _on_terminal(tmp_path, 100)
-    assert re.search(r"step 1, loss 0\.\d+, gradient norm \d\.\d+", raw)
-    assert screen(raw, 100) == ["ready", "no findings · 3 backward calls watched"]
-
-
 @pytest.mark.parametrize("width", [20, 60, 100])
 def test_progress_never_mixes_with_what_the_program_prints(tmp_path: Path, width: int) -> None:
     (tmp_path / "program.py").write_text(
@@ -736,27 +563,6 @@ def test_progress_never_mixes_with_what_the_program_prints(tmp_path: Path, width
     raw = _on_terminal(tmp_path, width)
     assert "step 1, loss" in raw
     assert screen(raw, width)[:5] == ["s 0", "s 1", "s 2", "s 3", "err"]
-
-
-def test_a_line_that_the_program_has_begun_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(
-        LEAF + "print('training', end='', flush=True)\nfor step in range(3):\n"
-        "    w.exp().sum().backward(); w.grad = None\n    print('.', end='', flush=True)\nprint()\n"
-    )
-    raw = _on_terminal(tmp_path, 100)
-    assert "step" not in raw
-    assert screen(raw, 100)[0] == "training..."
-
-
-@pytest.mark.parametrize(
-    ("environment", "options"), [({"TERM": "dumb"}, ()), ({"NO_COLOR": "1"}, ("-q",))]
-)
-def test_no_progress_where_it_is_not_wanted(
-    tmp_path: Path, environment: dict[str, str], options: tuple[str, ...]
-) -> None:
-    (tmp_path / "program.py").write_text(TRAINING.format(steps=3))
-    raw = _on_terminal(tmp_path, 100, *options, **environment)
-    assert raw.splitlines() == ["ready", "no findings · 3 backward calls watched"]
 
 
 def test_findings_are_coloured_on_a_terminal_only(tmp_path: Path) -> None:
@@ -808,21 +614,6 @@ def _doctor(folder: Path, *arguments: str, stdin: str = "") -> subprocess.Comple
         env=_environment(folder),
         timeout=120,
     )
-
-
-def test_what_has_no_elements_has_no_gradient_to_lose(session: Session) -> None:
-    path = session.write(
-        """
-        import torch
-        left = torch.randn(5, 0, requires_grad=True)
-        right = torch.randn(0, 3, requires_grad=True)
-        bias = torch.zeros(3, requires_grad=True)
-        loss = (torch.addmm(bias, left, right) - torch.randn(5, 3)).square().mean()
-        loss.backward()
-        """
-    )
-    done = session.cli("doctor", str(path))
-    assert "no findings" in done.out, done.out
 
 
 CLIPPED_WHILE_SCALED = """
