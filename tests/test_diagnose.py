@@ -254,10 +254,7 @@ def given(loss: str, *ops: str, one_call: bool = True) -> Report:
     ("report", "expected"),
     [
         (given("NllLossBackward0", "SoftmaxBackward0"), [("GS512", "warning", 3)]),
-        (
-            given("NllLossBackward0", "SigmoidBackward0", "ViewBackward0"),
-            [("GS512", "warning", 3)],
-        ),
+        (given("NllLossBackward0", "SigmoidBackward0", "ViewBackward0"), [("GS512", "warning", 3)]),
         (given("NllLossBackward0", "SoftmaxBackward0", "DivBackward0"), []),
         (given("NllLossBackward0", "LogSoftmaxBackward0"), [("GS512", "information", 3)]),
         (given("NllLossBackward0", "SoftmaxBackward0", one_call=False), [("GS512", "warning", 3)]),
@@ -529,581 +526,437 @@ TERM = Cut(B, "detach", "function", ("w",), summand=True)
 DETACHED_NUMBER = msgspec.structs.replace(TERM, scalar=True)
 GRADIENT_TERM = Cut(B, "grad", "function", ("w",), summand=True, scalar=True)
 SECOND = Cut(B, "detach", "function", ("b",), feeds_graph=True)
-OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
-    "unused, its numbers are read with all others": (
-        {
-            "learners": (REACHED, learner("b", made=A)),
-            "cuts": (Cut(B, "detach", "function", ("w", "b")),),
-        },
-        [("GS301", "warning", 7)],
+
+
+def see(found: str, **seen: Any) -> tuple[Report, str]:
+    """``plain`` with these observations, and the rule, severity and line of each finding."""
+    return observed(plain(), **{"steps": STEPS, **seen}), found
+
+
+def in_words(report: Report) -> str:
+    """Rule, severity and line of every finding."""
+    return ", ".join(f"{rule} {severity} {line}" for rule, severity, line in told(report))
+
+
+OBSERVED: dict[str, tuple[Report, str]] = {
+    "unused, its numbers are read with all others": see(
+        "GS301 warning 7",
+        learners=(REACHED, learner("b", made=A)),
+        cuts=(Cut(B, "detach", "function", ("w", "b")),),
     ),
-    "unused, its numbers come into the loss": (
-        {
-            "learners": (REACHED, learner("b", made=A)),
-            "cuts": (Cut(B, "detach", "function", ("w", "b"), feeds_graph=True),),
-        },
-        [("GS303", "warning", 8)],
+    "unused, its numbers come into the loss": see(
+        "GS303 warning 8",
+        learners=(REACHED, learner("b", made=A)),
+        cuts=(Cut(B, "detach", "function", ("w", "b"), feeds_graph=True),),
     ),
-    "its output is left out, and its numbers are saved": (
-        {
-            "learners": (REACHED, learner("b", used=B, recorded=True)),
-            "cuts": (Cut(C, "detach", "function", ("b",), itself=True),),
-        },
-        [("GS302", "warning", 8)],
+    "its output is left out, and its numbers are saved": see(
+        "GS302 warning 8",
+        learners=(REACHED, learner("b", used=B, recorded=True)),
+        cuts=(Cut(C, "detach", "function", ("b",), itself=True),),
     ),
-    "its output is left out, by a cut": (
-        {
-            "learners": (REACHED, learner("b", used=B, recorded=True)),
-            "cuts": (Cut(C, "detach", "function", ("w", "b")),),
-        },
-        [("GS303", "warning", 9)],
+    "its output is left out, by a cut": see(
+        "GS303 warning 9",
+        learners=(REACHED, learner("b", used=B, recorded=True)),
+        cuts=(Cut(C, "detach", "function", ("w", "b")),),
     ),
-    "of no elements": (
-        {
-            "learners": (
-                REACHED,
-                msgspec.structs.replace(learner("b"), tensor=TensorInfo((0,), "float32")),
-            )
-        },
-        [],
+    "of no elements": see(
+        "",
+        learners=(
+            REACHED,
+            msgspec.structs.replace(learner("b"), tensor=TensorInfo((0,), "float32")),
+        ),
     ),
-    "unused, of no optimizer": (
-        {"learners": (REACHED, learner("b", made=A, in_optimizer=False))},
-        [],
+    "unused, of no optimizer": see(
+        "", learners=(REACHED, learner("b", made=A, in_optimizer=False))
     ),
-    "unused expert": (
-        {"learners": (learner("e.0.w", reached=True), learner("e.1.w", made=A))},
-        [("GS301", "information", 7)],
+    "unused expert": see(
+        "GS301 information 7", learners=(learner("e.0.w", reached=True), learner("e.1.w", made=A))
     ),
-    "its turn comes later": ({"learners": (REACHED, learner("b", waiting=True, used=A))}, []),
-    "failed before it could be used": (
-        {
-            "learners": (learner("b", made=A), learner("c", used=B)),
-            "steps": (),
-            "failure": Failure("ValueError", "no such file", A),
-        },
-        [],
+    "its turn comes later": see("", learners=(REACHED, learner("b", waiting=True, used=A))),
+    "failed before it could be used": see(
+        "",
+        learners=(learner("b", made=A), learner("c", used=B)),
+        steps=(),
+        failure=Failure("ValueError", "no such file", A),
     ),
-    "calls in one region": (
-        {
-            "learners": (REACHED, learner("b", used=A), learner("c", used=B)),
-            "cuts": (
-                Cut(A, "linear", "no_grad", ("b",), feeds_graph=True, switched=C),
-                Cut(B, "linear", "no_grad", ("c",), feeds_graph=True, switched=C),
-            ),
-        },
-        [("GS304", "warning", 9)],
+    "calls in one region": see(
+        "GS304 warning 9",
+        learners=(REACHED, learner("b", used=A), learner("c", used=B)),
+        cuts=(
+            Cut(A, "linear", "no_grad", ("b",), feeds_graph=True, switched=C),
+            Cut(B, "linear", "no_grad", ("c",), feeds_graph=True, switched=C),
+        ),
     ),
-    "an evaluation is no reason": (
-        {
-            "learners": (REACHED, learner("b", used=A, recorded=True)),
-            "cuts": (Cut(A, "linear", "no_grad", ("b",), switched=C),),
-        },
-        [("GS302", "warning", 7)],
+    "an evaluation is no reason": see(
+        "GS302 warning 7",
+        learners=(REACHED, learner("b", used=A, recorded=True)),
+        cuts=(Cut(A, "linear", "no_grad", ("b",), switched=C),),
     ),
-    "an evaluation is all there was": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (Cut(A, "linear", "no_grad", ("b",), switched=C),),
-        },
-        [("GS304", "warning", 9)],
+    "an evaluation is all there was": see(
+        "GS304 warning 9",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(Cut(A, "linear", "no_grad", ("b",), switched=C),),
     ),
-    "used inside of a Function": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (Cut(B, "Scaled", "function", ("b",), feeds_graph=True, inside=True),),
-        },
-        [("GS303", "warning", 8)],
+    "used inside of a Function": see(
+        "GS303 warning 8",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(Cut(B, "Scaled", "function", ("b",), feeds_graph=True, inside=True),),
     ),
     **{
-        f"a loss of constants{', ' * bool(why)}{why}": (
-            {
-                "learners": (REACHED,),
-                "optimizers": optimizers,
-                "lost_terms": lost,
-                "cuts": (
-                    TARGET,
-                    Cut(
-                        A,
-                        "kl_div",
-                        "constant",
-                        summand=added,
-                        shared=shared,
-                        sources=(TARGET,),
-                        made=B,
-                    ),
-                ),
-            },
+        f"a loss of constants{', ' * bool(why)}{why}": see(
             found,
+            learners=(REACHED,),
+            optimizers=optimizers,
+            lost_terms=lost,
+            cuts=(
+                TARGET,
+                Cut(
+                    *(A, "kl_div", "constant"),
+                    summand=added,
+                    shared=shared,
+                    sources=(TARGET,),
+                    made=B,
+                ),
+            ),
         )
         for why, optimizers, added, shared, lost, found in (
-            ("", (A,), True, False, (), [("GS316", "warning", 8)]),
-            ("logged", (A,), False, False, (), [("GS303", "information", 9)]),
-            (
-                "at times",
-                (A,),
-                True,
-                True,
-                (),
-                [("GS303", "information", 9)],
-            ),
-            ("which nobody steps", (), True, False, (), [("GS303", "information", 9)]),
-            (
-                "that a step needs",
-                (A,),
-                True,
-                False,
-                (LostTerm(TARGET),),
-                [("GS303", "warning", 9)],
-            ),
+            ("", (A,), True, False, (), "GS316 warning 8"),
+            ("logged", (A,), False, False, (), "GS303 information 9"),
+            ("at times", (A,), True, True, (), "GS303 information 9"),
+            ("which nobody steps", (), True, False, (), "GS303 information 9"),
+            ("that a step needs", (A,), True, False, (LostTerm(TARGET),), "GS303 warning 9"),
         )
     },
-    "a target": (
-        {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",)),)},
-        [],
-    ),
-    "the cut that feeds the graph": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (
-                Cut(B, "item", "function", ("b",)),
-                Cut(C, "detach", "function", ("b",), feeds_graph=True),
-            ),
-        },
-        [("GS303", "warning", 9)],
-    ),
-    "a term of the loss, detached": (
-        {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",), summand=True),)},
-        [("GS303", "information", 8)],
-    ),
-    "a term of the loss, made of what was detached": (
-        {
-            "learners": (REACHED,),
-            "cuts": (TERM,),
-            "lost_terms": (LostTerm(TERM, leaves=("w",)),),
-        },
-        [("GS303", "warning", 8)],
-    ),
-    "a term of the loss, detached when it was a number": (
-        {
-            "learners": (REACHED,),
-            "cuts": (DETACHED_NUMBER,),
-            "lost_terms": (LostTerm(DETACHED_NUMBER, leaves=("w",)),),
-        },
-        [("GS303", "information", 8)],
-    ),
-    "a term of the loss, of gradients without a graph": (
-        {
-            "learners": (REACHED,),
-            "cuts": (GRADIENT_TERM,),
-            "lost_terms": (LostTerm(GRADIENT_TERM, leaves=("w",)),),
-        },
-        [("GS303", "warning", 8)],
-    ),
-    "the cut that a step was lost to, not the one before it": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (
-                Cut(A, "detach", "function", ("b",), feeds_graph=True),
-                SECOND,
-            ),
-            "lost_terms": (LostTerm(SECOND, C, ("b",)),),
-        },
-        [("GS303", "warning", 8)],
-    ),
-    "gradients that feed no loss": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (Cut(B, "grad", "function", ("b",)),),
-        },
-        [("GS302", "warning", 7)],
-    ),
-    "frozen": (
-        {"learners": (REACHED, learner("b", requires_grad=False, made=A))},
-        [("GS305", "information", 7)],
-    ),
-    "plain list": (
-        {
-            "learners": (
-                REACHED,
-                learner(
-                    "l.0.w", in_module=False, in_optimizer=False, reached=True, made=A, loose=True
-                ),
-            )
-        },
-        [("GS307", "warning", 7)],
-    ),
-    "a term that another one drowns": (
-        {"faint_terms": (TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 2, 3),)},
-        [("GS207", "information", 7)],
-    ),
-    "in no optimizer, and switched on later": (
-        {
-            "learners": (
-                REACHED,
-                learner(
-                    "body.w", in_optimizer=False, reached=True, made=A, thawed=True, thawed_at=C
-                ),
-            ),
-            "optimizers": (B,),
-        },
-        [("GS307", "warning", 8)],
-    ),
-    "in no optimizer, and two hold the same": (
-        {
-            "learners": (
-                held("G.w", (0, 1)),
-                learner("D.w", in_optimizer=False, reached=True, made=A),
-            ),
-            "optimizers": (B, C),
-        },
-        [("GS307", "warning", 9)],
-    ),
-    "in no optimizer, and one place makes two that hold the same": (
-        {
-            "learners": (
-                held("G.w", (0, 1)),
-                learner("D.w", in_optimizer=False, reached=True, made=A),
-            ),
-            "optimizers": (B, B),
-        },
-        [("GS307", "information", 7)],
-    ),
-    "in no optimizer, and made later": (
-        {
-            "learners": (
-                held("a.w", (0,)),
-                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
-                learner("c.w", in_optimizer=False, reached=True, made=C, late=True),
-            ),
-            "optimizers": (B,),
-        },
-        [("GS307", "warning", 8)],
-    ),
-    "in no optimizer, in the place of another": (
-        {
-            "learners": (
-                held("a.w", (0,)),
-                learner("Linear.w", held_by=(1,), gone=True, made=C),
-                learner("Linear.w", held_by=(1,), made=C),
-                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
-            ),
-            "optimizers": (A, B),
-        },
-        [("GS307", "warning", 8)],
-    ),
-    "made later, and in the place of nothing": (
-        {
-            "learners": (
-                held("a.w", (0,)),
-                learner("c.w", held_by=(1,), made=C),
-                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
-            ),
-            "optimizers": (A, B),
-        },
-        [("GS301", "warning", 9), ("GS307", "warning", 7)],
-    ),
-    "biases only": (
-        {
-            "learners": (
-                *(held(f"{name}.b", (0,)) for name in "abc"),
-                held("head.w", (0,)),
-                held("head.b", (0,)),
-                *(learner(f"{n}.w", in_optimizer=False, reached=True, made=A) for n in "ab"),
-            ),
-            "optimizers": (B,),
-        },
-        [("GS307", "information", 7)],
-    ),
-    "only an input is learned": (
-        {
-            "learners": (
-                learner("image", in_module=False, reached=True),
-                learner("net.w", in_optimizer=False, reached=True),
-            )
-        },
-        [],
-    ),
-    "several in one function": (
-        {"remade": (RemadeParameters(C, 3, 5), RemadeParameters(B, 3, 5))},
-        [("GS312", "warning", 8)],
-    ),
-    "made anew of what forward computed": (
-        {"remade": (RemadeParameters(B, 3, 5),), "cuts": (Cut(B, "Parameter", "function"),)},
-        [],
-    ),
-    "made anew and stepped beside what stays": (
-        {"remade": (RemadeParameters(B, 9, 9, stepped=True),)},
-        [],
-    ),
-    "a gradient that is none": (
-        {
-            "mistaken_calls": (
-                MistakenCall("none left", A, name="w", other=B),
-                MistakenCall("none yet", C, name="v"),
-            )
-        },
-        [("GS413", "error", 7), ("GS413", "error", 9)],
-    ),
-    "silent change": (
-        {"changes": (Change(0, "self", B, "mul_", silent=True),)},
-        [("GS308", "warning", 8)],
-    ),
-    "loud change": ({"changes": (Change(0, "self", B, "mul_"),)}, [("GS401", "error", 8)]),
-    "freed": (
-        {
-            "failure": Failure(
-                "RuntimeError", "Trying to backward through the graph a second time", A, True
-            ),
-            "freed": (Freed(0, B),),
-        },
-        [("GS402", "error", 3)],
-    ),
-    "freed, and called again": (
-        {
-            "failure": Failure(
-                "RuntimeError", "Trying to backward through the graph a second time", A, True
-            ),
-            "freed": (Freed(0, B, "loss", stored=B),),
-        },
-        [("GS402", "error", 7)],
-    ),
-    "no history": (
-        {"failure": NO_HISTORY},
-        [("GS409", "error", 7)],
-    ),
-    "no history because of a cut": (
-        {
-            "learners": (learner("b", used=A),),
-            "cuts": (Cut(B, "argmax", "function", ("b",)),),
-            "failure": NO_HISTORY,
-        },
-        [("GS303", "error", 8)],
-    ),
-    "an error of the program's own": ({"failure": Failure("ValueError", "no such file", A)}, []),
-    "piling up by one step more": (
-        {"steps": (Step(1), Step(2, reused=3, origin=A, reused_by=B, used_by=C))},
-        [("GS501", "warning", 8)],
-    ),
-    "piling up inside of a step": (
-        {"steps": (Step(1), Step(2, reused=3, origin=A, in_closure=True)), "zeroed": B},
-        [("GS501", "warning", 8)],
-    ),
-    "piling up inside of a step that nothing zeroes": (
-        {"steps": (Step(1), Step(2, reused=3, origin=A, in_closure=True))},
-        [("GS501", "warning", 7)],
-    ),
-    "two optimizers": ({"steps": (Step(1), Step(2, kept=3), Step(3))}, []),
-    "inner steps": (
-        {"steps": (*(Step(n, nodes=10 * n, accumulates=False) for n in range(1, 6)), Step(6))},
-        [],
-    ),
-    "a container that keeps graphs": (
-        {"carried": (Carried(B, "append", 4, "losses"),), "steps": STEPS},
-        [("GS502", "warning", 8)],
-    ),
-    "dropped, and read or of an input": (
-        {
-            "learners": (REACHED, learner("x", leaf=0, in_module=False, in_optimizer=False)),
-            "steps": tuple(Step(n, dropped=2) for n in range(1, 5)),
-        },
-        [],
-    ),
-    "dropped before the first step": (
-        {
-            "learners": (REACHED,),
-            "steps": (*(Step(n, dropped=1) for n in range(1, 5)), Step(5, stepped=True)),
-        },
-        [],
-    ),
-    "ended without a step, outside of every optimizer": (
-        {
-            "learners": (learner("x", leaf=0, in_module=False, in_optimizer=False),),
-            "steps": (Step(1), Step(2, origin=A)),
-            "never_stepped": True,
-        },
-        [],
-    ),
-    "rounded away where they were cast": (
-        {"effects": (StepEffect(A, "bfloat16", 3, 100, 95, B),)},
-        [("GS313", "warning", 8)],
-    ),
-    "few backward calls are zeroed away": ({"wasted_calls": (WastedCalls(A, B, 3, 4),)}, []),
-    "the rest of an accumulation is zeroed away": (
-        {"wasted_calls": (WastedCalls(A, B, 3, 40),)},
-        [],
-    ),
-    "all backward calls are zeroed away, and nothing has stepped": (
-        {"wasted_calls": (WastedCalls(A, None, 6),)},
-        [],
-    ),
-    "clipped while scaled": (
-        {"mistaken_calls": (MistakenCall("clip scaled", A, other=B),)},
-        [("GS507", "warning", 7)],
-    ),
-    "clipped at the right time, too": (
-        {"mistaken_calls": (MistakenCall("clip unused", A, 9, other=B, fine=1),)},
-        [],
-    ),
-    "an optimizer whose turn may come": (
-        {**NEVER_STEPPED, "stopped": Stopped("time", 60)},
-        [],
-    ),
-    "an optimizer that others do not wait for": (
-        {
-            **NEVER_STEPPED,
-            "learners": (learner("v", **IDLE, alone=True),),
-            "stopped": Stopped("time", 60),
-        },
-        [("GS505", "warning", 8)],
-    ),
-    "an optimizer that never steps": (NEVER_STEPPED, [("GS505", "warning", 8)]),
-    "one line makes two optimizers that never step": (
-        {
-            **NEVER_STEPPED,
-            "learners": tuple(learner(f"v{n}", **IDLE, optimizer=n) for n in range(2)),
-        },
-        [("GS505", "warning", 8)],
-    ),
-    "rounded away by a tiny rate": (
-        {"effects": (StepEffect(A, "float32", 3, 100, 95, B),)},
-        [("GS313", "warning", 8)],
-    ),
-    "steps before the first backward": (
-        {"mistaken_calls": (MistakenCall("step alone", B, 2),), "steps": STEPS},
-        [],
-    ),
-    "a gradient's graph is lost": (
-        {"wasted_graphs": (WastedGraph(B, "data", A),)},
-        [("GS303", "warning", 8)],
-    ),
-    "a gradient's graph is lost where a cut is told": (
-        {
-            "wasted_graphs": (WastedGraph(B, "data", A),),
-            "learners": (learner("b", used=A),),
-            "cuts": (Cut(B, "data", "function", ("b",)),),
-        },
-        [("GS303", "warning", 8)],
-    ),
-    "changing": ({"steps": tuple(Step(n, nodes=n * n) for n in range(1, 6))}, []),
-    "broadcast": (
-        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4), reduced=True),)},
-        [("GS503", "warning", 3)],
-    ),
-    "a broadcast that no loss sums up": (
-        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)},
-        [],
-    ),
-    "two broadcasts of the same shapes": (
-        {
-            "broadcasts": (
-                Broadcast(A, "mul", ((4, 1), (4,)), (4, 4), reduced=True),
-                Broadcast(B, "mul", ((4,), (4, 1)), (4, 4), reduced=True),
-                Broadcast(C, "sub", ((5, 1), (5,)), (5, 5), reduced=True),
-            )
-        },
-        [("GS503", "warning", 7), ("GS503", "warning", 9)],
-    ),
-    "a missing channel": (
-        {"broadcasts": (Broadcast(1, "mse_loss", ((2, 1, 5, 5), (2, 5, 5)), (2, 2, 5, 5)),)},
-        [("GS503", "warning", 3)],
-    ),
-    "two named singletons": (
-        {"broadcasts": (Broadcast(1, "smooth_l1_loss", ((8, 1, 5), (8, 5, 1)), (8, 5, 5)),)},
-        [],
-    ),
-    "a map of one pixel": (
-        {"broadcasts": (Broadcast(1, "sub", ((8, 3, 1, 1), (8, 3)), (8, 3, 8, 3), reduced=True),)},
-        [("GS503", "warning", 3)],
-    ),
-    "a factor a sample": (
-        {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 5)), (8, 8, 5), reduced=True),)},
-        [("GS503", "warning", 3)],
-    ),
-    "a factor a head": (
-        {"broadcasts": (Broadcast(1, "mul", ((4, 1, 1), (8, 5)), (4, 8, 5), reduced=True),)},
-        [],
-    ),
-    "as long in two ways": (
-        {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)},
-        [],
-    ),
-    "probabilities for logarithms": (
-        {"mistaken_calls": (MistakenCall("input no log", 1, 1, (1,)),)},
-        [("GS512", "warning", 3)],
-    ),
-    "logarithms for probabilities": (
-        {"mistaken_calls": (MistakenCall("target log", 1, 1, (1,)),)},
-        [("GS512", "warning", 3)],
-    ),
-    "parts made beside the result": (
-        {
-            "learners": (
-                learner("x[0]", history="select", made=A, asked=C),
-                learner("x[1]", history="select", made=A, asked=C),
-            )
-        },
-        [("GS306", "warning", 7)],
-    ),
-    "a function that does not use what it is given": (
-        {"learners": (learner("", history="view", made=C, asked=C, result=A),)},
-        [("GS306", "warning", 7)],
-    ),
-    "a reward with history": (
-        {"mistaken_calls": (MistakenCall("weight learns", A, 1, (3,)),)},
-        [("GS533", "warning", 7)],
-    ),
-    "a code compared with what it stands for, and its cut": (
-        {
-            "mistaken_calls": (MistakenCall("own value", A, 1, (), "", B),),
-            "cuts": (Cut(B, "detach", "function", ("w",), feeds_graph=True),),
-            "learners": (learner("w"),),
-        },
-        [("GS534", "warning", 7)],
-    ),
-    "a scaler that refuses": (
-        {
-            "failure": Failure(
-                "RuntimeError",
-                "unscale_() has already been called on this optimizer since the last update().",
-                A,
-                ended=True,
-            )
-        },
-        [("GS518", "error", 7)],
-    ),
-    "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
-    "hook": (
-        {"alterations": (Alteration(A, "register_hook", 0, 1.0, 2.0),)},
-        [("GS504", "information", 7)],
-    ),
-    "clipped": (
-        {"alterations": (Alteration(A, "clip_grad_norm_", None, 100.0, 0.1),)},
-        [("GS504", "information", 7)],
-    ),
-    "clipped a little": ({"alterations": (Alteration(A, "clip_grad_norm_", None, 2.0, 1.0),)}, []),
-    "wrong derivative": (
-        {"functions": (CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),)),)},
-        [("GS601", "warning", 3)],
-    ),
-    "wrong derivative, returned there": (
-        {
-            "functions": (
-                CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),), returned=B),
-            )
-        },
-        [("GS601", "warning", 8)],
-    ),
-    "straight through": ({"functions": (CallCheck((0,), "Own", "meant"),)}, []),
-    "not checked": ({"functions": (CallCheck((0,), "Own", "not checked", (), "why"),)}, []),
-    "dead": ({"activities": (Activity(0, dead=1.0),)}, []),
+    "a target": see("", learners=(REACHED,), cuts=(Cut(B, "detach", "function", ("w",)),)),
+    "the cut that feeds the graph": see(
+        "GS303 warning 9",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(
+            Cut(B, "item", "function", ("b",)),
+            Cut(C, "detach", "function", ("b",), feeds_graph=True),
+        ),
+    ),
+    "a term of the loss, detached": see(
+        "GS303 information 8",
+        learners=(REACHED,),
+        cuts=(Cut(B, "detach", "function", ("w",), summand=True),),
+    ),
+    "a term of the loss, made of what was detached": see(
+        "GS303 warning 8",
+        learners=(REACHED,),
+        cuts=(TERM,),
+        lost_terms=(LostTerm(TERM, leaves=("w",)),),
+    ),
+    "a term of the loss, detached when it was a number": see(
+        "GS303 information 8",
+        learners=(REACHED,),
+        cuts=(DETACHED_NUMBER,),
+        lost_terms=(LostTerm(DETACHED_NUMBER, leaves=("w",)),),
+    ),
+    "a term of the loss, of gradients without a graph": see(
+        "GS303 warning 8",
+        learners=(REACHED,),
+        cuts=(GRADIENT_TERM,),
+        lost_terms=(LostTerm(GRADIENT_TERM, leaves=("w",)),),
+    ),
+    "the cut that a step was lost to, not the one before it": see(
+        "GS303 warning 8",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(Cut(A, "detach", "function", ("b",), feeds_graph=True), SECOND),
+        lost_terms=(LostTerm(SECOND, C, ("b",)),),
+    ),
+    "gradients that feed no loss": see(
+        "GS302 warning 7",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(Cut(B, "grad", "function", ("b",)),),
+    ),
+    "frozen": see(
+        "GS305 information 7", learners=(REACHED, learner("b", requires_grad=False, made=A))
+    ),
+    "plain list": see(
+        "GS307 warning 7",
+        learners=(
+            REACHED,
+            learner("l.0.w", in_module=False, in_optimizer=False, reached=True, made=A, loose=True),
+        ),
+    ),
+    "a term that another one drowns": see(
+        "GS207 information 7",
+        faint_terms=(TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 2, 3),),
+    ),
+    "in no optimizer, and switched on later": see(
+        "GS307 warning 8",
+        learners=(
+            REACHED,
+            learner("body.w", in_optimizer=False, reached=True, made=A, thawed=True, thawed_at=C),
+        ),
+        optimizers=(B,),
+    ),
+    "in no optimizer, and two hold the same": see(
+        "GS307 warning 9",
+        learners=(held("G.w", (0, 1)), learner("D.w", in_optimizer=False, reached=True, made=A)),
+        optimizers=(B, C),
+    ),
+    "in no optimizer, and one place makes two that hold the same": see(
+        "GS307 information 7",
+        learners=(held("G.w", (0, 1)), learner("D.w", in_optimizer=False, reached=True, made=A)),
+        optimizers=(B, B),
+    ),
+    "in no optimizer, and made later": see(
+        "GS307 warning 8",
+        learners=(
+            held("a.w", (0,)),
+            learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+            learner("c.w", in_optimizer=False, reached=True, made=C, late=True),
+        ),
+        optimizers=(B,),
+    ),
+    "in no optimizer, in the place of another": see(
+        "GS307 warning 8",
+        learners=(
+            held("a.w", (0,)),
+            learner("Linear.w", held_by=(1,), gone=True, made=C),
+            learner("Linear.w", held_by=(1,), made=C),
+            learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+        ),
+        optimizers=(A, B),
+    ),
+    "made later, and in the place of nothing": see(
+        "GS301 warning 9, GS307 warning 7",
+        learners=(
+            held("a.w", (0,)),
+            learner("c.w", held_by=(1,), made=C),
+            learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+        ),
+        optimizers=(A, B),
+    ),
+    "biases only": see(
+        "GS307 information 7",
+        learners=(
+            *(held(f"{name}.b", (0,)) for name in "abc"),
+            held("head.w", (0,)),
+            held("head.b", (0,)),
+            *(learner(f"{n}.w", in_optimizer=False, reached=True, made=A) for n in "ab"),
+        ),
+        optimizers=(B,),
+    ),
+    "only an input is learned": see(
+        "",
+        learners=(
+            learner("image", in_module=False, reached=True),
+            learner("net.w", in_optimizer=False, reached=True),
+        ),
+    ),
+    "several in one function": see(
+        "GS312 warning 8", remade=(RemadeParameters(C, 3, 5), RemadeParameters(B, 3, 5))
+    ),
+    "made anew of what forward computed": see(
+        "", remade=(RemadeParameters(B, 3, 5),), cuts=(Cut(B, "Parameter", "function"),)
+    ),
+    "made anew and stepped beside what stays": see(
+        "", remade=(RemadeParameters(B, 9, 9, stepped=True),)
+    ),
+    "a gradient that is none": see(
+        "GS413 error 7, GS413 error 9",
+        mistaken_calls=(
+            MistakenCall("none left", A, name="w", other=B),
+            MistakenCall("none yet", C, name="v"),
+        ),
+    ),
+    "silent change": see("GS308 warning 8", changes=(Change(0, "self", B, "mul_", silent=True),)),
+    "loud change": see("GS401 error 8", changes=(Change(0, "self", B, "mul_"),)),
+    "freed": see(
+        "GS402 error 3",
+        failure=Failure(
+            "RuntimeError", "Trying to backward through the graph a second time", A, True
+        ),
+        freed=(Freed(0, B),),
+    ),
+    "freed, and called again": see(
+        "GS402 error 7",
+        failure=Failure(
+            "RuntimeError", "Trying to backward through the graph a second time", A, True
+        ),
+        freed=(Freed(0, B, "loss", stored=B),),
+    ),
+    "no history": see("GS409 error 7", failure=NO_HISTORY),
+    "no history because of a cut": see(
+        "GS303 error 8",
+        learners=(learner("b", used=A),),
+        cuts=(Cut(B, "argmax", "function", ("b",)),),
+        failure=NO_HISTORY,
+    ),
+    "an error of the program's own": see("", failure=Failure("ValueError", "no such file", A)),
+    "piling up by one step more": see(
+        "GS501 warning 8", steps=(Step(1), Step(2, reused=3, origin=A, reused_by=B, used_by=C))
+    ),
+    "piling up inside of a step": see(
+        "GS501 warning 8", steps=(Step(1), Step(2, reused=3, origin=A, in_closure=True)), zeroed=B
+    ),
+    "piling up inside of a step that nothing zeroes": see(
+        "GS501 warning 7", steps=(Step(1), Step(2, reused=3, origin=A, in_closure=True))
+    ),
+    "two optimizers": see("", steps=(Step(1), Step(2, kept=3), Step(3))),
+    "inner steps": see(
+        "", steps=(*(Step(n, nodes=10 * n, accumulates=False) for n in range(1, 6)), Step(6))
+    ),
+    "a container that keeps graphs": see(
+        "GS502 warning 8", carried=(Carried(B, "append", 4, "losses"),), steps=STEPS
+    ),
+    "dropped, and read or of an input": see(
+        "",
+        learners=(REACHED, learner("x", leaf=0, in_module=False, in_optimizer=False)),
+        steps=tuple(Step(n, dropped=2) for n in range(1, 5)),
+    ),
+    "dropped before the first step": see(
+        "",
+        learners=(REACHED,),
+        steps=(*(Step(n, dropped=1) for n in range(1, 5)), Step(5, stepped=True)),
+    ),
+    "ended without a step, outside of every optimizer": see(
+        "",
+        learners=(learner("x", leaf=0, in_module=False, in_optimizer=False),),
+        steps=(Step(1), Step(2, origin=A)),
+        never_stepped=True,
+    ),
+    "rounded away where they were cast": see(
+        "GS313 warning 8", effects=(StepEffect(A, "bfloat16", 3, 100, 95, B),)
+    ),
+    "few backward calls are zeroed away": see("", wasted_calls=(WastedCalls(A, B, 3, 4),)),
+    "the rest of an accumulation is zeroed away": see("", wasted_calls=(WastedCalls(A, B, 3, 40),)),
+    "all backward calls are zeroed away, and nothing has stepped": see(
+        "", wasted_calls=(WastedCalls(A, None, 6),)
+    ),
+    "clipped while scaled": see(
+        "GS507 warning 7", mistaken_calls=(MistakenCall("clip scaled", A, other=B),)
+    ),
+    "clipped at the right time, too": see(
+        "", mistaken_calls=(MistakenCall("clip unused", A, 9, other=B, fine=1),)
+    ),
+    "an optimizer whose turn may come": see("", **NEVER_STEPPED, stopped=Stopped("time", 60)),
+    "an optimizer that others do not wait for": see(
+        "GS505 warning 8",
+        optimizers=(B,),
+        learners=(learner("v", **IDLE, alone=True),),
+        stopped=Stopped("time", 60),
+    ),
+    "an optimizer that never steps": see("GS505 warning 8", **NEVER_STEPPED),
+    "one line makes two optimizers that never step": see(
+        "GS505 warning 8",
+        optimizers=(B,),
+        learners=tuple(learner(f"v{n}", **IDLE, optimizer=n) for n in range(2)),
+    ),
+    "rounded away by a tiny rate": see(
+        "GS313 warning 8", effects=(StepEffect(A, "float32", 3, 100, 95, B),)
+    ),
+    "steps before the first backward": see(
+        "", mistaken_calls=(MistakenCall("step alone", B, 2),), steps=STEPS
+    ),
+    "a gradient's graph is lost": see(
+        "GS303 warning 8", wasted_graphs=(WastedGraph(B, "data", A),)
+    ),
+    "a gradient's graph is lost where a cut is told": see(
+        "GS303 warning 8",
+        wasted_graphs=(WastedGraph(B, "data", A),),
+        learners=(learner("b", used=A),),
+        cuts=(Cut(B, "data", "function", ("b",)),),
+    ),
+    "changing": see("", steps=tuple(Step(n, nodes=n * n) for n in range(1, 6))),
+    "broadcast": see(
+        "GS503 warning 3", broadcasts=(Broadcast(1, "mul", ((4, 1), (4,)), (4, 4), reduced=True),)
+    ),
+    "a broadcast that no loss sums up": see(
+        "", broadcasts=(Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)
+    ),
+    "two broadcasts of the same shapes": see(
+        "GS503 warning 7, GS503 warning 9",
+        broadcasts=(
+            Broadcast(A, "mul", ((4, 1), (4,)), (4, 4), reduced=True),
+            Broadcast(B, "mul", ((4,), (4, 1)), (4, 4), reduced=True),
+            Broadcast(C, "sub", ((5, 1), (5,)), (5, 5), reduced=True),
+        ),
+    ),
+    "a missing channel": see(
+        "GS503 warning 3",
+        broadcasts=(Broadcast(1, "mse_loss", ((2, 1, 5, 5), (2, 5, 5)), (2, 2, 5, 5)),),
+    ),
+    "two named singletons": see(
+        "", broadcasts=(Broadcast(1, "smooth_l1_loss", ((8, 1, 5), (8, 5, 1)), (8, 5, 5)),)
+    ),
+    "a map of one pixel": see(
+        "GS503 warning 3",
+        broadcasts=(Broadcast(1, "sub", ((8, 3, 1, 1), (8, 3)), (8, 3, 8, 3), reduced=True),),
+    ),
+    "a factor a sample": see(
+        "GS503 warning 3",
+        broadcasts=(Broadcast(1, "mul", ((8, 1, 1), (8, 5)), (8, 8, 5), reduced=True),),
+    ),
+    "a factor a head": see(
+        "", broadcasts=(Broadcast(1, "mul", ((4, 1, 1), (8, 5)), (4, 8, 5), reduced=True),)
+    ),
+    "as long in two ways": see(
+        "", broadcasts=(Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)
+    ),
+    "probabilities for logarithms": see(
+        "GS512 warning 3", mistaken_calls=(MistakenCall("input no log", 1, 1, (1,)),)
+    ),
+    "logarithms for probabilities": see(
+        "GS512 warning 3", mistaken_calls=(MistakenCall("target log", 1, 1, (1,)),)
+    ),
+    "parts made beside the result": see(
+        "GS306 warning 7",
+        learners=(
+            learner("x[0]", history="select", made=A, asked=C),
+            learner("x[1]", history="select", made=A, asked=C),
+        ),
+    ),
+    "a function that does not use what it is given": see(
+        "GS306 warning 7", learners=(learner("", history="view", made=C, asked=C, result=A),)
+    ),
+    "a reward with history": see(
+        "GS533 warning 7", mistaken_calls=(MistakenCall("weight learns", A, 1, (3,)),)
+    ),
+    "a code compared with what it stands for, and its cut": see(
+        "GS534 warning 7",
+        mistaken_calls=(MistakenCall("own value", A, 1, (), "", B),),
+        cuts=(Cut(B, "detach", "function", ("w",), feeds_graph=True),),
+        learners=(learner("w"),),
+    ),
+    "a scaler that refuses": see(
+        "GS518 error 7",
+        failure=Failure(
+            "RuntimeError",
+            "unscale_() has already been called on this optimizer since the last update().",
+            A,
+            ended=True,
+        ),
+    ),
+    "bias": see("", broadcasts=(Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)),
+    "hook": see("GS504 information 7", alterations=(Alteration(A, "register_hook", 0, 1.0, 2.0),)),
+    "clipped": see(
+        "GS504 information 7", alterations=(Alteration(A, "clip_grad_norm_", None, 100.0, 0.1),)
+    ),
+    "clipped a little": see("", alterations=(Alteration(A, "clip_grad_norm_", None, 2.0, 1.0),)),
+    "wrong derivative": see(
+        "GS601 warning 3",
+        functions=(CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),)),),
+    ),
+    "wrong derivative, returned there": see(
+        "GS601 warning 8",
+        functions=(
+            CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),), returned=B),
+        ),
+    ),
+    "straight through": see("", functions=(CallCheck((0,), "Own", "meant"),)),
+    "not checked": see("", functions=(CallCheck((0,), "Own", "not checked", (), "why"),)),
+    "dead": see("", activities=(Activity(0, dead=1.0),)),
 }
 
 
 @pytest.mark.parametrize("name", OBSERVED)
 def test_observations(name: str) -> None:
-    seen, expected = OBSERVED[name]
-    assert told(observed(plain(), **{"steps": STEPS, **seen})) == expected
+    report, found = OBSERVED[name]
+    assert in_words(report) == found
 
 
 @pytest.mark.parametrize(
@@ -1587,8 +1440,7 @@ def test_units_that_no_sample_activates() -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "findings"),
-    [("/env/lib/python3.11/site-packages/zoo/model.py", 1), ("demo.py", 3)],
+    ("file", "findings"), [("/env/lib/python3.11/site-packages/zoo/model.py", 1), ("demo.py", 3)]
 )
 def test_one_line_of_a_library_is_one_cause(file: str, findings: int) -> None:
     report = plain()
@@ -1698,66 +1550,66 @@ def test_names_cannot_act(form: str) -> None:
         assert len(told.splitlines()) == len(report.findings)
 
 
-RANKS: dict[str, tuple[Report, list[tuple[str, str, int]]]] = {
-    "all alike": (with_ranks(plain(), parameter()), []),
+RANKS: dict[str, tuple[Report, str]] = {
+    "all alike": (with_ranks(plain(), parameter()), ""),
     "none on one rank, told to the others": (
         with_ranks(plain(), parameter(local={0: 1.0, 1: None})),
-        [("GS701", "information", 1)],
+        "GS701 information 1",
     ),
     "no gradient on one rank": (
         with_ranks(plain(), parameter(local={0: 1.0, 1: None}, after=())),
-        [("GS701", "warning", 1)],
+        "GS701 warning 1",
     ),
-    "on no rank": (with_ranks(plain(), parameter(local={0: None, 1: None})), []),
+    "on no rank": (with_ranks(plain(), parameter(local={0: None, 1: None})), ""),
     "a lost rank is explained by it": (
         with_ranks(
             observed(plain(), failure=LOST),
             parameter(local={0: 1.0, 1: None}),
             each=(failed_rank(0, 1), failed_rank(1, 1)),
         ),
-        [("GS701", "warning", 1)],
+        "GS701 warning 1",
     ),
     "other values, the same update": (
         with_ranks(plain(), parameter(weights=(1.0, 2.0))),
-        [("GS702", "error", 1)],
+        "GS702 error 1",
     ),
     "other values, other updates": (
         with_ranks(plain(), parameter(weights=(1.0, 2.0), after=(1.0, 2.0))),
-        [("GS702", "warning", 1)],
+        "GS702 warning 1",
     ),
     "other values after other calls": (
         with_ranks(
             plain(), parameter(weights=(1.0, 2.0)), each=(OneRank(0, calls=1), OneRank(1, calls=2))
         ),
-        [],
+        "",
     ),
     "one waits in vain": (
         with_ranks(observed(plain(), failure=LOST), each=(failed_rank(0, 4), OneRank(1, calls=3))),
-        [("GS703", "error", 0)],
+        "GS703 error 0",
     ),
     "fewer calls because it failed": (
         with_ranks(plain(), each=(OneRank(0, calls=4), failed_rank(1, 3))),
-        [],
+        "",
     ),
     "other numbers of calls, and all is well": (
         with_ranks(plain(), each=(OneRank(0, calls=4), OneRank(1, calls=3))),
-        [],
+        "",
     ),
     "means of other sizes": (
         with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=2))),
-        [("GS704", "warning", 3)],
+        "GS704 warning 3",
     ),
     "means of one size": (
         with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=8))),
-        [],
+        "",
     ),
 }
 
 
 @pytest.mark.parametrize("name", RANKS)
 def test_rules_about_ranks(name: str) -> None:
-    report, expected = RANKS[name]
-    assert told(report) == expected
+    report, found = RANKS[name]
+    assert in_words(report) == found
 
 
 def of_rank(rank: int, code: str, step: int, line: int = 9) -> Finding:

@@ -699,22 +699,13 @@ EDGES = (
     ),
     Edge("optimizers.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
     Edge(
-        "wording.FEWEST",
-        out_of_order("clip unused", 2),
-        ("GS506",),
-        out_of_order("clip unused", 1),
+        "wording.FEWEST", out_of_order("clip unused", 2), ("GS506",), out_of_order("clip unused", 1)
     ),
     Edge(
-        "wording.FEWEST",
-        out_of_order("stale graph", 2),
-        ("GS508",),
-        out_of_order("stale graph", 1),
+        "wording.FEWEST", out_of_order("stale graph", 2), ("GS508",), out_of_order("stale graph", 1)
     ),
     Edge(
-        "wording.FEWEST",
-        out_of_order("step alone", 2),
-        ("GS509",),
-        out_of_order("step alone", 1),
+        "wording.FEWEST", out_of_order("step alone", 2), ("GS509",), out_of_order("step alone", 1)
     ),
     Edge(
         "gradients_unused.FEWEST_IDLE",
