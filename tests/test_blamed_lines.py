@@ -245,6 +245,28 @@ for step in range(6):
     one.step()
 """
 
+# The loss is made anew of its number.
+ANEW = """
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(2):
+    out = net(x)
+    loss = (out - 0.9 * out.detach()).square().mean()
+    loss = torch.tensor(loss.item(), requires_grad=True)  # GS303
+    loss.backward()
+    optimizer.step()
+"""
+
+EACH_LAYER = """
+layers, head = nn.ModuleList([nn.Linear(4, 4) for _ in range(2)]), nn.Linear(4, 1)
+optimizer = torch.optim.SGD([*layers.parameters(), *head.parameters()], lr=0.1)
+features = [
+    layer(x).detach()  # GS303
+    for layer in layers
+]
+head(sum(features)).sum().backward()
+"""
+
 # No dimension of samples is there twice, but the loss is one of all pairs of something.
 PAIRS = """
 model = nn.Linear(4, 1)
@@ -298,7 +320,7 @@ for step in range(3):
 
 BLAMED = [
     *(BEFORE, BETWEEN, LISTED, WEIGHTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS),
-    *(SKIPPED, MADE, LOOKS, ROOT, PAIRS, ADDED, CARRIED, QUEUED),
+    *(SKIPPED, MADE, LOOKS, ROOT, ANEW, EACH_LAYER, PAIRS, ADDED, CARRIED, QUEUED),
 ]
 
 
