@@ -1532,24 +1532,6 @@ def test_findings_are_drawn_and_told() -> None:
     assert storage.decode(storage.encode(report)) == report
 
 
-@pytest.mark.parametrize("form", ["text", "github"])
-def test_names_cannot_act(form: str) -> None:
-    hostile = reports.hostile()
-    node = msgspec.structs.replace(hostile.graph.nodes[0], op="RoundBackward0")
-    graph = msgspec.structs.replace(hostile.graph, nodes=(node, *hostile.graph.nodes[1:]))
-    report = observed(
-        msgspec.structs.replace(hostile, graph=graph),
-        functions=(CallCheck((0,), "", "wrong", (GradientComparison(0, "", "wrong", 1.0, 2.0),)),),
-    )
-    report = msgspec.structs.replace(report, findings=diagnose(report))
-    assert report.findings
-    told = diagnosis.FORMATS[form](report, Options())
-    assert "\x1b" not in told
-    assert "\u202e" not in told
-    if form == "github":
-        assert len(told.splitlines()) == len(report.findings)
-
-
 RANKS: dict[str, tuple[Report, str]] = {
     "all alike": (with_ranks(plain(), parameter()), ""),
     "none on one rank, told to the others": (
