@@ -58,8 +58,9 @@ from tests.test_diagnose import (
 
 
 def codes(report: Report) -> object:
-    """The rules of all findings."""
-    return tuple(finding.rule for finding in diagnose(report))
+    """The rules of all findings; that of one by itself."""
+    found = tuple(finding.rule for finding in diagnose(report))
+    return found[0] if len(found) == 1 else found
 
 
 class Edge(NamedTuple):
@@ -556,50 +557,34 @@ EDGES = (
     Edge(
         "half_underflow.TINY",
         tiny("MeanBackward0", 5.9e-8),
-        ("GS104",),
+        "GS104",
         tiny("MeanBackward0", 6.1e-8),
-        ("GS205",),
+        "GS205",
     ),
     Edge(
         "half_underflow.SMALL",
         tiny("MulBackward0", 5.9e-5),
-        ("GS104",),
+        "GS104",
         tiny("MulBackward0", 6.1e-5),
-        ("GS205",),
+        "GS205",
     ),
-    Edge(
-        "wrong_derivative.NEAR",
-        off_by(0.0051),
-        ["warning"],
-        off_by(0.0049),
-        ["information"],
-        severity,
-    ),
-    Edge(
-        "half_underflow.LOST",
-        subnormal(0.101),
-        ["warning"],
-        subnormal(0.099),
-        ["information"],
-        severity,
-    ),
-    Edge("half_underflow.NOTICED", subnormal(0.0201), ("GS104",), subnormal(0.0199)),
-    Edge(
-        "half_overflow.CLOSE", subnormal(0.001, 0.0, 0.5), ("GS103",), subnormal(0.001, 0.0, 0.49)
-    ),
-    Edge("half_rounding.MOSTLY", subnormal(0.2, 0.5), ("GS104",), subnormal(0.2, 0.49)),
-    Edge("half_rounding.MOSTLY", zeroed(0.5), ("GS104",), zeroed(0.49)),
-    Edge("zeros.ROUNDING", cancelled(0.99e-5), ("GS205",), cancelled(1.01e-5)),
-    Edge("zeros.ROUNDING", normalised(1.99e-5), ("GS205",), normalised(2.01e-5)),
-    Edge("zeros.FEWEST_CANCELLED", cancelled(1e-6, 8), ("GS205",), cancelled(1e-6, 7)),
-    Edge("outlier_gain.STEEP", pole(1.01e5), ("GS206",), pole(0.99e5)),
-    Edge("outlier_gain.ARRIVED", pole(1e6, 1.01e-3), ("GS206",), pole(1e6, 0.99e-3)),
-    Edge("outlier_gain.ARRIVED", scaled(1e5, 1.01e-2), ("GS206",), scaled(1e5, 0.99e-2)),
-    Edge("outlier_gain.FACTOR_UP", scaled(1.01e4), ("GS206",), scaled(0.99e4)),
-    Edge("outlier_gain.FACTOR_DOWN", scaled(0.99e-6, 0.1), ("GS206",), scaled(1.01e-6, 0.1)),
-    Edge("outlier_gain.STARVED", scaled(1e-7, 9.9), ("GS206",), scaled(1e-7, 10.1)),
-    Edge("outlier_gain.NOTHING", scaled(1e-8, 0.99e-4, 1), ("GS206",), scaled(1e-8, 1.01e-4, 1)),
-    Edge("saturated_activation.STUCK", stuck(0.99e-5), ("GS203",), stuck(1.01e-5)),
+    Edge("wrong_derivative.NEAR", off_by(0.0051), WARNING, off_by(0.0049), REMARK, severity),
+    Edge("half_underflow.LOST", subnormal(0.101), WARNING, subnormal(0.099), REMARK, severity),
+    Edge("half_underflow.NOTICED", subnormal(0.0201), "GS104", subnormal(0.0199)),
+    Edge("half_overflow.CLOSE", subnormal(0.001, 0.0, 0.5), "GS103", subnormal(0.001, 0.0, 0.49)),
+    Edge("half_rounding.MOSTLY", subnormal(0.2, 0.5), "GS104", subnormal(0.2, 0.49)),
+    Edge("half_rounding.MOSTLY", zeroed(0.5), "GS104", zeroed(0.49)),
+    Edge("zeros.ROUNDING", cancelled(0.99e-5), "GS205", cancelled(1.01e-5)),
+    Edge("zeros.ROUNDING", normalised(1.99e-5), "GS205", normalised(2.01e-5)),
+    Edge("zeros.FEWEST_CANCELLED", cancelled(1e-6, 8), "GS205", cancelled(1e-6, 7)),
+    Edge("outlier_gain.STEEP", pole(1.01e5), "GS206", pole(0.99e5)),
+    Edge("outlier_gain.ARRIVED", pole(1e6, 1.01e-3), "GS206", pole(1e6, 0.99e-3)),
+    Edge("outlier_gain.ARRIVED", scaled(1e5, 1.01e-2), "GS206", scaled(1e5, 0.99e-2)),
+    Edge("outlier_gain.FACTOR_UP", scaled(1.01e4), "GS206", scaled(0.99e4)),
+    Edge("outlier_gain.FACTOR_DOWN", scaled(0.99e-6, 0.1), "GS206", scaled(1.01e-6, 0.1)),
+    Edge("outlier_gain.STARVED", scaled(1e-7, 9.9), "GS206", scaled(1e-7, 10.1)),
+    Edge("outlier_gain.NOTHING", scaled(1e-8, 0.99e-4, 1), "GS206", scaled(1e-8, 1.01e-4, 1)),
+    Edge("saturated_activation.STUCK", stuck(0.99e-5), "GS203", stuck(1.01e-5)),
     Edge(
         "saturated_activation.LOUD", certain(1.01e-3), WARNING, certain(0.99e-3), REMARK, severity
     ),
@@ -611,15 +596,15 @@ EDGES = (
         *("saturated_activation: likelihood", certain(), WARNING),
         *(certain(above="LogBackward0"), REMARK, severity),
     ),
-    Edge("norms.SINGLE", one_step(0.59), ("GS201",), one_step(0.61)),
-    Edge("norms.FEWEST_LEVELS", levels(straight(1e-6, 5)), ("GS201",), levels(straight(1e-6, 4))),
-    Edge("norms.FEWEST_LEVELS", levels(straight(1e6, 5)), ("GS202",), levels(straight(1e6, 4))),
-    Edge("norms.STEADY", levels(zigzag(1e-6, 5)), ("GS201",), levels(zigzag(1e-6, 6))),
-    Edge("norms.STEADY", levels(zigzag(1e6, 5)), ("GS202",), levels(zigzag(1e6, 6))),
+    Edge("norms.SINGLE", one_step(0.59), "GS201", one_step(0.61)),
+    Edge("norms.FEWEST_LEVELS", levels(straight(1e-6, 5)), "GS201", levels(straight(1e-6, 4))),
+    Edge("norms.FEWEST_LEVELS", levels(straight(1e6, 5)), "GS202", levels(straight(1e6, 4))),
+    Edge("norms.STEADY", levels(zigzag(1e-6, 5)), "GS201", levels(zigzag(1e-6, 6))),
+    Edge("norms.STEADY", levels(zigzag(1e6, 5)), "GS202", levels(zigzag(1e6, 6))),
     Edge(
         "norms.VANISHED",
         levels(straight(0.99e-5), head=9.0),
-        ("GS201",),
+        "GS201",
         levels(straight(1.01e-5), head=9.0),
     ),
     Edge(
@@ -631,124 +616,110 @@ EDGES = (
         severity,
     ),
     Edge(
-        "exploding_gradient.EXPLODED",
-        levels(straight(1.01e4)),
-        ("GS202",),
-        levels(straight(0.99e4)),
+        "exploding_gradient.EXPLODED", levels(straight(1.01e4)), "GS202", levels(straight(0.99e4))
     ),
     Edge(
         "exploding_gradient.LARGE",
         levels(straight(1e5), scale=0.0101),
-        ("GS202",),
+        "GS202",
         levels(straight(1e5), scale=0.0099),
     ),
     Edge(
         "saturated_activation.SATURATED",
         active("SigmoidBackward0", (16,), saturated=0.85),
-        ("GS203",),
+        "GS203",
         active("SigmoidBackward0", (16,), saturated=0.849),
     ),
     Edge(
         "norms.FEWEST_ELEMENTS",
         active("TanhBackward0", (4, 4), saturated=1.0),
-        ("GS203",),
+        "GS203",
         active("TanhBackward0", (3, 5), saturated=1.0),
     ),
     Edge(
         "dead_units.DEAD",
         active("ReluBackward0", (8, 4), dead=0.9),
-        ("GS204",),
+        "GS204",
         active("ReluBackward0", (8, 4), dead=0.899),
     ),
     Edge(
         "dead_units.FEWEST_SAMPLES",
         active("ReluBackward0", (8, 9), dead=1.0),
-        ("GS204",),
+        "GS204",
         active("ReluBackward0", (7, 9), dead=1.0),
     ),
     Edge(
         "dead_units.FEWEST_UNITS",
         active("ReluBackward0", (9, 4), dead=1.0),
-        ("GS204",),
+        "GS204",
         active("ReluBackward0", (9, 3), dead=1.0),
     ),
     Edge(
         "dead_units: channels",
         active("ReluBackward0", (8, 4, 2, 3), dead=1.0),
-        ("GS204",),
+        "GS204",
         active("ReluBackward0", (8, 2, 3), dead=1.0),
     ),
-    Edge("gradient_altered.CLIPPED", clipped(0.99), ("GS504",), clipped(1.0)),
+    Edge("gradient_altered.CLIPPED", clipped(0.99), "GS504", clipped(1.0)),
     Edge(
         "optimizers.FEWEST_DROPPED",
         stepped(*(Step(n, dropped=1) for n in range(3))),
-        ("GS505",),
+        "GS505",
         stepped(*(Step(n, dropped=1) for n in range(2))),
     ),
     Edge(
         "gradients_unused.FEWEST_EMPTY",
         observed(plain(), mistaken_calls=(MistakenCall("dropped", A, 2),)),
-        ("GS505",),
+        "GS505",
         observed(plain(), mistaken_calls=(MistakenCall("dropped", A),)),
     ),
     Edge(
         "gradients_unused.FEWEST_WASTED",
         observed(plain(), wasted_calls=(WastedCalls(A, B, 3, 3),)),
-        ("GS505",),
+        "GS505",
         observed(plain(), wasted_calls=(WastedCalls(A, B, 2, 2),)),
     ),
-    Edge("optimizers.FEWEST_UNUSED", unstepped(2), ("GS505",), unstepped(1)),
-    Edge(
-        "wording.FEWEST", out_of_order("clip unused", 2), ("GS506",), out_of_order("clip unused", 1)
-    ),
-    Edge(
-        "wording.FEWEST", out_of_order("stale graph", 2), ("GS508",), out_of_order("stale graph", 1)
-    ),
-    Edge(
-        "wording.FEWEST", out_of_order("step alone", 2), ("GS509",), out_of_order("step alone", 1)
-    ),
+    Edge("optimizers.FEWEST_UNUSED", unstepped(2), "GS505", unstepped(1)),
+    Edge("wording.FEWEST", out_of_order("clip unused", 2), "GS506", out_of_order("clip unused", 1)),
+    Edge("wording.FEWEST", out_of_order("stale graph", 2), "GS508", out_of_order("stale graph", 1)),
+    Edge("wording.FEWEST", out_of_order("step alone", 2), "GS509", out_of_order("step alone", 1)),
     Edge(
         "gradients_unused.FEWEST_IDLE",
         observed(plain(), **NEVER_STEPPED),
-        ("GS505",),
+        "GS505",
         observed(
             plain(), learners=(learner("v", waiting=True, idle=4, held_by=(0,)),), optimizers=(A,)
         ),
     ),
-    Edge("stops.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),
-    Edge("remade_parameter.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
+    Edge("stops.FEWEST_EMPTY", nothing(5), "GS205", nothing(4)),
+    Edge("remade_parameter.FEWEST_REMADE", remade(3), "GS312", remade(2)),
     Edge(
-        "remade_parameter.FEWEST_MODELS",
-        remade(5, stepped=True),
-        ("GS312",),
-        remade(4, stepped=True),
+        "remade_parameter.FEWEST_MODELS", remade(5, stepped=True), "GS312", remade(4, stepped=True)
     ),
-    Edge(
-        "left_out.MOST_LEFT", left_out(5), ["warning"], left_out(4), ["information"], ask=severity
-    ),
+    Edge("left_out.MOST_LEFT", left_out(5), WARNING, left_out(4), REMARK, severity),
     Edge(
         "left_out.MOST_LEFT",
         left_out(9, size=2),
-        ["warning"],
+        WARNING,
         left_out(9, size=3),
-        ["information"],
+        REMARK,
         ask=severity,
     ),
-    Edge("left_out.MOST_LEFT", headed(5), ["warning"], headed(4), ["information"], ask=severity),
+    Edge("left_out.MOST_LEFT", headed(5), WARNING, headed(4), REMARK, severity),
     Edge(
         "not_in_optimizer.FEWEST_VAIN",
         observed(plain(), mistaken_calls=(MistakenCall("model replaced", A, 2, other=B),)),
-        ("GS307",),
+        "GS307",
         observed(plain(), mistaken_calls=(MistakenCall("model replaced", A, other=B),)),
     ),
-    Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), ("GS307",), copied(2)),
-    Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), ("GS313",), still(2, 95)),
-    Edge("step_changes_nothing.STILL", still(3, 90), ("GS313",), still(3, 89)),
-    Edge("growing_graph.FEWEST_GROWTHS", growing(4), ("GS502",), growing(3)),
+    Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), "GS307", copied(2)),
+    Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), "GS313", still(2, 95)),
+    Edge("step_changes_nothing.STILL", still(3, 90), "GS313", still(3, 89)),
+    Edge("growing_graph.FEWEST_GROWTHS", growing(4), "GS502", growing(3)),
     Edge(
         "growing_graph.FEWEST_GROWTHS",
         observed(plain(), carried=(Carried(B, "add", 3, "x"),)),
-        ("GS502",),
+        "GS502",
         observed(plain(), carried=(Carried(B, "add", 2, "x"),)),
     ),
     Edge(
@@ -793,12 +764,12 @@ EDGES = (
         "",
         expression,
     ),
-    Edge("parameters_drift.DRIFT", drifted(1.1e-5), ("GS702",), drifted(0.9e-5), ()),
+    Edge("parameters_drift.DRIFT", drifted(1.1e-5), "GS702", drifted(0.9e-5), ()),
     Edge("optimizers.MOST", drifted(0.1, 5), 5, drifted(0.1, 4), 5, shown),
     Edge("optimizers.MOST", on_ranks(5), True, on_ranks(4), False, is_cut_short),
     Edge("optimizers.MOST_RANKS", batches(9), 8, batches(8), 8, shown),
     Edge("nonfinite.BELOW", divided(6), 9, divided(5), 2, line),
-    Edge("half_overflow: hidden", hidden(1), ("GS103",), hidden(2), ("GS103",)),
+    Edge("half_overflow: hidden", hidden(1), "GS103", hidden(2), "GS103"),
     Edge("grouping.FUNCTION_ENTRIES", functions(13), 3, functions(12), 0, boxes),
     Edge("grouping.FEWEST_IN_FUNCTION", functions(15), 4, functions(14), 3, boxes),
 )
