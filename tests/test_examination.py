@@ -64,6 +64,12 @@ CUTS = {
     "with torch.no_grad(): c = h * 3": "mul no_grad graph: h * 3",
     "c = torch.no_grad()(lambda: h * 3)()": "mul no_grad graph: h * 3",
     "with torch.inference_mode(): c = float((h * 3).sum())": "mul inference_mode: h * 3",
+    # Numbers that come back from numpy, from a list, or through a function, and such as do not.
+    "c = torch.from_numpy(np.sin(h.detach().numpy()))": "detach function graph: h.detach()",
+    "c = (lambda a: torch.from_numpy(a))(h.detach().numpy())": "detach function graph: h.detach()",
+    "c = sum(r for r in torch.from_numpy(h.detach().numpy()))": "detach function graph: h.detach()",
+    "c = torch.tensor([1.0, h.sum().item()])": "item function graph: h.sum().item()",
+    "c = float(np.isfinite(h.detach().numpy()).all())": "detach function: h.detach()",
     # What only asks for a shape is none.
     **dict.fromkeys(
         (
@@ -84,11 +90,11 @@ def test_a_cut_is_seen_with_its_line_and_what_lies_behind(session: Session) -> N
 
     parts = [
         "w, v = (torch.ones(3, requires_grad=True) for _ in range(2)); h = w * 2\n"
-        f"{line}\nloss += (v * c).sum()\n"
+        f"{line}\nloss += (v.sum() * c).sum()\n"
         for line in CUTS
     ]
     text = "".join(own(part, at) for at, part in enumerate(parts))
-    report = examined(session, f"loss = 0\n{text}loss.backward()\n")
+    report = examined(session, f"import numpy as np\nloss = 0\n{text}loss.backward()\n")
     for at, expected in enumerate(CUTS.values()):
         told = [
             f"{cut.function} {cut.reason}{' graph' * cut.feeds_graph}: "
