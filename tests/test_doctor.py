@@ -668,8 +668,7 @@ def test_the_last_line_counts_in_the_words_of_the_findings_and_names_the_worst(
     session: Session,
 ) -> None:
     text = CLIPPED_WHILE_SCALED.replace(
-        "for _ in range(4):\n",
-        "model.bias.register_hook(lambda g: g * 0.5)\nfor _ in range(4):\n",
+        "for _ in range(4):\n", "model.bias.register_hook(lambda g: g * 0.5)\nfor _ in range(4):\n"
     )
     done = session.cli("doctor", str(session.write(text)))
     last = done.out.splitlines()[-1]

@@ -570,8 +570,7 @@ for _ in range(9):
 
 def test_a_change_of_dtype_by_type_has_its_place(session: Session) -> None:
     report = examined(
-        session,
-        "x = torch.ones(3, requires_grad=True)\nx.type(torch.float64).sum().backward()\n",
+        session, "x = torch.ones(3, requires_grad=True)\nx.type(torch.float64).sum().backward()\n"
     )
     places = [text_at(report, node.origin) for node in report.graph.nodes]
     assert "x.type(torch.float64)" in places

@@ -188,11 +188,7 @@ for _ in range(6):
         # Whose gradients were zeroed clips in the right place.
         ("optimizer.zero_grad()", "pass", [("GS505", 6)]),
         ("pass", "optimizer.zero_grad()", []),
-        (
-            "optimizer.step(); optimizer.zero_grad(); optimizer.step",
-            "pass",
-            [("GS506", 7)],
-        ),
+        ("optimizer.step(); optimizer.zero_grad(); optimizer.step", "pass", [("GS506", 7)]),
     ],
 )
 def test_clipping_in_its_place_is_not_blamed(

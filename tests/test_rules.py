@@ -202,11 +202,7 @@ class BigBias(Rule):
 
 OTHERS_RULES = {
     "sound": ("GS2901", "", "▲ GS2901 sound · warning\n    1 leaves"),
-    "broken": (
-        "GS2902",
-        ", wrong=1 / 0",
-        "The rule broken of demo_broken failed: what it",
-    ),
+    "broken": ("GS2902", ", wrong=1 / 0", "The rule broken of demo_broken failed: what it"),
     "unread": ("GS2903", "))", "the rule unread of demo cannot be used: SyntaxError"),
     "coded": ("DR901", "", "the code of BigBias is not GS and three to five digits"),
     "taken": ("GS303", "", "GS303 taken has its code or name from gradscope.rules.missing"),

@@ -177,11 +177,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def assert_same(
-    python: list[str],
-    target: list[str],
-    folder: Path,
-    stdin: str = "",
-    flags: tuple[str, ...] = (),
+    python: list[str], target: list[str], folder: Path, stdin: str = "", flags: tuple[str, ...] = ()
 ) -> Outcome:
     """Run both ways and compare everything."""
     plain = outcome(python, folder, stdin, flags)
