@@ -646,7 +646,7 @@ def test_a_wrong_one_is_told_with_its_place(width: str, session: Session) -> Non
     assert all(len(line) <= int(width) for line in done.out.splitlines())
     # Lines may be wrapped anywhere between words.
     words = " ".join(done.out.split())
-    assert "at program.py:21: Elu.apply(x)" in words
+    assert "at program.py:20: Elu.apply(x)" in words
     assert "element [77,5] of x" in words
     _, _, rows = done.out.partition("differences")
     assert rows.splitlines()[1].startswith("wrong")
