@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import textwrap
@@ -39,7 +40,14 @@ for step in range({steps}):
     loss.backward()
     optimizer.step()
 """
-ENDLESS = TRAINING.format(steps=10**9)
+
+
+def trained(steps: int) -> str:
+    """A training of so many steps."""
+    return TRAINING.format(steps=steps)
+
+
+ENDLESS = trained(10**9)
 
 
 # ---------------------------------------------------------------- options and exit statuses
@@ -50,141 +58,122 @@ class Run:
     """A program, options, and what must come of them."""
 
     program: str
-    options: tuple[str, ...] = ()
+    options: str = ""
     status: int = 0
     out: str = ""
     err: str = ""
 
 
 RUNS = {
-    "clean": Run(HEALTHY, (), 0, "no findings · 1 backward call watched"),
-    "an error": Run(SICK, (), 1, "GS102 nonfinite-backward · error · program.py:3 · w.sqrt()"),
-    "an error, failing on errors": Run(SICK, ("--fail-on", "error"), 1, "1 error"),
-    "ignored by code": Run(SICK, ("--ignore", "GS102"), 0, "no findings"),
-    "ignored by name": Run(SICK, ("--ignore", "nonfinite-backward"), 0, "no findings"),
-    "ignored in small letters": Run(SICK, ("--ignore", "gs102"), 0, "no findings"),
+    "clean": Run(HEALTHY, "", 0, "no findings · 1 backward call watched"),
+    "an error": Run(SICK, "", 1, "GS102 nonfinite-backward · error · program.py:3 · w.sqrt()"),
+    "an error, failing on errors": Run(SICK, "--fail-on error", 1, "1 error"),
+    "ignored by code": Run(SICK, "--ignore GS102", 0, "no findings"),
+    "ignored by name": Run(SICK, "--ignore nonfinite-backward", 0, "no findings"),
+    "ignored in small letters": Run(SICK, "--ignore gs102", 0, "no findings"),
     "ignoring a typo": Run(
-        SICK, ("--ignore", "GS1022"), 2, "", "did you mean GS102 nonfinite-backward?"
+        SICK, "--ignore GS1022", 2, "", "did you mean GS102 nonfinite-backward?"
     ),
-    "ignoring nonsense": Run(SICK, ("--ignore", "zzz"), 2, "", "gradscope rule lists them all"),
-    "all steps": Run(TRAINING.format(steps=7), ("--steps", "all"), 0, "7 backward calls watched"),
+    "ignoring nonsense": Run(SICK, "--ignore zzz", 2, "", "gradscope rule lists them all"),
+    "all steps": Run(trained(7), "--steps all", 0, "7 backward calls watched"),
     "as many as there are": Run(
-        TRAINING.format(steps=9),
-        (),
-        0,
-        "no findings · 9 backward calls watched, 3 of them briefly\n",
+        trained(9), "", 0, "no findings · 9 backward calls watched, 3 of them briefly\n"
     ),
     "one step": Run(
-        TRAINING.format(steps=7),
-        ("--steps", "1"),
+        trained(7),
+        "--steps 1",
         0,
         "1 backward call watched · stopped as asked; the program had not ended\n",
     ),
     "seven steps of more": Run(
-        TRAINING.format(steps=9),
-        ("--steps", "7"),
-        0,
-        "7 backward calls watched, 1 of them briefly ·",
+        trained(9), "--steps 7", 0, "7 backward calls watched, 1 of them briefly ·"
     ),
     "as many steps as there are": Run(
-        TRAINING.format(steps=3), ("--steps", "3"), 0, "no findings · 3 backward calls watched\n"
+        trained(3), "--steps 3", 0, "no findings · 3 backward calls watched\n"
     ),
     "a moment": Run(
-        TRAINING.format(steps=9),
-        ("--for", "0.000001"),
+        trained(9),
+        "--for 0.000001",
         0,
         "1 backward call watched · stopped after 1e-06 s; the program had not ended\n",
     ),
     "a moment, and nothing comes after it": Run(
-        TRAINING.format(steps=1) + "print('further')\n",
-        ("--for", "0.000001"),
+        trained(1) + "print('further')\n",
+        "--for 0.000001",
         0,
         "further\nno findings · 1 backward call watched\n",
     ),
     "an hour, and steps before it": Run(
-        TRAINING.format(steps=9),
-        ("--for", "1h", "--steps", "2"),
-        0,
-        "2 backward calls watched · stopped",
+        trained(9), "--for 1h --steps 2", 0, "2 backward calls watched · stopped"
     ),
     "steps, and a moment before them": Run(
-        TRAINING.format(steps=9),
-        ("--for", ".000001s", "--steps", "all"),
-        0,
-        "stopped after 1e-06 s",
+        trained(9), "--for .000001s --steps all", 0, "stopped after 1e-06 s"
     ),
-    "minutes": Run(TRAINING.format(steps=2), ("--for", "1.5m"), 0, "2 backward calls watched\n"),
-    "no time": Run(SICK, ("--for", "0"), 2, "", "'0' is not a duration"),
-    "negative time": Run(SICK, ("--for", "-1"), 2, "", "'-1' is not a duration"),
-    "words for time": Run(SICK, ("--for", "ever"), 2, "", "write 90s, 10m or 1h"),
-    "an unknown unit": Run(SICK, ("--for", "3d"), 2, "", "'3d' is not a duration"),
-    "an endless time": Run(SICK, ("--for", "9" * 400), 2, "", "is not a duration"),
-    "no steps": Run(SICK, ("--steps", "0"), 2, "", "'0' is neither a positive number nor all"),
-    "negative steps": Run(SICK, ("--steps", "-1"), 2, "", "'-1' is neither a positive number"),
-    "words for steps": Run(SICK, ("--steps", "abc"), 2, "", "'abc' is neither a positive number"),
-    "an unknown severity": Run(SICK, ("--fail-on", "nope"), 2, "", "'nope' is not one of"),
-    "stopped at the finding": Run(SICK + "print('further')\n", (), 1, "1 error"),
+    "minutes": Run(trained(2), "--for 1.5m", 0, "2 backward calls watched\n"),
+    "no time": Run(SICK, "--for 0", 2, "", "'0' is not a duration"),
+    "negative time": Run(SICK, "--for -1", 2, "", "'-1' is not a duration"),
+    "words for time": Run(SICK, "--for ever", 2, "", "write 90s, 10m or 1h"),
+    "an unknown unit": Run(SICK, "--for 3d", 2, "", "'3d' is not a duration"),
+    "an endless time": Run(SICK, f"--for {'9' * 400}", 2, "", "is not a duration"),
+    "no steps": Run(SICK, "--steps 0", 2, "", "'0' is neither a positive number nor all"),
+    "negative steps": Run(SICK, "--steps -1", 2, "", "'-1' is neither a positive number"),
+    "words for steps": Run(SICK, "--steps abc", 2, "", "'abc' is neither a positive number"),
+    "an unknown severity": Run(SICK, "--fail-on nope", 2, "", "'nope' is not one of"),
+    "stopped at the finding": Run(SICK + "print('further')\n", "", 1, "1 error"),
     "from a call on": Run(
-        SICK + TRAINING.format(steps=7),
-        ("--call", "5"),
-        0,
-        "no findings · 4 backward calls watched",
+        SICK + trained(7), "--call 5", 0, "no findings · 4 backward calls watched"
     ),
     "two calls from one on": Run(
-        TRAINING.format(steps=7) + "print('further')\n",
-        ("--call", "3", "--steps", "2"),
+        trained(7) + "print('further')\n",
+        "--call 3 --steps 2",
         0,
         "ready\nno findings · 2 backward calls watched · stopped as asked",
     ),
-    "a call of its own number": Run(
-        TRAINING.format(steps=4) + SICK, ("--call", "3"), 1, "these were seen in call 5"
-    ),
+    "a call of its own number": Run(trained(4) + SICK, "--call 3", 1, "these were seen in call 5"),
     "running on": Run(
-        TRAINING.format(steps=3) + SICK + "print('further')\n",
-        ("--steps", "2", "--run-on"),
+        trained(3) + SICK + "print('further')\n",
+        "--steps 2 --run-on",
         0,
         "further\nno findings · 2 backward calls watched · watched as asked; the program ran on",
     ),
-    "running on for a time": Run(
-        TRAINING.format(steps=3), ("--for", ".000001s", "--run-on"), 0, "ran"
-    ),
-    "running on after an error": Run(SICK + "print('further')\n", ("--run-on",), 1, "further\n"),
+    "running on for a time": Run(trained(3), "--for .000001s --run-on", 0, "ran"),
+    "running on after an error": Run(SICK + "print('further')\n", "--run-on", 1, "further\n"),
     "another root": Run(
         HEALTHY + "later = 1\n",
-        ("--root", "w.sqrt().sum()"),
+        "--root 'w.sqrt().sum()'",
         1,
         "the doctor examined --root w.sqrt().sum() at backward call 1",
     ),
     "a root at a later call": Run(
-        TRAINING.format(steps=4),
-        ("--root", "loss * 2", "--call", "3"),
+        trained(4),
+        "--root 'loss * 2' --call 3",
         0,
         "the doctor examined --root loss * 2 at backward call 3\nno findings",
     ),
     "a root at the end": Run(
         LEAF + "loss = w.sqrt().sum()\nother = w.exp().sum()\n",
-        ("--root", "other"),
+        "--root other",
         0,
         "the doctor examined --root other at the end of the program\nno findings",
     ),
     "a root of several elements": Run(
-        HEALTHY, ("--root", "w"), 2, "", "--root w has 3 elements, and the doctor starts from one"
+        HEALTHY, "--root w", 2, "", "--root w has 3 elements, and the doctor starts from one"
     ),
-    "a root that is nowhere": Run(HEALTHY, ("--root", "los"), 2, "", "did you mean loss?"),
-    "a call that never comes": Run(HEALTHY, ("--call", "2"), 2, "", "so there is no call 2"),
-    "going on": Run(SICK + "print('further')\n", ("--keep-going",), 1, "further\n"),
+    "a root that is nowhere": Run(HEALTHY, "--root los", 2, "", "did you mean loss?"),
+    "a call that never comes": Run(HEALTHY, "--call 2", 2, "", "so there is no call 2"),
+    "going on": Run(SICK + "print('further')\n", "--keep-going", 1, "further\n"),
     "the program's own status": Run(
-        SICK + "import sys; sys.exit(3)\n", ("--keep-going",), 3, "1 error"
+        SICK + "import sys; sys.exit(3)\n", "--keep-going", 3, "1 error"
     ),
-    "a clean program's own status": Run(HEALTHY + "raise SystemExit(4)\n", (), 4, "no findings"),
-    "a message for an exit": Run(HEALTHY + "raise SystemExit('bye')\n", (), 1, "", "bye\n"),
+    "a clean program's own status": Run(HEALTHY + "raise SystemExit(4)\n", "", 4, "no findings"),
+    "a message for an exit": Run(HEALTHY + "raise SystemExit('bye')\n", "", 1, "", "bye\n"),
 }
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_options_and_exit_statuses(name: str, session: Session) -> None:
     run = RUNS[name]
-    done = session.cli("doctor", str(session.write(run.program)), *run.options)
+    done = session.cli("doctor", str(session.write(run.program)), *shlex.split(run.options))
     assert done.status == run.status, done
     assert run.out in done.out
     assert run.err in done.err
@@ -221,7 +210,7 @@ def test_a_program_that_was_stopped_is_told_in_every_format(session: Session) ->
         done = session.cli("doctor", "program.py", "--format", "json", *options)
         return json.loads(done.out[done.out.index("{") :])["report"]["stopped"]
 
-    session.write(TRAINING.format(steps=9))
+    session.write(trained(9))
     words = "stopped as asked; the program had not ended"
     text = session.cli("doctor", "program.py", "--steps", "2", "-o", "saved.json")
     github = session.cli("doctor", "program.py", "--steps", "2", "--format", "github")
@@ -236,7 +225,7 @@ def test_a_program_that_was_stopped_is_told_in_every_format(session: Session) ->
 
 
 def test_unasked_a_handful_of_calls_is_watched_however_long_they_take(session: Session) -> None:
-    target = parse_target(str(session.write(TRAINING.format(steps=9))), ())
+    target = parse_target(str(session.write(trained(9))), ())
     asked = Examination(seconds=1e-6, least=HANDFUL)
     report = run(Program.prepare(target), asked).report
     assert report is not None and report.observations is not None
