@@ -3,11 +3,9 @@ at the line that is marked, and nothing else is; where no line is marked, nothin
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from tests.looking import Session
+from tests.looking import Session, marked
 
 HEAD = """
 import contextlib, torch, torch.nn as nn, torch.nn.functional as F
@@ -127,12 +125,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_everyday_mistake(name: str, session: Session) -> None:
     text = HEAD + PROGRAMS[name]
-    path = session.write(text)
-    report = session.look_at(str(path), "-q", "--steps", "all", command="doctor")
-    found = [one for one in report.findings if one.severity != "information"]
-    told = [(one.rule, one.location and one.location.line) for one in found]
-    lines = enumerate(path.read_text("utf-8").splitlines(), 1)
-    assert told == [(rule[1], at) for at, line in lines if (rule := re.search(r"<- (\w+)", line))]
+    assert session.warned(text, "--steps", "all") == marked(text)
 
 
 def test_a_tensor_that_torch_refuses_goes_by_the_name_of_the_program(session: Session) -> None:

@@ -3,10 +3,7 @@ programs, each of many short trainings, so that two runs of the doctor are enoug
 
 from __future__ import annotations
 
-import re
-
-from gradscope.model import storage
-from tests.looking import Session
+from tests.looking import Session, marked
 
 HEAD = """\
 import torch, torch.nn as nn, torch.nn.functional as F
@@ -80,24 +77,9 @@ train(parts(e=nn.Linear(6, 4), codes=nn.Embedding(9, 4), d=nn.Linear(4, 6)), str
 """
 
 
-def told(session: Session, text: str) -> list[tuple[str, int]]:
-    """The rules of all warnings about a program, with their lines."""
-    path, saved = session.write(HEAD + text), session.folder / "report.json"
-    session.cli("doctor", str(path), "-q", "--steps", "all", "-o", str(saved))
-    found = storage.load(saved).findings
-    return [(f.rule, f.location.line) for f in found if f.location and f.severity != "information"]
-
-
-def are_told_at_their_lines(session: Session, text: str) -> None:
-    """Each line that is marked with a rule is told by it, and nothing else is."""
-    lines = enumerate((HEAD + text).splitlines(), 1)
-    marked = [(rule[1], number) for number, one in lines if (rule := re.search(r"<- (\w+)", one))]
-    assert sorted(told(session, text)) == sorted(marked)
-
-
 def test_each_is_told_at_its_line(session: Session) -> None:
-    are_told_at_their_lines(session, SICK)
+    assert sorted(session.warned(HEAD + SICK, "--steps", "all")) == sorted(marked(HEAD + SICK))
 
 
 def test_what_only_looks_like_them_is_left_alone(session: Session) -> None:
-    assert told(session, HEALTHY) == []
+    assert session.warned(HEAD + HEALTHY, "--steps", "all") == []
