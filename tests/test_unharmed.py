@@ -276,12 +276,6 @@ for _ in range(12):
     torch.cat(Counted([x * 2, x])).sum().backward()
 print(Counted.times, x.grad)
 """,
-    "arguments that it refuses": """
-import argparse, torch
-parser = argparse.ArgumentParser()
-parser.add_argument("--rate", required=True)
-parser.parse_args()
-""",
 }
 
 
