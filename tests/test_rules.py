@@ -157,15 +157,6 @@ def test_help_of_a_command(session: Session) -> None:
     assert "No such command 'bakward'" in done.err
 
 
-def test_an_ignored_rule_stays_silent(session: Session) -> None:
-    path = str(session.write(program("GS205", "fail")))
-    assert session.cli("doctor", path).status == 1
-    assert session.cli("doctor", path, "--ignore", "gs205").status == 0
-    assert session.cli("doctor", path, "--fail-on", "error").status == 0
-    assert session.cli("doctor", path, "--ignore", "nothing").status == 2
-    assert session.cli("doctor", path, "--steps", "0").status == 2
-
-
 RULE_MODULES = [Path(inspect.getfile(type(rule))) for rule in RULES.values()]
 
 
