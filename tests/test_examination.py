@@ -495,7 +495,19 @@ def test_dead_units_behind_zeros_are_told_where_those_were_filled(
     assert all(("filled with zeros" in one.message) == ("init" in told[0]) for one in dead)
 
 
-# ---------------------------------------------------------------- programs with little to see
+def test_buffers_that_an_earlier_call_freed(session: Session) -> None:
+    report = examined(
+        session,
+        """
+w = torch.ones(3, requires_grad=True)
+shared = w.exp()
+(shared * 2).sum().backward()
+(shared.sin() * 3).sum().backward()
+""",
+    )
+    (freed,) = seen(report).freed
+    assert report.graph.nodes[freed.node].op == "ExpBackward0"
+    assert text_at(report, freed.origin) == "(shared * 2).sum().backward()"
 
 
 # ---------------------------------------------------------------- what a step is made of
