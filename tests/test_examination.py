@@ -39,9 +39,6 @@ def text_at(report: Report, origin: int | None) -> str:
     return "" if origin is None else report.graph.origins[origin].expression
 
 
-# ---------------------------------------------------------------- nothing changes
-
-
 # ---------------------------------------------------------------- cuts
 
 
