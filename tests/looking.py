@@ -75,6 +75,12 @@ class Session:
         check(report)
         return report
 
+    def warned(self, text: str, *arguments: str) -> list[tuple[str, int]]:
+        """The rule and the line of each warning and error of the doctor about a program."""
+        found = self.look(text, "-q", *arguments, command="doctor").findings
+        found = tuple(one for one in found if one.severity != "information")
+        return [(one.rule, one.location.line if one.location else 0) for one in found]
+
     def seen(self, text: str, *arguments: str) -> Observations:
         """What the doctor's rules are shown of a program in this process."""
         RULES.brought[Overhearing.code] = rule = Overhearing()
@@ -93,6 +99,12 @@ class Session:
 
 _PACKAGE = Path(gradscope.__file__).parent
 _IN_A_PACKAGE = re.compile(rf"{_PACKAGE.name}/([\w/]+\.py)")
+
+
+def marked(text: str) -> list[tuple[str, int]]:
+    """The rule and the line of each mark ``# <- GS101`` in a program."""
+    lines = enumerate(text.lstrip("\n").splitlines(), 1)
+    return [(rule[1], at) for at, one in lines if (rule := re.search(r"# <- (GS\d+)", one))]
 
 
 def own_words(text: str) -> list[str]:

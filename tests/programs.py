@@ -230,14 +230,6 @@ x = torch.ones(3, requires_grad=True)
 print(x.grad.device)
 torch.set_default_device(None)
 """,
-    "nested tensor": """
-import torch
-a, b = torch.ones(2, 3, requires_grad=True), torch.ones(4, 3, requires_grad=True)
-n = torch.nested.as_nested_tensor([a, b], layout=torch.jagged)
-loss = (n * 2).values().sum()
-loss.backward()
-print(a.grad, b.grad)
-""",
     "empty tensors": """
 import torch
 x = torch.ones(0, 3, requires_grad=True)
@@ -279,45 +271,6 @@ for step in range(2):
     optimizer.step()
 print(net.weight)
 """,
-    "a TorchFunctionMode of the program": """
-import torch
-from torch.overrides import TorchFunctionMode
-class Count(TorchFunctionMode):
-    calls = 0
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        Count.calls += 1
-        return func(*args, **(kwargs or {}))
-x = torch.ones(2, requires_grad=True)
-with Count():
-    (x * 2).sum().backward()
-print(Count.calls)
-left = Count()
-left.__enter__()
-(x * 2).sum().backward()
-print(Count.calls)
-left.__exit__(None, None, None)
-""",
-    "a TorchDispatchMode of the program": """
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-class Log(TorchDispatchMode):
-    names = []
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        Log.names.append(str(func))
-        return func(*args, **(kwargs or {}))
-x = torch.ones(20, requires_grad=True)
-with Log():
-    (x * 2).sum().backward()
-print(Log.names)
-""",
-    "fake tensors": """
-import torch
-from torch._subclasses import FakeTensorMode
-with FakeTensorMode():
-    x = torch.ones(20, requires_grad=True)
-    (x * 2).sum().backward()
-    print(x.grad.shape)
-""",
     "saved tensor hooks": """
 import torch
 log = []
@@ -342,17 +295,6 @@ torch.nn.init.ones_(net.weight)
 out = functional_call(net, {"weight": w[None]}, torch.ones(2, 3))
 (out.sum() + vmap(lambda v: v @ w)(torch.ones(2, 3)).sum()).backward()
 print(w.grad)
-""",
-    "script function": """
-import torch, warnings
-warnings.simplefilter("ignore")
-@torch.jit.script
-def f(x):
-    return x * 2 + 1
-x = torch.ones(3, requires_grad=True)
-for _ in range(3):
-    f(x).sum().backward()
-print(x.grad)
 """,
     "tensor subclass": """
 import torch

@@ -424,6 +424,11 @@ MISTAKES: dict[str, tuple[Callable[[Any, Any], object], str]] = {
     "depth": (lambda r, _: r.show(depth="2"), "show() takes a whole number as depth, not '2'"),
     "all": (lambda r, _: r.show(all=1), "show() takes True or False as all, not 1"),
     "by": (lambda r, _: r.show(by="x"), "show() takes one of line, module, op, dtype as by, not"),
+    "sort": (lambda r, _: r.save("a.csv", sort="x"), "save() takes one of name, "),
+    "direction": (
+        lambda r, _: r.save("a.svg", direction="up"),
+        "save() takes one of backward, forward as direction, not 'up'",
+    ),
     "leaf": (lambda r, _: r.leaf(None), "leaf() takes text as name, not None"),
     "top": (lambda r, _: r.top(1.5), "top() takes a whole number as count, not 1.5"),
     "node": (lambda _, x: untyped.explain(x, node="1"), "explain() takes a whole number as node"),

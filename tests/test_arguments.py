@@ -63,10 +63,7 @@ def test_what_is_not_ours_goes_to_the_program(typed: str, passed: str, programs:
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        (
-            "train.py --lr 1 --format json -q",
-            "",
-        ),
+        ("train.py --lr 1 --format json -q", ""),
         (
             "train.py --lr 1 --format tree --all",
             "--format tree is read by gradscope, though train.py has an option of this name, too; "
@@ -118,10 +115,7 @@ OWN = "arguments for your own program go after `--`: gradscope "
             "though train.py has an option of this name, too; for the program: gradscope trace "
             "train.py -- --lr 1 --format yaml\n",
         ),
-        (
-            "trace --lr 1 -o x.svg train.py",
-            f"gradscope: {OWN}trace -o x.svg train.py -- --lr 1\n",
-        ),
+        ("trace --lr 1 -o x.svg train.py", f"gradscope: {OWN}trace -o x.svg train.py -- --lr 1\n"),
         ("doctor --lr=1 -q", f"gradscope: {OWN}doctor -q -- --lr=1\n"),
         (
             "trace plain.py --lr 1 -- x",

@@ -17,7 +17,7 @@ import yaml
 from gradscope.model.observations import Location
 from gradscope.model.report import Report
 from gradscope.render import Options
-from gradscope.render.answers.annotations import gcc, sarif
+from gradscope.render.answers.annotations import gcc, github, sarif
 from tests.looking import Session
 from tests.reports import diagnosed, hostile, small
 
@@ -117,6 +117,8 @@ def test_paths_count_from_the_checkout(
     found = first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
     assert unquote(found) == uri
     assert urlsplit(found).path.isascii()
+    (line, *_) = github(_located(diagnosed(), file), Options()).splitlines()
+    assert line.startswith(f"::error file={uri.removeprefix('file://')},line=3,")
 
 
 def test_a_finding_is_known_again_where_lines_were_added_above() -> None:

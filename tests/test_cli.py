@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -74,93 +72,6 @@ def said(done: subprocess.CompletedProcess[str]) -> list[str]:
     return [line.removeprefix("gradscope: ") for line in lines if line.startswith("gradscope: ")]
 
 
-PROBES = {
-    "environment": """
-import pickle, sys
-class Thing: pass
-print(sys.argv, sys.path[0], __file__, __name__, sys.stdin.read())
-print(type(pickle.loads(pickle.dumps(Thing()))))
-""",
-    "called function raises": "def f(x):\n    return 1 / x\nprint('before')\nf(0)\n",
-    "exit 3": "import sys\nsys.exit(3)\n",
-    "exit with a message": "import sys\nsys.exit('bye')\n",
-    "exit without status": "import sys\nprint('x')\nsys.exit()\n",
-    "syntax error": "x = (1,\ny = 2\n",
-    "interrupt": "import atexit\natexit.register(print, 'at exit')\nraise KeyboardInterrupt\n",
-    "torch warns, and raises": GRAPH
-    + """
-import warnings
-warnings.warn('mind')
-for _ in range(2):
-    (x * 2).grad
-errors = []
-for call in (
-    lambda: torch.nn.functional.relu('no tensor'),
-    lambda: (x * 2).sum().backward(torch.ones(3)),
-    lambda: torch.nn.Sequential(torch.nn.Linear(3, 1))(x),
-):
-    try:
-        call()
-    except Exception as error:
-        errors.append(error)
-raise ExceptionGroup('all', errors)
-""",
-}
-
-
-@pytest.mark.parametrize("probe", PROBES)
-def test_a_script_runs_as_python_runs_it(probe: str, run: Run, tmp_path: Path) -> None:
-    (tmp_path / "probe.py").write_text(PROBES[probe])
-    plain = run("probe.py", "--one", "two words", stdin="input")
-    watched = run(
-        *("-m", "gradscope", "trace", "--run-on", "-o", "report.json", "probe.py"),
-        *("--", "--one", "two words"),
-        stdin="input",
-    )
-    own = [line for line in watched.stderr.splitlines(True) if line.startswith("gradscope: ")]
-    assert watched.stdout == plain.stdout
-    assert (
-        "".join(line for line in watched.stderr.splitlines(True) if line not in own) == plain.stderr
-    )
-    if plain.returncode:
-        assert watched.returncode == plain.returncode
-
-
-def test_a_program_without_a_graph_ends_with_its_own_status(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "probe.py").write_text(PROBES["environment"])
-    plain, watched = run("probe.py"), run("-m", "gradscope", "trace", "-q", "probe.py")
-    assert (watched.returncode, watched.stdout, watched.stderr) == (0, plain.stdout, plain.stderr)
-
-
-def test_a_missing_script_is_reported_as_python_does(run: Run) -> None:
-    plain, watched = run("nosuch.py"), run("-m", "gradscope", "trace", "nosuch.py")
-    assert watched.returncode == plain.returncode == 2
-    assert (
-        watched.stderr.splitlines()[0].partition(": ")[2] == plain.stderr.strip().partition(": ")[2]
-    )
-    assert watched.stdout == ""
-
-
-def test_ctrl_c_ends_the_process_as_python_ends_it(tmp_path: Path) -> None:
-    (tmp_path / "wait.py").write_text(
-        GRAPH + "import time\nprint('ready', flush=True)\ntime.sleep(60)\n"
-    )
-    with subprocess.Popen(
-        [forkserver.gradscope(), "trace", "wait.py"],
-        cwd=tmp_path,
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(EXAMPLES.parent)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGINT
-    assert errors.endswith("KeyboardInterrupt\n") or "gradscope: " in errors
-    assert "gradscope/" not in errors
-
-
 def test_every_kind_of_target(gradscope: Run, tmp_path: Path) -> None:
     (tmp_path / "prog.py").write_text(LOSS + "def f():\n    return (x ** 3).sum()\n")
     (tmp_path / "pack").mkdir()
@@ -208,13 +119,6 @@ def test_a_machine_format_on_stdout_is_alone_there(gradscope: Run, tmp_path: Pat
     assert "child" in done.stderr
 
 
-def test_run_on_lets_the_program_finish(gradscope: Run, tmp_path: Path) -> None:
-    (tmp_path / "prog.py").write_text(LOSS + "print(x.grad)\n")
-    assert "not reached" not in gradscope("backward", "prog.py").stdout
-    done = gradscope("backward", "prog.py", "--run-on")
-    assert "not reached\ntensor([2., 4.])" in done.stdout
-
-
 def test_a_failing_program_still_gives_a_report(gradscope: Run, tmp_path: Path) -> None:
     (tmp_path / "prog.py").write_text(GRAPH + "y = x.exp()\n1 / 0\n")
     done = gradscope("backward", "prog.py", "-o", "report.json")
@@ -224,20 +128,6 @@ def test_a_failing_program_still_gives_a_report(gradscope: Run, tmp_path: Path) 
     report = load(tmp_path / "report.json")
     assert [node.op for node in report.graph.nodes] == ["ExpBackward0", "AccumulateGrad"]
     assert "ZeroDivisionError" in report.notes[0]
-
-
-@pytest.mark.parametrize(
-    "target", [".", "binary.py", "-mno_such_module_anywhere", "functions.py::f", "", "no.py::f"]
-)
-def test_bad_targets(target: str, gradscope: Run, tmp_path: Path) -> None:
-    (tmp_path / "binary.py").write_bytes(b"\x00\x01\x02")
-    (tmp_path / "functions.py").write_text("def g(): pass\n")
-    (tmp_path / "kept.svg").write_text("kept")
-    done = gradscope("trace", target, "-o", "kept.svg")
-    assert done.returncode == 2, done.stderr
-    assert 1 <= len(said(done)) <= 2
-    assert "Traceback" not in done.stderr
-    assert (tmp_path / "kept.svg").read_text() == "kept"
 
 
 def test_an_empty_script_is_a_program_without_a_graph(gradscope: Run, tmp_path: Path) -> None:
@@ -258,37 +148,6 @@ def test_bad_outputs_are_found_before_the_program_runs(
     assert len(said(done)) == 2
 
 
-def test_a_read_only_folder(gradscope: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "locked"
-    folder.mkdir()
-    folder.chmod(0o500)
-    if os.access(folder, os.W_OK):  # root may write anywhere; /proc may not be written by anyone
-        folder = Path("/proc")
-    done = gradscope("trace", "-c", "x * 2", "--let", "x=1", "-o", str(folder / "x.json"))
-    assert done.returncode == 2
-    assert len(said(done)) == 2
-
-
-def test_bad_saved_reports(gradscope: Run, tmp_path: Path) -> None:
-    gradscope("trace", "-c", "x * 2", "--let", "x=1", "-o", "good.json")
-    good = (tmp_path / "good.json").read_bytes()
-    for name, content in {
-        "truncated.json": good[:-20],
-        "other.json": good.replace(b"gradscope/1", b"gradscope/9"),
-        "not.json": b"no json",
-        "cut.json.gz": gzip.compress(good)[:-9],
-        "empty.json": b"",
-        "wrong.json": good.replace(b'"nodes":[', b'"nodes":[7,'),
-    }.items():
-        (tmp_path / name).write_bytes(content)
-        done = gradscope("show", name)
-        assert done.returncode == 2, name
-        assert 1 <= len(said(done)) <= 2
-        assert "Traceback" not in done.stderr
-    assert gradscope("show", "missing.json").returncode == 2
-    assert gradscope("show", "good.json").returncode == 0
-
-
 def test_show_does_not_import_torch(gradscope: Run, run: Run, tmp_path: Path) -> None:
     gradscope("trace", "-c", "x * 2", "--let", "x=1", "-o", "good.json.gz")
     poisoned = tmp_path / "poison"
@@ -300,38 +159,12 @@ def test_show_does_not_import_torch(gradscope: Run, run: Run, tmp_path: Path) ->
         assert done.returncode == 0, done.stderr
 
 
-def test_a_closed_pipe_is_no_error(gradscope: Run, tmp_path: Path) -> None:
-    code = "y = x\nfor _ in range(3000):\n    y = y.sin() + x\ny"
-    gradscope("trace", "-c", code, "--let", "x=1", "-o", "deep.json")
-    line = (
-        f"'{sys.executable}' -m gradscope show deep.json --all | head -n 2; echo ${{PIPESTATUS[0]}}"
-    )
-    done = subprocess.run(
-        ["bash", "-c", line],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stderr == ""
-    assert done.stdout.splitlines()[-1] == "0"
-
-
 def test_a_terminal_without_unicode(run: Run) -> None:
-    for encoding in ("ascii", "latin-1"):
-        done = run(
-            "-m",
-            "gradscope",
-            "trace",
-            "-c",
-            "(x * x).sum()",
-            "--let",
-            "x=[1,2]",
-            PYTHONIOENCODING=encoding,
-        )
-        assert done.returncode == 0
-        assert "* x" in done.stdout
-        assert done.stdout.isascii()
+    command = ("-m", "gradscope", "trace", "-c", "(x * x).sum()", "--let", "x=[1,2]")
+    done = run(*command, PYTHONIOENCODING="latin-1")
+    assert done.returncode == 0
+    assert "* x" in done.stdout
+    assert done.stdout.isascii()
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 200])
@@ -349,16 +182,6 @@ def test_colour_only_where_it_is_wanted(gradscope: Run) -> None:
     assert "\x1b[" not in gradscope("backward", *code).stdout
     assert "\x1b[" in gradscope("backward", *code, "--color", "always").stdout
     assert "\x1b[" not in gradscope("backward", *code, "--color", "never").stdout
-
-
-def test_a_missing_tool(gradscope: Run, tmp_path: Path) -> None:
-    code = ("-c", "(x * x).sum()", "--let", "x=[1,2]")
-    (tmp_path / "graph.svg").write_text("kept")
-    done = gradscope("backward", *code, "-o", "graph.svg", GRADSCOPE_DOT="/nowhere/dot")
-    assert done.returncode == 3
-    assert (tmp_path / "graph.svg").read_text() == "kept"
-    assert (tmp_path / "graph.svg.dot").read_text().startswith("digraph")
-    assert "gradscope-torch[dot]" in done.stderr
 
 
 def test_what_the_program_saves_or_traces_is_not_ours(
@@ -436,15 +259,6 @@ def test_a_piece_of_code_that_lacks_a_name(command: str, gradscope: Run) -> None
     )
 
 
-def test_a_mistyped_root_lists_the_names_at_the_calls(gradscope: Run, tmp_path: Path) -> None:
-    (tmp_path / "prog.py").write_text(
-        f"{GRAPH}def main():\n    logits = x * 2\n    logits.sum().backward()\nmain()\n"
-    )
-    done = gradscope("backward", "prog.py", "--root", "logit")
-    assert done.returncode == 2
-    assert said(done)[1] == "did you mean logits?"
-
-
 def test_parameters_keep_their_names_when_the_model_is_gone(gradscope: Run, tmp_path: Path) -> None:
     (tmp_path / "prog.py").write_text(
         "import torch\ndef loss():\n    model = torch.nn.Sequential(torch.nn.Linear(2, 1))\n"
@@ -464,25 +278,6 @@ def test_a_meta_model_can_be_drawn(gradscope: Run, tmp_path: Path) -> None:
     )
     done = gradscope("backward", "prog.py", "--depth", "1", "-o", "graph.svg")
     assert done.returncode == 0, done.stderr
-
-
-def test_a_closed_stdout_is_said_in_two_lines(tmp_path: Path) -> None:
-    line = f"'{sys.executable}' -m gradscope trace -c 'x * 2' --let x=1 >&-"
-    done = subprocess.run(
-        ["bash", "-c", line],
-        cwd=tmp_path,
-        env={
-            **os.environ,
-            "PYTHONPATH": str(EXAMPLES.parent),
-            "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        },
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 2
-    assert said(done) == ["cannot write to stdout: it is closed", "name a file: -o FILE"]
-    assert "Traceback" not in done.stderr
 
 
 def test_a_depth_of_nothing_is_refused(gradscope: Run) -> None:

@@ -30,8 +30,7 @@ SICK = """
     net(torch.randn(16, 4)).square().mean().backward()
     """
 CUT = SICK.replace("h = (h - h).sqrt()", "h = h.detach()").replace(
-    "    net(torch",
-    "    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n    net(torch",
+    "    net(torch", "    opt = torch.optim.SGD(net.parameters(), lr=0.1)\n    net(torch"
 )
 BREAKS = """
     import torch
@@ -71,8 +70,7 @@ def test_what_compiled_code_cuts_off_is_found_all_the_same(session: Session) -> 
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["trace", "backward", "memory", "explain", "check", "depends --on first.weight"],
+    "command", ["trace", "backward", "memory", "explain", "check", "depends --on first.weight"]
 )
 def test_every_command_that_runs_a_program_can_run_it_uncompiled(
     session: Session, command: str

@@ -104,10 +104,7 @@ PROGRAMS = (
         crossing="Flip",
     ),
     Program(
-        "no mask",
-        "out = attention(x, mask & False)",
-        EVERY.format(":, i", ":, j"),
-        crossing="Bmm",
+        "no mask", "out = attention(x, mask & False)", EVERY.format(":, i", ":, j"), crossing="Bmm"
     ),
     Program(
         "attention that takes the batch for the sequence",
@@ -183,11 +180,7 @@ PROGRAMS = (
         exact=False,
         more="none depends on an earlier one",
     ),
-    Program(
-        "equal weights would cancel",
-        "out = torch.softmax(x, 2)",
-        OWN.format(":, i"),
-    ),
+    Program("equal weights would cancel", "out = torch.softmax(x, 2)", OWN.format(":, i")),
     Program(
         "what only rounding is left of",
         "out = torch.softmax(x + x.roll(1, 1).sum(2, keepdim=True), 2)",
@@ -364,12 +357,7 @@ def test_the_axes_are_said(
             "plain carries no gradient history",
             '" (n(plain)); or let the program call plain.requires_grad_()',
         ),
-        (
-            "",
-            ("--of", "h", "--on", "ids"),
-            "ids carries no gradient history",
-            '" (e(ids))\n',
-        ),
+        ("", ("--of", "h", "--on", "ids"), "ids carries no gradient history", '" (e(ids))\n'),
         (
             "from torch.utils.checkpoint import checkpoint\n"
             "t = checkpoint(torch.sin, h * 2, use_reentrant=False) + 1\n",

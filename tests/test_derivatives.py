@@ -17,7 +17,7 @@ from tests.looking import Session
 from tests.wrong_functions import CASES, program
 
 OWN = """
-import random
+import random, numpy as np
 import torch
 class {name}(torch.autograd.Function):
     @staticmethod
@@ -88,6 +88,8 @@ TABLE = {
     "no gradient": Own("x * 2", "None", "wrong"),
     "upstream changed": Own("x * 2", "grad.mul_(2)", "wrong", reason="in place"),
     "another precision": Own("x.float() * 2", "grad * 2", "not checked", reason="double precision"),
+    "numpy in forward": Own("torch.from_numpy(np.sin(x.numpy()))", "grad * x.cos()", "right"),
+    "a forward that prints": Own("(print('forward'), x * 2)[1]", "grad * 2", "right"),
     "a backward that fails": Own("x * 2", "grad.view(100)", "not checked", reason="raised"),
     "a sparse operand": Own(
         "x.to_dense() * 1",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
@@ -10,7 +9,6 @@ import msgspec
 import pytest
 
 from gradscope.errors import ReportError
-from gradscope.model import storage
 from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
     MistakenCall,
@@ -49,8 +47,6 @@ from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
 from gradscope.model.report import Accumulation, GradientInfo, Origin, Report
 from gradscope.model.studies import WRITES_UPSTREAM, CallCheck, GradientComparison
-from gradscope.render import Options, render
-from gradscope.render.answers import diagnosis
 from gradscope.rules import RULES, at_least, diagnose, is_graver, is_serious
 from gradscope.rules.facts import Facts
 from tests import reports
@@ -88,12 +84,10 @@ def plain() -> Report:
     )
 
 
-def told(report: Report) -> list[tuple[str, str, int]]:
+def told(report: Report) -> str:
     """Rule, severity and line of every finding."""
-    return [
-        (finding.rule, finding.severity, finding.location.line if finding.location else 0)
-        for finding in diagnose(report)
-    ]
+    lines = ((one, one.location.line if one.location else 0) for one in diagnose(report))
+    return ", ".join(f"{one.rule} {one.severity} {line}" for one, line in lines)
 
 
 def spoilt(report: Report, op: str, nan: int = 0, inf: int = 0, dtype: str = "float32") -> Report:
@@ -148,7 +142,7 @@ def test_forward_is_blamed_where_finite_numbers_go_in() -> None:
     assert finding.location is not None and finding.location.line == 4
     assert is_serious(report)
     both = spoilt(report, "MulBackward0", nan=1)
-    assert told(both) == [("GS101", "error", 3)]
+    assert told(both) == "GS101 error 3"
 
 
 def spoiling(rounded: bool = False) -> Report:
@@ -178,8 +172,8 @@ def test_a_step_that_spoils_is_told_where_its_optimizer_was_made() -> None:
 
 def test_what_a_step_has_spoilt_is_no_finding_of_its_own() -> None:
     after = spoilt(spoiling(), "MulBackward0", nan=1)
-    assert told(after) == [("GS106", "error", 7)]
-    assert told(msgspec.structs.replace(after, observations=None)) == [("GS101", "error", 3)]
+    assert told(after) == "GS106 error 7"
+    assert told(msgspec.structs.replace(after, observations=None)) == "GS101 error 3"
 
 
 def divided(between: int = 1, op: str = "SqrtBackward0", dtype: str = "float16") -> Report:
@@ -205,12 +199,7 @@ def test_an_eps_that_is_0_is_blamed() -> None:
     assert finding.message.startswith("`x / norm` makes the first NaN")
     assert finding.evidence[0] == "`x*x + eps`: 1e-10 is 0 in float16"
     # What a layer has made of it is no divisor that the eps was meant for.
-    assert told(divided(op="AddmmBackward0")) == [("GS101", "error", 9)]
-
-
-def test_half_precision_overflows_under_its_own_rule() -> None:
-    report = spoilt(spoilt(logs(), "LogBackward0", inf=1), "MulBackward0", inf=1, dtype="float16")
-    assert told(report) == [("GS103", "error", 3)]
+    assert told(divided(op="AddmmBackward0")) == "GS101 error 9"
 
 
 def test_an_operand_that_was_bad_before() -> None:
@@ -218,7 +207,7 @@ def test_an_operand_that_was_bad_before() -> None:
     origin = len(report.graph.origins) - 1
     node = next(node.id for node in report.graph.nodes if node.op == "LogBackward0")
     intake = Intake(node, "data", nan=1, count=4, made=origin)
-    assert told(observed(report, intakes=(intake,))) == [("GS105", "error", 9)]
+    assert told(observed(report, intakes=(intake,))) == "GS105 error 9"
 
 
 def test_what_carries_a_freed_graph_over_is_named() -> None:
@@ -253,32 +242,24 @@ def given(loss: str, *ops: str, one_call: bool = True) -> Report:
 @pytest.mark.parametrize(
     ("report", "expected"),
     [
-        (given("NllLossBackward0", "SoftmaxBackward0"), [("GS512", "warning", 3)]),
-        (
-            given("NllLossBackward0", "SigmoidBackward0", "ViewBackward0"),
-            [("GS512", "warning", 3)],
-        ),
-        (given("NllLossBackward0", "SoftmaxBackward0", "DivBackward0"), []),
-        (given("NllLossBackward0", "LogSoftmaxBackward0"), [("GS512", "information", 3)]),
-        (given("NllLossBackward0", "SoftmaxBackward0", one_call=False), [("GS512", "warning", 3)]),
-        (given("NllLossBackward0", "LogSoftmaxBackward0", one_call=False), []),
-        (
-            given("BinaryCrossEntropyWithLogitsBackward0", "SigmoidBackward0"),
-            [("GS512", "warning", 3)],
-        ),
-        (given("BinaryCrossEntropyBackward0", "SigmoidBackward0"), []),
+        (given("NllLossBackward0", "SoftmaxBackward0"), "GS512 warning 3"),
+        (given("NllLossBackward0", "SigmoidBackward0", "ViewBackward0"), "GS512 warning 3"),
+        (given("NllLossBackward0", "SoftmaxBackward0", "DivBackward0"), ""),
+        (given("NllLossBackward0", "LogSoftmaxBackward0"), "GS512 information 3"),
+        (given("NllLossBackward0", "SoftmaxBackward0", one_call=False), "GS512 warning 3"),
+        (given("NllLossBackward0", "LogSoftmaxBackward0", one_call=False), ""),
+        (given("BinaryCrossEntropyWithLogitsBackward0", "SigmoidBackward0"), "GS512 warning 3"),
+        (given("BinaryCrossEntropyBackward0", "SigmoidBackward0"), ""),
         (
             given("MseLossBackward0", "SoftmaxBackward0", "ViewBackward0", "SigmoidBackward0"),
-            [("GS512", "warning", 5)],
+            "GS512 warning 5",
         ),
-        (given("MseLossBackward0", "SigmoidBackward0", "SoftmaxBackward0"), []),
-        (given("MseLossBackward0", "SoftmaxBackward0", "MulBackward0", "SigmoidBackward0"), []),
-        (given("BinaryCrossEntropyWithLogitsBackward0", "AddmmBackward0"), []),
+        (given("MseLossBackward0", "SigmoidBackward0", "SoftmaxBackward0"), ""),
+        (given("MseLossBackward0", "SoftmaxBackward0", "MulBackward0", "SigmoidBackward0"), ""),
+        (given("BinaryCrossEntropyWithLogitsBackward0", "AddmmBackward0"), ""),
     ],
 )
-def test_probabilities_for_a_loss_of_scores(
-    report: Report, expected: list[tuple[str, str, int]]
-) -> None:
+def test_probabilities_for_a_loss_of_scores(report: Report, expected: str) -> None:
     assert told(report) == expected
 
 
@@ -303,8 +284,8 @@ def summed_beside(shape: tuple[int, ...]) -> Report:
 
 
 def test_a_sum_over_the_batch_is_added_to_each_sample() -> None:
-    assert ("GS530", "warning", 4) in told(summed_beside(()))
-    assert "GS530" not in {rule for rule, _, _ in told(summed_beside((2,)))}
+    assert "GS530 warning 4" in told(summed_beside(()))
+    assert "GS530" not in told(summed_beside((2,)))
 
 
 def test_infinity_that_the_program_wrote_is_a_mask() -> None:
@@ -318,8 +299,8 @@ def test_infinity_that_the_program_wrote_is_a_mask() -> None:
         report = program.report((weights, (1.0, 1.0)))
         return spoilt(spoilt(report, "MaskedFillBackward0", inf=1), "SoftmaxBackward0", nan=nan)
 
-    assert told(masked(0)) == []
-    assert told(masked(2)) == [("GS101", "error", 3)]
+    assert told(masked(0)) == ""
+    assert told(masked(2)) == "GS101 error 3"
 
 
 def test_a_mask_that_reaches_the_loss_is_told_where_it_was_written() -> None:
@@ -331,7 +312,7 @@ def test_a_mask_that_reaches_the_loss_is_told_where_it_was_written() -> None:
     negative = program.op("NegBackward0", [(filled, -1)], (1, 0), "-filled")
     report = program.report((negative, (1.0, 1.0)))
     report = spoilt(spoilt(report, "MaskedFillBackward0", inf=1), "NegBackward0", inf=1)
-    assert told(report) == [("GS101", "error", 2)]
+    assert told(report) == "GS101 error 2"
 
 
 def test_of_a_composite_call_the_operation_that_can_do_it_is_named() -> None:
@@ -355,7 +336,7 @@ def test_a_nan_that_the_loss_leaves_out_is_told_where_it_was_made() -> None:
     kept = program.op("IndexBackward0", [(mixed, (0.0, 1.0))], (0, 1), "mixed[valid]")
     report = program.report((kept, (1.0, 1.0)))
     report = spoilt(spoilt(report, "SoftmaxBackward0", nan=1), "MulBackward0", nan=1)
-    assert told(report) == [("GS101", "error", 2)]
+    assert told(report) == "GS101 error 2"
 
 
 def test_the_way_of_a_nan_to_the_loss_is_told() -> None:
@@ -389,9 +370,7 @@ def test_nan_inside_a_call_that_took_nan_is_not_born_there() -> None:
     h = program.op("MmBackward0", [(program.leaf("w"), 1.0)], (1.0,), "gru(x)")
     y = program.op("StackBackward0", [(h, 1.0)], (1.0,), "gru(x)")
     report = spoilt(program.report((y, (1.0,))), "StackBackward0", nan=1)
-    assert told(observed(report, intakes=(Intake(0, "x", nan=1, first=1),))) == [
-        ("GS105", "error", 1)
-    ]
+    assert told(observed(report, intakes=(Intake(0, "x", nan=1, first=1),))) == "GS105 error 1"
 
 
 def test_a_mask_of_infinities_is_no_bad_data() -> None:
@@ -415,8 +394,8 @@ def test_an_overflow_that_a_division_hides() -> None:
     program.line = 3
     scaled = program.op("RsqrtBackward0", [(power, 0.5)], (0.0,), "rsqrt(power)")
     report = program.report((scaled, (1.0,)))
-    assert told(spoilt(report, "PowBackward0", inf=4, dtype="float16")) == [("GS103", "warning", 2)]
-    assert told(spoilt(report, "PowBackward0", inf=4)) == []
+    assert told(spoilt(report, "PowBackward0", inf=4, dtype="float16")) == "GS103 warning 2"
+    assert told(spoilt(report, "PowBackward0", inf=4)) == ""
 
 
 def test_which_of_two_steps_is_shown() -> None:
@@ -452,14 +431,14 @@ def test_a_branch_not_taken_is_recognised() -> None:
 @pytest.mark.parametrize(
     ("report", "expected"),
     [
-        (ladder("SigmoidBackward0", 0.2), [("GS201", "warning", 5)]),
-        (ladder("MulBackward0", 2.0), [("GS202", "warning", 5)]),
-        (ladder("TanhBackward0", 0.8), []),
-        (ladder("SigmoidBackward0", 0.2, levels=3), []),
+        (ladder("SigmoidBackward0", 0.2), "GS201 warning 5"),
+        (ladder("MulBackward0", 2.0), "GS202 warning 5"),
+        (ladder("TanhBackward0", 0.8), ""),
+        (ladder("SigmoidBackward0", 0.2, levels=3), ""),
     ],
     ids=["vanishes", "explodes", "shrinks a little", "shallow"],
 )
-def test_sizes_along_depth(report: Report, expected: list[tuple[str, str, int]]) -> None:
+def test_sizes_along_depth(report: Report, expected: str) -> None:
     assert told(report) == expected
 
 
@@ -473,11 +452,11 @@ def test_zero_where_a_step_function_is_and_not_where_it_is_meant() -> None:
         report = msgspec.structs.replace(report, passes=passes)
         return observed(report, steps=(Step(1, loss=loss),))
 
-    assert told(zeroed("RoundBackward0")) == [("GS205", "warning", 1)]
-    assert told(zeroed("ClampBackward1")) == [("GS205", "warning", 1)]
-    assert told(zeroed("ClampBackward1", loss=0.0)) == []
-    assert told(zeroed("PowBackward0")) == [("GS205", "warning", 1)]
-    assert told(zeroed("PowBackward0", loss=0.0)) == []
+    assert told(zeroed("RoundBackward0")) == "GS205 warning 1"
+    assert told(zeroed("ClampBackward1")) == "GS205 warning 1"
+    assert told(zeroed("ClampBackward1", loss=0.0)) == ""
+    assert told(zeroed("PowBackward0")) == "GS205 warning 1"
+    assert told(zeroed("PowBackward0", loss=0.0)) == ""
 
     def advice(op: str) -> str:
         (finding,) = diagnose(zeroed(op))
@@ -497,9 +476,9 @@ def test_zeros_are_no_matter_while_something_learns_or_a_margin_is_kept() -> Non
         total = program.op("AddBackward0", [(y, 1.0), (z, 1.0)], (1, 2), "f(w) + exp(v)")
         return program.report((total, (1.0, 1.0)))
 
-    assert told(beside("EmbeddingBackward0", 1.0)) == []
-    assert told(beside("EmbeddingBackward0", 0.0)) == [("GS205", "warning", 1)]
-    assert told(beside("ClampMinBackward0", 1.0)) == []
+    assert told(beside("EmbeddingBackward0", 1.0)) == ""
+    assert told(beside("EmbeddingBackward0", 0.0)) == "GS205 warning 1"
+    assert told(beside("ClampMinBackward0", 1.0)) == ""
 
 
 def learner(name: str, **more: Any) -> TrackedParameter:
@@ -529,585 +508,436 @@ TERM = Cut(B, "detach", "function", ("w",), summand=True)
 DETACHED_NUMBER = msgspec.structs.replace(TERM, scalar=True)
 GRADIENT_TERM = Cut(B, "grad", "function", ("w",), summand=True, scalar=True)
 SECOND = Cut(B, "detach", "function", ("b",), feeds_graph=True)
-OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
-    "unused, its numbers are read with all others": (
-        {
-            "learners": (REACHED, learner("b", made=A)),
-            "cuts": (Cut(B, "detach", "function", ("w", "b")),),
-        },
-        [("GS301", "warning", 7)],
+
+
+def see(found: str, **seen: Any) -> tuple[Report, str]:
+    """``plain`` with these observations, and the rule, severity and line of each finding."""
+    return observed(plain(), **{"steps": STEPS, **seen}), found
+
+
+OBSERVED: dict[str, tuple[Report, str]] = {
+    "unused, its numbers are read with all others": see(
+        "GS301 warning 7",
+        learners=(REACHED, learner("b", made=A)),
+        cuts=(Cut(B, "detach", "function", ("w", "b")),),
     ),
-    "unused, its numbers come into the loss": (
-        {
-            "learners": (REACHED, learner("b", made=A)),
-            "cuts": (Cut(B, "detach", "function", ("w", "b"), feeds_graph=True),),
-        },
-        [("GS303", "warning", 8)],
+    "unused, its numbers come into the loss": see(
+        "GS303 warning 8",
+        learners=(REACHED, learner("b", made=A)),
+        cuts=(Cut(B, "detach", "function", ("w", "b"), feeds_graph=True),),
     ),
-    "its output is left out, and its numbers are saved": (
-        {
-            "learners": (REACHED, learner("b", used=B, recorded=True)),
-            "cuts": (Cut(C, "detach", "function", ("b",), itself=True),),
-        },
-        [("GS302", "warning", 8)],
+    "its output is left out, and its numbers are saved": see(
+        "GS302 warning 8",
+        learners=(REACHED, learner("b", used=B, recorded=True)),
+        cuts=(Cut(C, "detach", "function", ("b",), itself=True),),
     ),
-    "its output is left out, by a cut": (
-        {
-            "learners": (REACHED, learner("b", used=B, recorded=True)),
-            "cuts": (Cut(C, "detach", "function", ("w", "b")),),
-        },
-        [("GS303", "warning", 9)],
+    "its output is left out, by a cut": see(
+        "GS303 warning 9",
+        learners=(REACHED, learner("b", used=B, recorded=True)),
+        cuts=(Cut(C, "detach", "function", ("w", "b")),),
     ),
-    "of no elements": (
-        {
-            "learners": (
-                REACHED,
-                msgspec.structs.replace(learner("b"), tensor=TensorInfo((0,), "float32")),
-            )
-        },
-        [],
+    "of no elements": see(
+        "",
+        learners=(
+            REACHED,
+            msgspec.structs.replace(learner("b"), tensor=TensorInfo((0,), "float32")),
+        ),
     ),
-    "unused, of no optimizer": (
-        {"learners": (REACHED, learner("b", made=A, in_optimizer=False))},
-        [],
+    "unused, of no optimizer": see(
+        "", learners=(REACHED, learner("b", made=A, in_optimizer=False))
     ),
-    "unused expert": (
-        {"learners": (learner("e.0.w", reached=True), learner("e.1.w", made=A))},
-        [("GS301", "information", 7)],
+    "unused expert": see(
+        "GS301 information 7", learners=(learner("e.0.w", reached=True), learner("e.1.w", made=A))
     ),
-    "its turn comes later": ({"learners": (REACHED, learner("b", waiting=True, used=A))}, []),
-    "failed before it could be used": (
-        {
-            "learners": (learner("b", made=A), learner("c", used=B)),
-            "steps": (),
-            "failure": Failure("ValueError", "no such file", A),
-        },
-        [],
+    "its turn comes later": see("", learners=(REACHED, learner("b", waiting=True, used=A))),
+    "failed before it could be used": see(
+        "",
+        learners=(learner("b", made=A), learner("c", used=B)),
+        steps=(),
+        failure=Failure("ValueError", "no such file", A),
     ),
-    "calls in one region": (
-        {
-            "learners": (REACHED, learner("b", used=A), learner("c", used=B)),
-            "cuts": (
-                Cut(A, "linear", "no_grad", ("b",), feeds_graph=True, switched=C),
-                Cut(B, "linear", "no_grad", ("c",), feeds_graph=True, switched=C),
-            ),
-        },
-        [("GS304", "warning", 9)],
+    "calls in one region": see(
+        "GS304 warning 9",
+        learners=(REACHED, learner("b", used=A), learner("c", used=B)),
+        cuts=(
+            Cut(A, "linear", "no_grad", ("b",), feeds_graph=True, switched=C),
+            Cut(B, "linear", "no_grad", ("c",), feeds_graph=True, switched=C),
+        ),
     ),
-    "an evaluation is no reason": (
-        {
-            "learners": (REACHED, learner("b", used=A, recorded=True)),
-            "cuts": (Cut(A, "linear", "no_grad", ("b",), switched=C),),
-        },
-        [("GS302", "warning", 7)],
+    "an evaluation is no reason": see(
+        "GS302 warning 7",
+        learners=(REACHED, learner("b", used=A, recorded=True)),
+        cuts=(Cut(A, "linear", "no_grad", ("b",), switched=C),),
     ),
-    "an evaluation is all there was": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (Cut(A, "linear", "no_grad", ("b",), switched=C),),
-        },
-        [("GS304", "warning", 9)],
+    "an evaluation is all there was": see(
+        "GS304 warning 9",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(Cut(A, "linear", "no_grad", ("b",), switched=C),),
     ),
-    "used inside of a Function": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (Cut(B, "Scaled", "function", ("b",), feeds_graph=True, inside=True),),
-        },
-        [("GS303", "warning", 8)],
+    "used inside of a Function": see(
+        "GS303 warning 8",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(Cut(B, "Scaled", "function", ("b",), feeds_graph=True, inside=True),),
     ),
     **{
-        f"a loss of constants{', ' * bool(why)}{why}": (
-            {
-                "learners": (REACHED,),
-                "optimizers": optimizers,
-                "lost_terms": lost,
-                "cuts": (
-                    TARGET,
-                    Cut(
-                        A,
-                        "kl_div",
-                        "constant",
-                        summand=added,
-                        shared=shared,
-                        sources=(TARGET,),
-                        made=B,
-                    ),
-                ),
-            },
+        f"a loss of constants{', ' * bool(why)}{why}": see(
             found,
+            learners=(REACHED,),
+            optimizers=optimizers,
+            lost_terms=lost,
+            cuts=(
+                TARGET,
+                Cut(
+                    *(A, "kl_div", "constant"),
+                    summand=added,
+                    shared=shared,
+                    sources=(TARGET,),
+                    made=B,
+                ),
+            ),
         )
         for why, optimizers, added, shared, lost, found in (
-            ("", (A,), True, False, (), [("GS316", "warning", 8)]),
-            ("logged", (A,), False, False, (), [("GS303", "information", 9)]),
-            (
-                "at times",
-                (A,),
-                True,
-                True,
-                (),
-                [("GS303", "information", 9)],
-            ),
-            ("which nobody steps", (), True, False, (), [("GS303", "information", 9)]),
-            (
-                "that a step needs",
-                (A,),
-                True,
-                False,
-                (LostTerm(TARGET),),
-                [("GS303", "warning", 9)],
-            ),
+            ("", (A,), True, False, (), "GS316 warning 8"),
+            ("logged", (A,), False, False, (), "GS303 information 9"),
+            ("at times", (A,), True, True, (), "GS303 information 9"),
+            ("which nobody steps", (), True, False, (), "GS303 information 9"),
+            ("that a step needs", (A,), True, False, (LostTerm(TARGET),), "GS303 warning 9"),
         )
     },
-    "a target": (
-        {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",)),)},
-        [],
-    ),
-    "the cut that feeds the graph": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (
-                Cut(B, "item", "function", ("b",)),
-                Cut(C, "detach", "function", ("b",), feeds_graph=True),
-            ),
-        },
-        [("GS303", "warning", 9)],
-    ),
-    "a term of the loss, detached": (
-        {"learners": (REACHED,), "cuts": (Cut(B, "detach", "function", ("w",), summand=True),)},
-        [("GS303", "information", 8)],
-    ),
-    "a term of the loss, made of what was detached": (
-        {
-            "learners": (REACHED,),
-            "cuts": (TERM,),
-            "lost_terms": (LostTerm(TERM, leaves=("w",)),),
-        },
-        [("GS303", "warning", 8)],
-    ),
-    "a term of the loss, detached when it was a number": (
-        {
-            "learners": (REACHED,),
-            "cuts": (DETACHED_NUMBER,),
-            "lost_terms": (LostTerm(DETACHED_NUMBER, leaves=("w",)),),
-        },
-        [("GS303", "information", 8)],
-    ),
-    "a term of the loss, of gradients without a graph": (
-        {
-            "learners": (REACHED,),
-            "cuts": (GRADIENT_TERM,),
-            "lost_terms": (LostTerm(GRADIENT_TERM, leaves=("w",)),),
-        },
-        [("GS303", "warning", 8)],
-    ),
-    "the cut that a step was lost to, not the one before it": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (
-                Cut(A, "detach", "function", ("b",), feeds_graph=True),
-                SECOND,
-            ),
-            "lost_terms": (LostTerm(SECOND, C, ("b",)),),
-        },
-        [("GS303", "warning", 8)],
-    ),
-    "gradients that feed no loss": (
-        {
-            "learners": (REACHED, learner("b", used=A)),
-            "cuts": (Cut(B, "grad", "function", ("b",)),),
-        },
-        [("GS302", "warning", 7)],
-    ),
-    "frozen": (
-        {"learners": (REACHED, learner("b", requires_grad=False, made=A))},
-        [("GS305", "information", 7)],
-    ),
-    "plain list": (
-        {
-            "learners": (
-                REACHED,
-                learner(
-                    "l.0.w", in_module=False, in_optimizer=False, reached=True, made=A, loose=True
-                ),
-            )
-        },
-        [("GS307", "warning", 7)],
-    ),
-    "a term that another one drowns": (
-        {"faint_terms": (TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 2, 3),)},
-        [("GS207", "information", 7)],
-    ),
-    "two terms that cancel": (
-        {"cancelling_terms": (TermShare(A, "low", "high", 0.001, "w", 2, 2, 3),)},
-        [("GS208", "information", 7)],
-    ),
-    "in no optimizer, and switched on later": (
-        {
-            "learners": (
-                REACHED,
-                learner(
-                    "body.w", in_optimizer=False, reached=True, made=A, thawed=True, thawed_at=C
-                ),
-            ),
-            "optimizers": (B,),
-        },
-        [("GS307", "warning", 8)],
-    ),
-    "in no optimizer, and two hold the same": (
-        {
-            "learners": (
-                held("G.w", (0, 1)),
-                learner("D.w", in_optimizer=False, reached=True, made=A),
-            ),
-            "optimizers": (B, C),
-        },
-        [("GS307", "warning", 9)],
-    ),
-    "in no optimizer, and one place makes two that hold the same": (
-        {
-            "learners": (
-                held("G.w", (0, 1)),
-                learner("D.w", in_optimizer=False, reached=True, made=A),
-            ),
-            "optimizers": (B, B),
-        },
-        [("GS307", "information", 7)],
-    ),
-    "in no optimizer, and made later": (
-        {
-            "learners": (
-                held("a.w", (0,)),
-                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
-                learner("c.w", in_optimizer=False, reached=True, made=C, late=True),
-            ),
-            "optimizers": (B,),
-        },
-        [("GS307", "warning", 8)],
-    ),
-    "in no optimizer, in the place of another": (
-        {
-            "learners": (
-                held("a.w", (0,)),
-                learner("Linear.w", held_by=(1,), gone=True, made=C),
-                learner("Linear.w", held_by=(1,), made=C),
-                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
-            ),
-            "optimizers": (A, B),
-        },
-        [("GS307", "warning", 8)],
-    ),
-    "made later, and in the place of nothing": (
-        {
-            "learners": (
-                held("a.w", (0,)),
-                learner("c.w", held_by=(1,), made=C),
-                learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
-            ),
-            "optimizers": (A, B),
-        },
-        [("GS301", "warning", 9), ("GS307", "warning", 7)],
-    ),
-    "biases only": (
-        {
-            "learners": (
-                *(held(f"{name}.b", (0,)) for name in "abc"),
-                held("head.w", (0,)),
-                held("head.b", (0,)),
-                *(learner(f"{n}.w", in_optimizer=False, reached=True, made=A) for n in "ab"),
-            ),
-            "optimizers": (B,),
-        },
-        [("GS307", "information", 7)],
-    ),
-    "only an input is learned": (
-        {
-            "learners": (
-                learner("image", in_module=False, reached=True),
-                learner("net.w", in_optimizer=False, reached=True),
-            )
-        },
-        [],
-    ),
-    "several in one function": (
-        {"remade": (RemadeParameters(C, 3, 5), RemadeParameters(B, 3, 5))},
-        [("GS312", "warning", 8)],
-    ),
-    "made anew of what forward computed": (
-        {"remade": (RemadeParameters(B, 3, 5),), "cuts": (Cut(B, "Parameter", "function"),)},
-        [],
-    ),
-    "made anew and stepped beside what stays": (
-        {"remade": (RemadeParameters(B, 9, 9, stepped=True),)},
-        [],
-    ),
-    "a gradient that is none": (
-        {
-            "mistaken_calls": (
-                MistakenCall("none left", A, name="w", other=B),
-                MistakenCall("none yet", C, name="v"),
-            )
-        },
-        [("GS413", "error", 7), ("GS413", "error", 9)],
-    ),
-    "silent change": (
-        {"changes": (Change(0, "self", B, "mul_", silent=True),)},
-        [("GS308", "warning", 8)],
-    ),
-    "loud change": ({"changes": (Change(0, "self", B, "mul_"),)}, [("GS401", "error", 8)]),
-    "freed": (
-        {
-            "failure": Failure(
-                "RuntimeError", "Trying to backward through the graph a second time", A, True
-            ),
-            "freed": (Freed(0, B),),
-        },
-        [("GS402", "error", 3)],
-    ),
-    "freed, and called again": (
-        {
-            "failure": Failure(
-                "RuntimeError", "Trying to backward through the graph a second time", A, True
-            ),
-            "freed": (Freed(0, B, "loss", stored=B),),
-        },
-        [("GS402", "error", 7)],
-    ),
-    "no history": (
-        {"failure": NO_HISTORY},
-        [("GS409", "error", 7)],
-    ),
-    "no history because of a cut": (
-        {
-            "learners": (learner("b", used=A),),
-            "cuts": (Cut(B, "argmax", "function", ("b",)),),
-            "failure": NO_HISTORY,
-        },
-        [("GS303", "error", 8)],
-    ),
-    "an error of the program's own": ({"failure": Failure("ValueError", "no such file", A)}, []),
-    "piling up by one step more": (
-        {"steps": (Step(1), Step(2, reused=3, origin=A, reused_by=B, used_by=C))},
-        [("GS501", "warning", 8)],
-    ),
-    "piling up inside of a step": (
-        {"steps": (Step(1), Step(2, reused=3, origin=A, in_closure=True)), "zeroed": B},
-        [("GS501", "warning", 8)],
-    ),
-    "piling up inside of a step that nothing zeroes": (
-        {"steps": (Step(1), Step(2, reused=3, origin=A, in_closure=True))},
-        [("GS501", "warning", 7)],
-    ),
-    "two optimizers": ({"steps": (Step(1), Step(2, kept=3), Step(3))}, []),
-    "inner steps": (
-        {"steps": (*(Step(n, nodes=10 * n, accumulates=False) for n in range(1, 6)), Step(6))},
-        [],
-    ),
-    "a container that keeps graphs": (
-        {"carried": (Carried(B, "append", 4, "losses"),), "steps": STEPS},
-        [("GS502", "warning", 8)],
-    ),
-    "dropped, and read or of an input": (
-        {
-            "learners": (REACHED, learner("x", leaf=0, in_module=False, in_optimizer=False)),
-            "steps": tuple(Step(n, dropped=2) for n in range(1, 5)),
-        },
-        [],
-    ),
-    "dropped before the first step": (
-        {
-            "learners": (REACHED,),
-            "steps": (*(Step(n, dropped=1) for n in range(1, 5)), Step(5, stepped=True)),
-        },
-        [],
-    ),
-    "ended without a step, outside of every optimizer": (
-        {
-            "learners": (learner("x", leaf=0, in_module=False, in_optimizer=False),),
-            "steps": (Step(1), Step(2, origin=A)),
-            "never_stepped": True,
-        },
-        [],
-    ),
-    "rounded away where they were cast": (
-        {"effects": (StepEffect(A, "bfloat16", 3, 100, 95, B),)},
-        [("GS313", "warning", 8)],
-    ),
-    "few backward calls are zeroed away": ({"wasted_calls": (WastedCalls(A, B, 3, 4),)}, []),
-    "the rest of an accumulation is zeroed away": (
-        {"wasted_calls": (WastedCalls(A, B, 3, 40),)},
-        [],
-    ),
-    "all backward calls are zeroed away, and nothing has stepped": (
-        {"wasted_calls": (WastedCalls(A, None, 6),)},
-        [],
-    ),
-    "clipped while scaled": (
-        {"mistaken_calls": (MistakenCall("clip scaled", A, other=B),)},
-        [("GS507", "warning", 7)],
-    ),
-    "clipped at the right time, too": (
-        {"mistaken_calls": (MistakenCall("clip unused", A, 9, other=B, fine=1),)},
-        [],
-    ),
-    "an optimizer whose turn may come": (
-        {**NEVER_STEPPED, "stopped": Stopped("time", 60)},
-        [],
-    ),
-    "an optimizer that others do not wait for": (
-        {
-            **NEVER_STEPPED,
-            "learners": (learner("v", **IDLE, alone=True),),
-            "stopped": Stopped("time", 60),
-        },
-        [("GS505", "warning", 8)],
-    ),
-    "an optimizer that never steps": (NEVER_STEPPED, [("GS505", "warning", 8)]),
-    "one line makes two optimizers that never step": (
-        {
-            **NEVER_STEPPED,
-            "learners": tuple(learner(f"v{n}", **IDLE, optimizer=n) for n in range(2)),
-        },
-        [("GS505", "warning", 8)],
-    ),
-    "rounded away by a tiny rate": (
-        {"effects": (StepEffect(A, "float32", 3, 100, 95, B),)},
-        [("GS313", "warning", 8)],
-    ),
-    "steps before the first backward": (
-        {"mistaken_calls": (MistakenCall("step alone", B, 2),), "steps": STEPS},
-        [],
-    ),
-    "a gradient's graph is lost": (
-        {"wasted_graphs": (WastedGraph(B, "data", A),)},
-        [("GS303", "warning", 8)],
-    ),
-    "a gradient's graph is lost where a cut is told": (
-        {
-            "wasted_graphs": (WastedGraph(B, "data", A),),
-            "learners": (learner("b", used=A),),
-            "cuts": (Cut(B, "data", "function", ("b",)),),
-        },
-        [("GS303", "warning", 8)],
-    ),
-    "changing": ({"steps": tuple(Step(n, nodes=n * n) for n in range(1, 6))}, []),
-    "broadcast": (
-        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4), reduced=True),)},
-        [("GS503", "warning", 3)],
-    ),
-    "a broadcast that no loss sums up": (
-        {"broadcasts": (Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)},
-        [],
-    ),
-    "two broadcasts of the same shapes": (
-        {
-            "broadcasts": (
-                Broadcast(A, "mul", ((4, 1), (4,)), (4, 4), reduced=True),
-                Broadcast(B, "mul", ((4,), (4, 1)), (4, 4), reduced=True),
-                Broadcast(C, "sub", ((5, 1), (5,)), (5, 5), reduced=True),
-            )
-        },
-        [("GS503", "warning", 7), ("GS503", "warning", 9)],
-    ),
-    "a missing channel": (
-        {"broadcasts": (Broadcast(1, "mse_loss", ((2, 1, 5, 5), (2, 5, 5)), (2, 2, 5, 5)),)},
-        [("GS503", "warning", 3)],
-    ),
-    "two named singletons": (
-        {"broadcasts": (Broadcast(1, "smooth_l1_loss", ((8, 1, 5), (8, 5, 1)), (8, 5, 5)),)},
-        [],
-    ),
-    "a map of one pixel": (
-        {"broadcasts": (Broadcast(1, "sub", ((8, 3, 1, 1), (8, 3)), (8, 3, 8, 3), reduced=True),)},
-        [("GS503", "warning", 3)],
-    ),
-    "a factor a sample": (
-        {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 5)), (8, 8, 5), reduced=True),)},
-        [("GS503", "warning", 3)],
-    ),
-    "a factor a head": (
-        {"broadcasts": (Broadcast(1, "mul", ((4, 1, 1), (8, 5)), (4, 8, 5), reduced=True),)},
-        [],
-    ),
-    "as long in two ways": (
-        {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)},
-        [],
-    ),
-    "probabilities for logarithms": (
-        {"mistaken_calls": (MistakenCall("input no log", 1, 1, (1,)),)},
-        [("GS512", "warning", 3)],
-    ),
-    "logarithms for probabilities": (
-        {"mistaken_calls": (MistakenCall("target log", 1, 1, (1,)),)},
-        [("GS512", "warning", 3)],
-    ),
-    "parts made beside the result": (
-        {
-            "learners": (
-                learner("x[0]", history="select", made=A, asked=C),
-                learner("x[1]", history="select", made=A, asked=C),
-            )
-        },
-        [("GS306", "warning", 7)],
-    ),
-    "a function that does not use what it is given": (
-        {"learners": (learner("", history="view", made=C, asked=C, result=A),)},
-        [("GS306", "warning", 7)],
-    ),
-    "a reward with history": (
-        {"mistaken_calls": (MistakenCall("weight learns", A, 1, (3,)),)},
-        [("GS533", "warning", 7)],
-    ),
-    "a code compared with what it stands for, and its cut": (
-        {
-            "mistaken_calls": (MistakenCall("own value", A, 1, (), "", B),),
-            "cuts": (Cut(B, "detach", "function", ("w",), feeds_graph=True),),
-            "learners": (learner("w"),),
-        },
-        [("GS534", "warning", 7)],
-    ),
-    "a scaler that refuses": (
-        {
-            "failure": Failure(
-                "RuntimeError",
-                "unscale_() has already been called on this optimizer since the last update().",
-                A,
-                ended=True,
-            )
-        },
-        [("GS518", "error", 7)],
-    ),
-    "bias": ({"broadcasts": (Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)}, []),
-    "hook": (
-        {"alterations": (Alteration(A, "register_hook", 0, 1.0, 2.0),)},
-        [("GS504", "information", 7)],
-    ),
-    "clipped": (
-        {"alterations": (Alteration(A, "clip_grad_norm_", None, 100.0, 0.1),)},
-        [("GS504", "information", 7)],
-    ),
-    "clipped a little": ({"alterations": (Alteration(A, "clip_grad_norm_", None, 2.0, 1.0),)}, []),
-    "wrong derivative": (
-        {"functions": (CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),)),)},
-        [("GS601", "warning", 3)],
-    ),
-    "wrong derivative, returned there": (
-        {
-            "functions": (
-                CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),), returned=B),
-            )
-        },
-        [("GS601", "warning", 8)],
-    ),
-    "straight through": ({"functions": (CallCheck((0,), "Own", "meant"),)}, []),
-    "not checked": ({"functions": (CallCheck((0,), "Own", "not checked", (), "why"),)}, []),
-    "dead": ({"activities": (Activity(0, dead=1.0),)}, []),
+    "a target": see("", learners=(REACHED,), cuts=(Cut(B, "detach", "function", ("w",)),)),
+    "the cut that feeds the graph": see(
+        "GS303 warning 9",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(
+            Cut(B, "item", "function", ("b",)),
+            Cut(C, "detach", "function", ("b",), feeds_graph=True),
+        ),
+    ),
+    "a term of the loss, detached": see(
+        "GS303 information 8",
+        learners=(REACHED,),
+        cuts=(Cut(B, "detach", "function", ("w",), summand=True),),
+    ),
+    "a term of the loss, made of what was detached": see(
+        "GS303 warning 8",
+        learners=(REACHED,),
+        cuts=(TERM,),
+        lost_terms=(LostTerm(TERM, leaves=("w",)),),
+    ),
+    "a term of the loss, detached when it was a number": see(
+        "GS303 information 8",
+        learners=(REACHED,),
+        cuts=(DETACHED_NUMBER,),
+        lost_terms=(LostTerm(DETACHED_NUMBER, leaves=("w",)),),
+    ),
+    "a term of the loss, of gradients without a graph": see(
+        "GS303 warning 8",
+        learners=(REACHED,),
+        cuts=(GRADIENT_TERM,),
+        lost_terms=(LostTerm(GRADIENT_TERM, leaves=("w",)),),
+    ),
+    "the cut that a step was lost to, not the one before it": see(
+        "GS303 warning 8",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(Cut(A, "detach", "function", ("b",), feeds_graph=True), SECOND),
+        lost_terms=(LostTerm(SECOND, C, ("b",)),),
+    ),
+    "gradients that feed no loss": see(
+        "GS302 warning 7",
+        learners=(REACHED, learner("b", used=A)),
+        cuts=(Cut(B, "grad", "function", ("b",)),),
+    ),
+    "frozen": see(
+        "GS305 information 7", learners=(REACHED, learner("b", requires_grad=False, made=A))
+    ),
+    "plain list": see(
+        "GS307 warning 7",
+        learners=(
+            REACHED,
+            learner("l.0.w", in_module=False, in_optimizer=False, reached=True, made=A, loose=True),
+        ),
+    ),
+    "a term that another one drowns": see(
+        "GS207 information 7",
+        faint_terms=(TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 2, 3),),
+    ),
+    "two terms that cancel": see(
+        "GS208 information 7",
+        cancelling_terms=(TermShare(A, "low", "high", 0.001, "w", 2, 2, 3),),
+    ),
+    "in no optimizer, and switched on later": see(
+        "GS307 warning 8",
+        learners=(
+            REACHED,
+            learner("body.w", in_optimizer=False, reached=True, made=A, thawed=True, thawed_at=C),
+        ),
+        optimizers=(B,),
+    ),
+    "in no optimizer, and two hold the same": see(
+        "GS307 warning 9",
+        learners=(held("G.w", (0, 1)), learner("D.w", in_optimizer=False, reached=True, made=A)),
+        optimizers=(B, C),
+    ),
+    "in no optimizer, and one place makes two that hold the same": see(
+        "GS307 information 7",
+        learners=(held("G.w", (0, 1)), learner("D.w", in_optimizer=False, reached=True, made=A)),
+        optimizers=(B, B),
+    ),
+    "in no optimizer, and made later": see(
+        "GS307 warning 8",
+        learners=(
+            held("a.w", (0,)),
+            learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+            learner("c.w", in_optimizer=False, reached=True, made=C, late=True),
+        ),
+        optimizers=(B,),
+    ),
+    "in no optimizer, in the place of another": see(
+        "GS307 warning 8",
+        learners=(
+            held("a.w", (0,)),
+            learner("Linear.w", held_by=(1,), gone=True, made=C),
+            learner("Linear.w", held_by=(1,), made=C),
+            learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+        ),
+        optimizers=(A, B),
+    ),
+    "made later, and in the place of nothing": see(
+        "GS301 warning 9, GS307 warning 7",
+        learners=(
+            held("a.w", (0,)),
+            learner("c.w", held_by=(1,), made=C),
+            learner("b.w", in_optimizer=False, reached=True, made=A, late=True),
+        ),
+        optimizers=(A, B),
+    ),
+    "biases only": see(
+        "GS307 information 7",
+        learners=(
+            *(held(f"{name}.b", (0,)) for name in "abc"),
+            held("head.w", (0,)),
+            held("head.b", (0,)),
+            *(learner(f"{n}.w", in_optimizer=False, reached=True, made=A) for n in "ab"),
+        ),
+        optimizers=(B,),
+    ),
+    "only an input is learned": see(
+        "",
+        learners=(
+            learner("image", in_module=False, reached=True),
+            learner("net.w", in_optimizer=False, reached=True),
+        ),
+    ),
+    "several in one function": see(
+        "GS312 warning 8", remade=(RemadeParameters(C, 3, 5), RemadeParameters(B, 3, 5))
+    ),
+    "made anew of what forward computed": see(
+        "", remade=(RemadeParameters(B, 3, 5),), cuts=(Cut(B, "Parameter", "function"),)
+    ),
+    "made anew and stepped beside what stays": see(
+        "", remade=(RemadeParameters(B, 9, 9, stepped=True),)
+    ),
+    "a gradient that is none": see(
+        "GS413 error 7, GS413 error 9",
+        mistaken_calls=(
+            MistakenCall("none left", A, name="w", other=B),
+            MistakenCall("none yet", C, name="v"),
+        ),
+    ),
+    "silent change": see("GS308 warning 8", changes=(Change(0, "self", B, "mul_", silent=True),)),
+    "loud change": see("GS401 error 8", changes=(Change(0, "self", B, "mul_"),)),
+    "freed": see(
+        "GS402 error 3",
+        failure=Failure(
+            "RuntimeError", "Trying to backward through the graph a second time", A, True
+        ),
+        freed=(Freed(0, B),),
+    ),
+    "freed, and called again": see(
+        "GS402 error 7",
+        failure=Failure(
+            "RuntimeError", "Trying to backward through the graph a second time", A, True
+        ),
+        freed=(Freed(0, B, "loss", stored=B),),
+    ),
+    "no history": see("GS409 error 7", failure=NO_HISTORY),
+    "no history because of a cut": see(
+        "GS303 error 8",
+        learners=(learner("b", used=A),),
+        cuts=(Cut(B, "argmax", "function", ("b",)),),
+        failure=NO_HISTORY,
+    ),
+    "an error of the program's own": see("", failure=Failure("ValueError", "no such file", A)),
+    "piling up by one step more": see(
+        "GS501 warning 8", steps=(Step(1), Step(2, reused=3, origin=A, reused_by=B, used_by=C))
+    ),
+    "piling up inside of a step": see(
+        "GS501 warning 8", steps=(Step(1), Step(2, reused=3, origin=A, in_closure=True)), zeroed=B
+    ),
+    "piling up inside of a step that nothing zeroes": see(
+        "GS501 warning 7", steps=(Step(1), Step(2, reused=3, origin=A, in_closure=True))
+    ),
+    "two optimizers": see("", steps=(Step(1), Step(2, kept=3), Step(3))),
+    "inner steps": see(
+        "", steps=(*(Step(n, nodes=10 * n, accumulates=False) for n in range(1, 6)), Step(6))
+    ),
+    "a container that keeps graphs": see(
+        "GS502 warning 8", carried=(Carried(B, "append", 4, "losses"),), steps=STEPS
+    ),
+    "dropped, and read or of an input": see(
+        "",
+        learners=(REACHED, learner("x", leaf=0, in_module=False, in_optimizer=False)),
+        steps=tuple(Step(n, dropped=2) for n in range(1, 5)),
+    ),
+    "dropped before the first step": see(
+        "",
+        learners=(REACHED,),
+        steps=(*(Step(n, dropped=1) for n in range(1, 5)), Step(5, stepped=True)),
+    ),
+    "ended without a step, outside of every optimizer": see(
+        "",
+        learners=(learner("x", leaf=0, in_module=False, in_optimizer=False),),
+        steps=(Step(1), Step(2, origin=A)),
+        never_stepped=True,
+    ),
+    "rounded away where they were cast": see(
+        "GS313 warning 8", effects=(StepEffect(A, "bfloat16", 3, 100, 95, B),)
+    ),
+    "few backward calls are zeroed away": see("", wasted_calls=(WastedCalls(A, B, 3, 4),)),
+    "the rest of an accumulation is zeroed away": see("", wasted_calls=(WastedCalls(A, B, 3, 40),)),
+    "all backward calls are zeroed away, and nothing has stepped": see(
+        "", wasted_calls=(WastedCalls(A, None, 6),)
+    ),
+    "clipped while scaled": see(
+        "GS507 warning 7", mistaken_calls=(MistakenCall("clip scaled", A, other=B),)
+    ),
+    "clipped at the right time, too": see(
+        "", mistaken_calls=(MistakenCall("clip unused", A, 9, other=B, fine=1),)
+    ),
+    "an optimizer whose turn may come": see("", **NEVER_STEPPED, stopped=Stopped("time", 60)),
+    "an optimizer that others do not wait for": see(
+        "GS505 warning 8",
+        optimizers=(B,),
+        learners=(learner("v", **IDLE, alone=True),),
+        stopped=Stopped("time", 60),
+    ),
+    "an optimizer that never steps": see("GS505 warning 8", **NEVER_STEPPED),
+    "one line makes two optimizers that never step": see(
+        "GS505 warning 8",
+        optimizers=(B,),
+        learners=tuple(learner(f"v{n}", **IDLE, optimizer=n) for n in range(2)),
+    ),
+    "rounded away by a tiny rate": see(
+        "GS313 warning 8", effects=(StepEffect(A, "float32", 3, 100, 95, B),)
+    ),
+    "steps before the first backward": see(
+        "", mistaken_calls=(MistakenCall("step alone", B, 2),), steps=STEPS
+    ),
+    "a gradient's graph is lost": see(
+        "GS303 warning 8", wasted_graphs=(WastedGraph(B, "data", A),)
+    ),
+    "a gradient's graph is lost where a cut is told": see(
+        "GS303 warning 8",
+        wasted_graphs=(WastedGraph(B, "data", A),),
+        learners=(learner("b", used=A),),
+        cuts=(Cut(B, "data", "function", ("b",)),),
+    ),
+    "changing": see("", steps=tuple(Step(n, nodes=n * n) for n in range(1, 6))),
+    "broadcast": see(
+        "GS503 warning 3", broadcasts=(Broadcast(1, "mul", ((4, 1), (4,)), (4, 4), reduced=True),)
+    ),
+    "a broadcast that no loss sums up": see(
+        "", broadcasts=(Broadcast(1, "mul", ((4, 1), (4,)), (4, 4)),)
+    ),
+    "two broadcasts of the same shapes": see(
+        "GS503 warning 7, GS503 warning 9",
+        broadcasts=(
+            Broadcast(A, "mul", ((4, 1), (4,)), (4, 4), reduced=True),
+            Broadcast(B, "mul", ((4,), (4, 1)), (4, 4), reduced=True),
+            Broadcast(C, "sub", ((5, 1), (5,)), (5, 5), reduced=True),
+        ),
+    ),
+    "a missing channel": see(
+        "GS503 warning 3",
+        broadcasts=(Broadcast(1, "mse_loss", ((2, 1, 5, 5), (2, 5, 5)), (2, 2, 5, 5)),),
+    ),
+    "two named singletons": see(
+        "", broadcasts=(Broadcast(1, "smooth_l1_loss", ((8, 1, 5), (8, 5, 1)), (8, 5, 5)),)
+    ),
+    "a map of one pixel": see(
+        "GS503 warning 3",
+        broadcasts=(Broadcast(1, "sub", ((8, 3, 1, 1), (8, 3)), (8, 3, 8, 3), reduced=True),),
+    ),
+    "a factor a sample": see(
+        "GS503 warning 3",
+        broadcasts=(Broadcast(1, "mul", ((8, 1, 1), (8, 5)), (8, 8, 5), reduced=True),),
+    ),
+    "a factor a head": see(
+        "", broadcasts=(Broadcast(1, "mul", ((4, 1, 1), (8, 5)), (4, 8, 5), reduced=True),)
+    ),
+    "as long in two ways": see(
+        "", broadcasts=(Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)
+    ),
+    "probabilities for logarithms": see(
+        "GS512 warning 3", mistaken_calls=(MistakenCall("input no log", 1, 1, (1,)),)
+    ),
+    "logarithms for probabilities": see(
+        "GS512 warning 3", mistaken_calls=(MistakenCall("target log", 1, 1, (1,)),)
+    ),
+    "parts made beside the result": see(
+        "GS306 warning 7",
+        learners=(
+            learner("x[0]", history="select", made=A, asked=C),
+            learner("x[1]", history="select", made=A, asked=C),
+        ),
+    ),
+    "a function that does not use what it is given": see(
+        "GS306 warning 7", learners=(learner("", history="view", made=C, asked=C, result=A),)
+    ),
+    "a reward with history": see(
+        "GS533 warning 7", mistaken_calls=(MistakenCall("weight learns", A, 1, (3,)),)
+    ),
+    "a code compared with what it stands for, and its cut": see(
+        "GS534 warning 7",
+        mistaken_calls=(MistakenCall("own value", A, 1, (), "", B),),
+        cuts=(Cut(B, "detach", "function", ("w",), feeds_graph=True),),
+        learners=(learner("w"),),
+    ),
+    "a scaler that refuses": see(
+        "GS518 error 7",
+        failure=Failure(
+            "RuntimeError",
+            "unscale_() has already been called on this optimizer since the last update().",
+            A,
+            ended=True,
+        ),
+    ),
+    "bias": see("", broadcasts=(Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)),
+    "hook": see("GS504 information 7", alterations=(Alteration(A, "register_hook", 0, 1.0, 2.0),)),
+    "clipped": see(
+        "GS504 information 7", alterations=(Alteration(A, "clip_grad_norm_", None, 100.0, 0.1),)
+    ),
+    "clipped a little": see("", alterations=(Alteration(A, "clip_grad_norm_", None, 2.0, 1.0),)),
+    "wrong derivative": see(
+        "GS601 warning 3",
+        functions=(CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),)),),
+    ),
+    "wrong derivative, returned there": see(
+        "GS601 warning 8",
+        functions=(
+            CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),), returned=B),
+        ),
+    ),
+    "straight through": see("", functions=(CallCheck((0,), "Own", "meant"),)),
+    "not checked": see("", functions=(CallCheck((0,), "Own", "not checked", (), "why"),)),
+    "dead": see("", activities=(Activity(0, dead=1.0),)),
 }
 
 
 @pytest.mark.parametrize("name", OBSERVED)
 def test_observations(name: str) -> None:
-    seen, expected = OBSERVED[name]
-    assert told(observed(plain(), **{"steps": STEPS, **seen})) == expected
+    report, found = OBSERVED[name]
+    assert told(report) == found
 
 
 @pytest.mark.parametrize(
@@ -1178,7 +1008,7 @@ MESSAGES = {
 @pytest.mark.parametrize("code", MESSAGES)
 def test_what_torch_says_is_explained(code: str) -> None:
     failure = Failure("RuntimeError", MESSAGES[code], A, in_backward=True)
-    assert told(observed(plain(), failure=failure)) == [(code, "error", 7)]
+    assert told(observed(plain(), failure=failure)) == f"{code} error 7"
 
 
 RAISERS: dict[str, tuple[Raiser | None, int, str]] = {
@@ -1203,7 +1033,7 @@ def test_who_raised_in_backward(name: str, ended: bool) -> None:
     failure = Failure("KeyError", "'a'", C, in_backward=True, ended=ended, raiser=raiser)
     report = observed(plain(), failure=failure)
     # Where the program has caught it, it may have been meant.
-    assert told(report) == [("GS410", "error" if ended else "information", line)]
+    assert told(report) == f"GS410 {'error' if ended else 'information'} {line}"
     assert words in diagnose(report)[0].message
 
 
@@ -1538,16 +1368,16 @@ def test_what_has_nothing_in_common_is_told_beside_it() -> None:
     z = program.op("ReluBackward0", [(v, 1.0)], (0.0,), "relu(v)")
     report = program.report((y, (1.0, 1.0)), (z, (1.0,)))
     dead = observed(report, activities=(Activity(0, dead=1.0),))
-    assert told(dead) == [("GS204", "warning", 2), ("GS205", "warning", 1)]
+    assert told(dead) == "GS204 warning 2, GS205 warning 1"
     # An overflow that nobody notices is milder than what its backward makes.
     program = Program()
     power = program.op("PowBackward0", [(program.leaf("w"), math.nan)], (1.0,), "w**2")
     scaled = program.op("RsqrtBackward0", [(power, 0.5)], (0.0,), "rsqrt(power)")
     hidden = spoilt(program.report((scaled, (1.0,))), "PowBackward0", inf=1, dtype="float16")
-    assert told(hidden) == [("GS102", "error", 1), ("GS103", "warning", 1)]
+    assert told(hidden) == "GS102 error 1, GS103 warning 1"
     # None for one input is no reason for a wrong number for another.
     wrong = GradientComparison(0, "", "wrong", analytic=2.0, numeric=3.0)
-    assert told(forgotten(wrong)) == [("GS406", "warning", 1), ("GS601", "warning", 1)]
+    assert told(forgotten(wrong)) == "GS406 warning 1, GS601 warning 1"
     # What is flat whatever goes in is so beside NaN, too.
     program = Program()
     w, v = program.leaf("w"), program.leaf("v")
@@ -1558,12 +1388,12 @@ def test_what_has_nothing_in_common_is_told_beside_it() -> None:
     loss = program.op("AddBackward0", [(flat, 1.0), (log, 1.0)], (1.0,), "round(w) + log(v)")
     both = spoilt(program.report((loss, (1.0,))), "LogBackward0", nan=1)
     both = spoilt(both, "AddBackward0", nan=1)
-    assert told(both) == [("GS101", "error", 2), ("GS205", "warning", 1)]
+    assert told(both) == "GS101 error 2, GS205 warning 1"
     # A term cut off is no reason for a gradient that cannot be had.
     asked = learner("x[0]", history="select", wanted=True, made=C)
     term = Cut(B, "tensor", "function", ("w",), summand=True)
     seen = {"learners": (REACHED, asked), "cuts": (term,), "failure": Failure("Error", "", A)}
-    assert told(observed(plain(), **seen)) == [("GS306", "error", 9), ("GS303", "warning", 8)]
+    assert told(observed(plain(), **seen)) == "GS306 error 9, GS303 warning 8"
 
 
 def test_parts_of_a_librarys_model_may_be_left_unused() -> None:
@@ -1575,24 +1405,14 @@ def test_parts_of_a_librarys_model_may_be_left_unused() -> None:
     body = learner("body.w", made=made, reached=True)
     parts = (learner("pooler.w", made=made, used=A), learner("mask.w", made=made))
     told_of_parts = told(observed(report, learners=(body, *parts), steps=STEPS))
-    assert told_of_parts == [("GS301", "information", 1), ("GS302", "information", 7)]
+    assert told_of_parts == "GS301 information 1, GS302 information 7"
     # Where nothing of it learns, it was forgotten.
     told_of_all = told(observed(report, learners=(REACHED, *parts), steps=STEPS))
-    assert told_of_all == [("GS301", "warning", 1), ("GS302", "warning", 7)]
-
-
-def test_units_that_no_sample_activates() -> None:
-    program = Program()
-    w = program.leaf("w", data=(1.0,), shape=(16, 8))
-    y = program.op("ReluBackward0", [(w, 0.5)], (0.0,), "relu(x)")
-    report = program.report((y, (1.0,)))
-    assert told(observed(report, activities=(Activity(0, dead=0.95),))) == [("GS204", "warning", 1)]
-    assert told(observed(report, activities=(Activity(0, dead=0.5),))) == []
+    assert told_of_all == "GS301 warning 1, GS302 warning 7"
 
 
 @pytest.mark.parametrize(
-    ("file", "findings"),
-    [("/env/lib/python3.11/site-packages/zoo/model.py", 1), ("demo.py", 3)],
+    ("file", "findings"), [("/env/lib/python3.11/site-packages/zoo/model.py", 1), ("demo.py", 3)]
 )
 def test_one_line_of_a_library_is_one_cause(file: str, findings: int) -> None:
     report = plain()
@@ -1619,13 +1439,10 @@ def test_activations_at_their_flat_ends() -> None:
         for node in report.graph.nodes
         if node.op == "SigmoidBackward0"
     )
-    assert told(observed(report, activities=flat)) == [
-        ("GS203", "warning", 1),
-        # What comes last is to be sure of its answers.
-        ("GS203", "information", 3),
-    ]
+    # What comes last is to be sure of its answers.
+    assert told(observed(report, activities=flat)) == "GS203 warning 1, GS203 information 3"
     half = tuple(msgspec.structs.replace(one, saturated=0.5) for one in flat)
-    assert told(observed(report, activities=half)) == []
+    assert told(observed(report, activities=half)) == ""
 
 
 def test_parameters_of_one_module_are_one_finding() -> None:
@@ -1664,104 +1481,66 @@ def test_steps_that_point_nowhere_are_refused() -> None:
     check(observed(plain(), steps=(Step(1, origin=0),)))
 
 
-def test_findings_are_drawn_and_told() -> None:
-    report = reports.broken()
-    report = msgspec.structs.replace(report, findings=diagnose(report))
-    tree = render(report, "tree")
-    assert isinstance(tree, str)
-    assert "✖ GS102 nonfinite-backward · error · nan.py:6 · torch.log(p)" in tree
-    assert "✖ ○ Log" in tree
-    assert "GS102" in str(render(report, "dot"))
-    text = diagnosis.text(report, Options())
-    assert text.startswith("✖ GS102 nonfinite-backward · error · nan.py:6")
-    assert "\n    why   " in text
-    assert text.endswith("1 error · more: gradscope rule GS102\n")
-    (line,) = diagnosis.FORMATS["github"](report, Options()).splitlines()
-    assert line.startswith("::error file=nan.py,line=6,title=GS102 nonfinite-backward::Backward of")
-    (finding,) = json.loads(diagnosis.json(report, Options()))["findings"]
-    assert finding["location"] == {"file": "nan.py", "line": 6, "expression": "torch.log(p)"}
-    assert finding["node"] == {"id": 1, "op": "LogBackward0"}
-    assert storage.decode(storage.encode(report)) == report
-
-
-@pytest.mark.parametrize("form", ["text", "github"])
-def test_names_cannot_act(form: str) -> None:
-    hostile = reports.hostile()
-    node = msgspec.structs.replace(hostile.graph.nodes[0], op="RoundBackward0")
-    graph = msgspec.structs.replace(hostile.graph, nodes=(node, *hostile.graph.nodes[1:]))
-    report = observed(
-        msgspec.structs.replace(hostile, graph=graph),
-        functions=(CallCheck((0,), "", "wrong", (GradientComparison(0, "", "wrong", 1.0, 2.0),)),),
-    )
-    report = msgspec.structs.replace(report, findings=diagnose(report))
-    assert report.findings
-    told = diagnosis.FORMATS[form](report, Options())
-    assert "\x1b" not in told
-    assert "\u202e" not in told
-    if form == "github":
-        assert len(told.splitlines()) == len(report.findings)
-
-
-RANKS: dict[str, tuple[Report, list[tuple[str, str, int]]]] = {
-    "all alike": (with_ranks(plain(), parameter()), []),
+RANKS: dict[str, tuple[Report, str]] = {
+    "all alike": (with_ranks(plain(), parameter()), ""),
     "none on one rank, told to the others": (
         with_ranks(plain(), parameter(local={0: 1.0, 1: None})),
-        [("GS701", "information", 1)],
+        "GS701 information 1",
     ),
     "no gradient on one rank": (
         with_ranks(plain(), parameter(local={0: 1.0, 1: None}, after=())),
-        [("GS701", "warning", 1)],
+        "GS701 warning 1",
     ),
-    "on no rank": (with_ranks(plain(), parameter(local={0: None, 1: None})), []),
+    "on no rank": (with_ranks(plain(), parameter(local={0: None, 1: None})), ""),
     "a lost rank is explained by it": (
         with_ranks(
             observed(plain(), failure=LOST),
             parameter(local={0: 1.0, 1: None}),
             each=(failed_rank(0, 1), failed_rank(1, 1)),
         ),
-        [("GS701", "warning", 1)],
+        "GS701 warning 1",
     ),
     "other values, the same update": (
         with_ranks(plain(), parameter(weights=(1.0, 2.0))),
-        [("GS702", "error", 1)],
+        "GS702 error 1",
     ),
     "other values, other updates": (
         with_ranks(plain(), parameter(weights=(1.0, 2.0), after=(1.0, 2.0))),
-        [("GS702", "warning", 1)],
+        "GS702 warning 1",
     ),
     "other values after other calls": (
         with_ranks(
             plain(), parameter(weights=(1.0, 2.0)), each=(OneRank(0, calls=1), OneRank(1, calls=2))
         ),
-        [],
+        "",
     ),
     "one waits in vain": (
         with_ranks(observed(plain(), failure=LOST), each=(failed_rank(0, 4), OneRank(1, calls=3))),
-        [("GS703", "error", 0)],
+        "GS703 error 0",
     ),
     "fewer calls because it failed": (
         with_ranks(plain(), each=(OneRank(0, calls=4), failed_rank(1, 3))),
-        [],
+        "",
     ),
     "other numbers of calls, and all is well": (
         with_ranks(plain(), each=(OneRank(0, calls=4), OneRank(1, calls=3))),
-        [],
+        "",
     ),
     "means of other sizes": (
         with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=2))),
-        [("GS704", "warning", 3)],
+        "GS704 warning 3",
     ),
     "means of one size": (
         with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=8))),
-        [],
+        "",
     ),
 }
 
 
 @pytest.mark.parametrize("name", RANKS)
 def test_rules_about_ranks(name: str) -> None:
-    report, expected = RANKS[name]
-    assert told(report) == expected
+    report, found = RANKS[name]
+    assert told(report) == found
 
 
 def of_rank(rank: int, code: str, step: int, line: int = 9) -> Finding:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ from gradscope.model.request import HANDFUL, Examination
 from gradscope.running.session import run
 from gradscope.target import Program, parse_target
 from tests import forkserver
-from tests.conftest import python_says
 from tests.looking import Session, own_words
 from tests.terminals import open_terminal, read, screen
 
@@ -41,7 +40,14 @@ for step in range({steps}):
     loss.backward()
     optimizer.step()
 """
-ENDLESS = TRAINING.format(steps=10**9)
+
+
+def trained(steps: int) -> str:
+    """A training of so many steps."""
+    return TRAINING.format(steps=steps)
+
+
+ENDLESS = trained(10**9)
 
 
 # ---------------------------------------------------------------- options and exit statuses
@@ -52,145 +58,127 @@ class Run:
     """A program, options, and what must come of them."""
 
     program: str
-    options: tuple[str, ...] = ()
+    options: str = ""
     status: int = 0
     out: str = ""
     err: str = ""
 
 
 RUNS = {
-    "clean": Run(HEALTHY, (), 0, "no findings · 1 backward call watched"),
-    "an error": Run(SICK, (), 1, "GS102 nonfinite-backward · error · program.py:3 · w.sqrt()"),
-    "an error, failing on errors": Run(SICK, ("--fail-on", "error"), 1, "1 error"),
-    "ignored by code": Run(SICK, ("--ignore", "GS102"), 0, "no findings"),
-    "ignored by name": Run(SICK, ("--ignore", "nonfinite-backward"), 0, "no findings"),
-    "ignored in small letters": Run(SICK, ("--ignore", "gs102"), 0, "no findings"),
+    "clean": Run(HEALTHY, "", 0, "no findings · 1 backward call watched"),
+    "an error": Run(SICK, "", 1, "GS102 nonfinite-backward · error · program.py:3 · w.sqrt()"),
+    "an error, failing on errors": Run(SICK, "--fail-on error", 1, "1 error"),
+    "ignored by code": Run(SICK, "--ignore GS102", 0, "no findings"),
+    "ignored by name": Run(SICK, "--ignore nonfinite-backward", 0, "no findings"),
+    "ignored in small letters": Run(SICK, "--ignore gs102", 0, "no findings"),
     "ignoring a typo": Run(
-        SICK, ("--ignore", "GS1022"), 2, "", "did you mean GS102 nonfinite-backward?"
+        SICK, "--ignore GS1022", 2, "", "did you mean GS102 nonfinite-backward?"
     ),
-    "ignoring nonsense": Run(SICK, ("--ignore", "zzz"), 2, "", "gradscope rule lists them all"),
-    "all steps": Run(TRAINING.format(steps=7), ("--steps", "all"), 0, "7 backward calls watched"),
+    "ignoring nonsense": Run(SICK, "--ignore zzz", 2, "", "gradscope rule lists them all"),
+    "all steps": Run(trained(7), "--steps all", 0, "7 backward calls watched"),
     "as many as there are": Run(
-        TRAINING.format(steps=9),
-        (),
-        0,
-        "no findings · 9 backward calls watched, 3 of them briefly\n",
+        trained(9), "", 0, "no findings · 9 backward calls watched, 3 of them briefly\n"
     ),
     "one step": Run(
-        TRAINING.format(steps=7),
-        ("--steps", "1"),
+        trained(7),
+        "--steps 1",
         0,
         "1 backward call watched · stopped as asked; the program had not ended\n",
     ),
     "seven steps of more": Run(
-        TRAINING.format(steps=9),
-        ("--steps", "7"),
-        0,
-        "7 backward calls watched, 1 of them briefly ·",
+        trained(9), "--steps 7", 0, "7 backward calls watched, 1 of them briefly ·"
     ),
     "as many steps as there are": Run(
-        TRAINING.format(steps=3), ("--steps", "3"), 0, "no findings · 3 backward calls watched\n"
+        trained(3), "--steps 3", 0, "no findings · 3 backward calls watched\n"
     ),
     "a moment": Run(
-        TRAINING.format(steps=9),
-        ("--for", "0.000001"),
+        trained(9),
+        "--for 0.000001",
         0,
         "1 backward call watched · stopped after 1e-06 s; the program had not ended\n",
     ),
     "a moment, and nothing comes after it": Run(
-        TRAINING.format(steps=1) + "print('further')\n",
-        ("--for", "0.000001"),
+        trained(1) + "print('further')\n",
+        "--for 0.000001",
         0,
         "further\nno findings · 1 backward call watched\n",
     ),
     "an hour, and steps before it": Run(
-        TRAINING.format(steps=9),
-        ("--for", "1h", "--steps", "2"),
-        0,
-        "2 backward calls watched · stopped",
+        trained(9), "--for 1h --steps 2", 0, "2 backward calls watched · stopped"
     ),
     "steps, and a moment before them": Run(
-        TRAINING.format(steps=9),
-        ("--for", ".000001s", "--steps", "all"),
-        0,
-        "stopped after 1e-06 s",
+        trained(9), "--for .000001s --steps all", 0, "stopped after 1e-06 s"
     ),
-    "minutes": Run(TRAINING.format(steps=2), ("--for", "1.5m"), 0, "2 backward calls watched\n"),
-    "no time": Run(SICK, ("--for", "0"), 2, "", "'0' is not a duration"),
-    "negative time": Run(SICK, ("--for", "-1"), 2, "", "'-1' is not a duration"),
-    "words for time": Run(SICK, ("--for", "ever"), 2, "", "write 90s, 10m or 1h"),
-    "an unknown unit": Run(SICK, ("--for", "3d"), 2, "", "'3d' is not a duration"),
-    "an endless time": Run(SICK, ("--for", "9" * 400), 2, "", "is not a duration"),
-    "no steps": Run(SICK, ("--steps", "0"), 2, "", "'0' is neither a positive number nor all"),
-    "negative steps": Run(SICK, ("--steps", "-1"), 2, "", "'-1' is neither a positive number"),
-    "words for steps": Run(SICK, ("--steps", "abc"), 2, "", "'abc' is neither a positive number"),
-    "an unknown severity": Run(SICK, ("--fail-on", "nope"), 2, "", "'nope' is not one of"),
-    "stopped at the finding": Run(SICK + "print('further')\n", (), 1, "1 error"),
+    "minutes": Run(trained(2), "--for 1.5m", 0, "2 backward calls watched\n"),
+    "no time": Run(SICK, "--for 0", 2, "", "'0' is not a duration"),
+    "negative time": Run(SICK, "--for -1", 2, "", "'-1' is not a duration"),
+    "words for time": Run(SICK, "--for ever", 2, "", "write 90s, 10m or 1h"),
+    "an unknown unit": Run(SICK, "--for 3d", 2, "", "'3d' is not a duration"),
+    "an endless time": Run(SICK, f"--for {'9' * 400}", 2, "", "is not a duration"),
+    "no steps": Run(SICK, "--steps 0", 2, "", "'0' is neither a positive number nor all"),
+    "negative steps": Run(SICK, "--steps -1", 2, "", "'-1' is neither a positive number"),
+    "words for steps": Run(SICK, "--steps abc", 2, "", "'abc' is neither a positive number"),
+    "an unknown severity": Run(SICK, "--fail-on nope", 2, "", "'nope' is not one of"),
+    "stopped at the finding": Run(SICK + "print('further')\n", "", 1, "1 error"),
     "from a call on": Run(
-        SICK + TRAINING.format(steps=7),
-        ("--call", "5"),
-        0,
-        "no findings · 4 backward calls watched",
+        SICK + trained(7), "--call 5", 0, "no findings · 4 backward calls watched"
     ),
     "two calls from one on": Run(
-        TRAINING.format(steps=7) + "print('further')\n",
-        ("--call", "3", "--steps", "2"),
+        trained(7) + "print('further')\n",
+        "--call 3 --steps 2",
         0,
         "ready\nno findings · 2 backward calls watched · stopped as asked",
     ),
-    "a call of its own number": Run(
-        TRAINING.format(steps=4) + SICK, ("--call", "3"), 1, "these were seen in call 5"
-    ),
+    "a call of its own number": Run(trained(4) + SICK, "--call 3", 1, "these were seen in call 5"),
     "running on": Run(
-        TRAINING.format(steps=3) + SICK + "print('further')\n",
-        ("--steps", "2", "--run-on"),
+        trained(3) + SICK + "print('further')\n",
+        "--steps 2 --run-on",
         0,
         "further\nno findings · 2 backward calls watched · watched as asked; the program ran on",
     ),
-    "running on for a time": Run(
-        TRAINING.format(steps=3), ("--for", ".000001s", "--run-on"), 0, "ran"
-    ),
-    "running on after an error": Run(SICK + "print('further')\n", ("--run-on",), 1, "further\n"),
+    "running on for a time": Run(trained(3), "--for .000001s --run-on", 0, "ran"),
+    "running on after an error": Run(SICK + "print('further')\n", "--run-on", 1, "further\n"),
     "another root": Run(
         HEALTHY + "later = 1\n",
-        ("--root", "w.sqrt().sum()"),
+        "--root 'w.sqrt().sum()'",
         1,
         "the doctor examined --root w.sqrt().sum() at backward call 1",
     ),
     "a root at a later call": Run(
-        TRAINING.format(steps=4),
-        ("--root", "loss * 2", "--call", "3"),
+        trained(4),
+        "--root 'loss * 2' --call 3",
         0,
         "the doctor examined --root loss * 2 at backward call 3\nno findings",
     ),
     "a root at the end": Run(
         LEAF + "loss = w.sqrt().sum()\nother = w.exp().sum()\n",
-        ("--root", "other"),
+        "--root other",
         0,
         "the doctor examined --root other at the end of the program\nno findings",
     ),
     "a root of several elements": Run(
-        HEALTHY, ("--root", "w"), 2, "", "--root w has 3 elements, and the doctor starts from one"
+        HEALTHY, "--root w", 2, "", "--root w has 3 elements, and the doctor starts from one"
     ),
-    "a root that is nowhere": Run(HEALTHY, ("--root", "los"), 2, "", "did you mean loss?"),
-    "a call that never comes": Run(HEALTHY, ("--call", "2"), 2, "", "so there is no call 2"),
-    "going on": Run(SICK + "print('further')\n", ("--keep-going",), 1, "further\n"),
+    "a root that is nowhere": Run(HEALTHY, "--root los", 2, "", "did you mean loss?"),
+    "a call that never comes": Run(HEALTHY, "--call 2", 2, "", "so there is no call 2"),
+    "going on": Run(SICK + "print('further')\n", "--keep-going", 1, "further\n"),
     "the program's own status": Run(
-        SICK + "import sys; sys.exit(3)\n", ("--keep-going",), 3, "1 error"
+        SICK + "import sys; sys.exit(3)\n", "--keep-going", 3, "1 error"
     ),
-    "a clean program's own status": Run(HEALTHY + "raise SystemExit(4)\n", (), 4, "no findings"),
-    "a message for an exit": Run(HEALTHY + "raise SystemExit('bye')\n", (), 1, "", "bye\n"),
+    "a clean program's own status": Run(HEALTHY + "raise SystemExit(4)\n", "", 4, "no findings"),
+    "a message for an exit": Run(HEALTHY + "raise SystemExit('bye')\n", "", 1, "", "bye\n"),
 }
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_options_and_exit_statuses(name: str, session: Session) -> None:
     run = RUNS[name]
-    done = session.cli("doctor", str(session.write(run.program)), *run.options)
+    done = session.cli("doctor", str(session.write(run.program)), *shlex.split(run.options))
     assert done.status == run.status, done
     assert run.out in done.out
     assert run.err in done.err
     assert "Traceback" not in done.err
+    assert ("further" in done.out) == ("further" in run.out)
     if run.status == 2:
         assert done.out == ""
 
@@ -222,7 +210,7 @@ def test_a_program_that_was_stopped_is_told_in_every_format(session: Session) ->
         done = session.cli("doctor", "program.py", "--format", "json", *options)
         return json.loads(done.out[done.out.index("{") :])["report"]["stopped"]
 
-    session.write(TRAINING.format(steps=9))
+    session.write(trained(9))
     words = "stopped as asked; the program had not ended"
     text = session.cli("doctor", "program.py", "--steps", "2", "-o", "saved.json")
     github = session.cli("doctor", "program.py", "--steps", "2", "--format", "github")
@@ -237,7 +225,7 @@ def test_a_program_that_was_stopped_is_told_in_every_format(session: Session) ->
 
 
 def test_unasked_a_handful_of_calls_is_watched_however_long_they_take(session: Session) -> None:
-    target = parse_target(str(session.write(TRAINING.format(steps=9))), ())
+    target = parse_target(str(session.write(trained(9))), ())
     asked = Examination(seconds=1e-6, least=HANDFUL)
     report = run(Program.prepare(target), asked).report
     assert report is not None and report.observations is not None
@@ -270,97 +258,7 @@ def test_what_goes_wrong_late_is_found_unasked(step: int, call: int, session: Se
     assert f"these were seen in call {call}" in " ".join(done.out.split())
 
 
-def test_a_program_is_stopped_at_the_first_serious_finding(session: Session) -> None:
-    done = session.cli("doctor", str(session.write(SICK + "print('further')\n")))
-    assert "further" not in done.out
-
-
-TARGETS = {
-    "script": (("program.py", "--", "0"), "program.py:4"),
-    "module": (("-m", "package", "--", "0"), "package/__main__.py:4"),
-    "function": (("functions.py::loss",), "functions.py:4"),
-    "code": (("-c", "sqrt(w).sum().backward()", "--let", "w=[0,1]"), "<string>:1"),
-}
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_every_kind_of_target(name: str, session: Session) -> None:
-    program = "import sys, torch\nsize = float(sys.argv[1])\n" + (
-        "w = torch.full((3,), size, requires_grad=True)\nw.sqrt().sum().backward()\n"
-    )
-    session.write(program)
-    (session.folder / "package").mkdir()
-    session.write(program, "package/__main__.py")
-    session.write(
-        "import torch\ndef loss():\n    w = torch.zeros(2, requires_grad=True)\n"
-        "    return w.sqrt().sum()\n",
-        "functions.py",
-    )
-    arguments, place = TARGETS[name]
-    done = session.cli("doctor", *arguments)
-    assert done.status == 1, done
-    assert f"GS102 nonfinite-backward · error · {place} · " in done.out
-
-
-def test_stdin_as_the_program(tmp_path: Path) -> None:
-    done = _doctor(tmp_path, "-", stdin=SICK)
-    assert done.returncode == 1
-    assert "<stdin>:3 · w.sqrt()" in done.stdout
-
-
-def test_text_that_a_program_executes_is_not_shown_as_the_programs_own(session: Session) -> None:
-    code = LEAF + "space = {'w': w}\nexec('\\n\\ny = w.sqrt()', space)\nspace['y'].sum().backward()"
-    done = session.cli("doctor", "-c", code, "--format", "json")
-    (finding,) = json.loads(done.out)["findings"]
-    assert finding["location"] == {"file": "<string>", "line": 3, "expression": ""}
-
-
-@pytest.mark.parametrize(
-    ("target", "said"),
-    [
-        ("nosuch.py", "can't open file"),
-        ("nosuch.json", "cannot read nosuch.json: No such file or directory"),
-        (".", "can't find '__main__' module"),
-        ("binary.py", "is not a Python script"),
-        ("program.py::nothing", "has no function 'nothing'"),
-        ("-mno_such_module_anywhere", "No module named no_such_module_anywhere"),
-    ],
-)
-def test_bad_targets(target: str, said: str, session: Session) -> None:
-    session.write("def f(): pass\n")
-    (session.folder / "binary.py").write_bytes(b"\x00\x01")
-    done = session.cli("doctor", target)
-    assert (done.status, done.out) == (2, "")
-    assert said in done.err
-    assert "Traceback" not in done.err
-
-
 # ---------------------------------------------------------------- the machine formats
-
-
-def test_json_has_the_schema_that_is_documented(session: Session) -> None:
-    done = session.cli("doctor", str(session.write(SICK + "print('x')\n")), "--format", "json")
-    told = json.loads(done.out)
-    (finding,) = told["findings"]
-    assert {"rule", "severity", "message", "location", "node", "subject", "evidence", "remedy"} <= {
-        *finding
-    }
-    assert finding["rule"] == "GS102"
-    assert finding["severity"] == "error"
-    assert finding["location"] == {"file": "program.py", "line": 3, "expression": "w.sqrt()"}
-    assert finding["node"]["op"] == "SqrtBackward0"
-    assert isinstance(finding["evidence"], list)
-    assert told["report"]["steps"][0]["number"] == 1
-
-
-def test_what_the_program_prints_does_not_disturb_a_machine_format(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(
-        "print('hello')\nimport os; os.system('echo child')\n" + SICK
-    )
-    done = _doctor(tmp_path, "program.py", "--format", "json")
-    assert json.loads(done.stdout)["findings"]
-    assert "hello\n" in done.stderr
-    assert "child\n" in done.stderr
 
 
 ANNOTATION = re.compile(r"::(error|warning|notice) ((?:\w+=[^,:\r\n]*,?)+)::([^\r\n]*)")
@@ -394,15 +292,6 @@ def test_annotations_are_read_back_by_github_as_they_were_meant(session: Session
     assert done.status == 1
 
 
-def test_annotations_name_files_from_the_root_of_the_repository(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITHUB_WORKSPACE", str(session.folder.parent))
-    done = session.cli("doctor", str(session.write(SICK)), "--format", "github")
-    _, given, _ = _annotation(done.out.strip())
-    assert given["file"] == f"{session.folder.name}/program.py"
-
-
 def test_annotations_of_code_that_is_in_no_file_name_none(session: Session) -> None:
     done = session.cli(
         *("doctor", "-c", "sqrt(w).sum().backward()", "--let", "w=[0]", "--format", "github")
@@ -419,19 +308,12 @@ def test_no_annotation_for_a_clean_program(session: Session) -> None:
 # ---------------------------------------------------------------- saved reports
 
 
-@pytest.mark.parametrize("suffix", ["json", "json.gz"])
 @pytest.mark.parametrize("format_name", DIAGNOSES)
-def test_a_saved_report_gives_the_same_findings(
-    suffix: str, format_name: str, session: Session
-) -> None:
-    path = str(session.write(SICK))
-    first = session.cli(
-        *("doctor", path, "-o", f"saved.{suffix}", "--format", format_name, "--fail-on", "error")
-    )
-    again = session.cli(
-        *("doctor", f"saved.{suffix}", "--format", format_name, "--fail-on", "error")
-    )
-    assert first.err == f"gradscope: wrote saved.{suffix}\n"
+def test_a_saved_report_gives_the_same_findings(format_name: str, session: Session) -> None:
+    how = ("--format", format_name, "--fail-on", "error")
+    first = session.cli("doctor", str(session.write(SICK)), "-o", "saved.json.gz", *how)
+    again = session.cli("doctor", "saved.json.gz", *how)
+    assert first.err == "gradscope: wrote saved.json.gz\n"
     assert (again.status, again.out, again.err) == (first.status, first.out, "")
 
 
@@ -454,25 +336,6 @@ def test_a_report_of_another_command_holds_no_findings(command: str, session: Se
         "gradscope: report.json was not saved by the doctor: nobody has looked for findings",
         f"gradscope: gradscope doctor {session.folder / 'program.py'} examines the program itself",
     ]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"{", "the file is cut off"),
-        (b"", "the file is cut off"),
-        (b"{}", "not a gradscope report"),
-        (b'{"format": "gradscope/9"}', "gradscope/9 is not a version"),
-        (b"print('x')", "not JSON"),
-        (b"\x1f\x8b\x00", "broken gzip data"),
-    ],
-)
-def test_broken_reports(content: bytes, said: str, session: Session) -> None:
-    (session.folder / "broken.json").write_bytes(content)
-    done = session.cli("doctor", "broken.json")
-    assert (done.status, done.out) == (2, "")
-    assert said in done.err
-    assert len(done.err.splitlines()) == 2
 
 
 # ---------------------------------------------------------------- programs with little to see
@@ -595,47 +458,7 @@ def test_a_backward_in_a_forked_process_is_its_own_affair(tmp_path: Path) -> Non
     assert done.returncode == 2
 
 
-def test_an_exception_is_shown_exactly_as_python_shows_it(session: Session) -> None:
-    path = str(session.write(SICK + "def f():\n    raise ValueError('own')\nf()\n"))
-    done = session.cli("doctor", path, "--keep-going")
-    assert done.err == python_says(path).err
-    assert "GS102" in done.out
-    assert done.status == 1
-
-
 # ---------------------------------------------------------------- ends from outside
-
-
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(SICK)
-    with subprocess.Popen(
-        [forkserver.gradscope(), "doctor", "program.py"],
-        cwd=tmp_path,
-        env=_environment(tmp_path),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(timeout=120) == 1
-
-
-@pytest.mark.parametrize("format_name", ["text", "json"])
-def test_a_closed_stdout_is_said_before_the_program_runs(tmp_path: Path, format_name: str) -> None:
-    (tmp_path / "program.py").write_text("open('ran', 'w')\n" + SICK)
-    command = f"exec '{sys.executable}' -m gradscope doctor program.py --format {format_name} >&-"
-    done = subprocess.run(
-        command,
-        shell=True,
-        cwd=tmp_path,
-        env=_environment(tmp_path),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("gradscope: cannot write to stdout: it is closed\n")
-    assert not (tmp_path / "ran").exists()
 
 
 def until_interrupted(ending: str) -> str:
@@ -719,13 +542,6 @@ def _interrupted(
 # ---------------------------------------------------------------- on a terminal
 
 
-def test_progress_shows_step_loss_and_norm_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(TRAINING.format(steps=3))
-    raw = _on_terminal(tmp_path, 100)
-    assert re.search(r"step 1, loss 0\.\d+, gradient norm \d\.\d+", raw)
-    assert screen(raw, 100) == ["ready", "no findings · 3 backward calls watched"]
-
-
 @pytest.mark.parametrize("width", [20, 60, 100])
 def test_progress_never_mixes_with_what_the_program_prints(tmp_path: Path, width: int) -> None:
     (tmp_path / "program.py").write_text(
@@ -736,27 +552,6 @@ def test_progress_never_mixes_with_what_the_program_prints(tmp_path: Path, width
     raw = _on_terminal(tmp_path, width)
     assert "step 1, loss" in raw
     assert screen(raw, width)[:5] == ["s 0", "s 1", "s 2", "s 3", "err"]
-
-
-def test_a_line_that_the_program_has_begun_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(
-        LEAF + "print('training', end='', flush=True)\nfor step in range(3):\n"
-        "    w.exp().sum().backward(); w.grad = None\n    print('.', end='', flush=True)\nprint()\n"
-    )
-    raw = _on_terminal(tmp_path, 100)
-    assert "step" not in raw
-    assert screen(raw, 100)[0] == "training..."
-
-
-@pytest.mark.parametrize(
-    ("environment", "options"), [({"TERM": "dumb"}, ()), ({"NO_COLOR": "1"}, ("-q",))]
-)
-def test_no_progress_where_it_is_not_wanted(
-    tmp_path: Path, environment: dict[str, str], options: tuple[str, ...]
-) -> None:
-    (tmp_path / "program.py").write_text(TRAINING.format(steps=3))
-    raw = _on_terminal(tmp_path, 100, *options, **environment)
-    assert raw.splitlines() == ["ready", "no findings · 3 backward calls watched"]
 
 
 def test_findings_are_coloured_on_a_terminal_only(tmp_path: Path) -> None:
@@ -808,21 +603,6 @@ def _doctor(folder: Path, *arguments: str, stdin: str = "") -> subprocess.Comple
         env=_environment(folder),
         timeout=120,
     )
-
-
-def test_what_has_no_elements_has_no_gradient_to_lose(session: Session) -> None:
-    path = session.write(
-        """
-        import torch
-        left = torch.randn(5, 0, requires_grad=True)
-        right = torch.randn(0, 3, requires_grad=True)
-        bias = torch.zeros(3, requires_grad=True)
-        loss = (torch.addmm(bias, left, right) - torch.randn(5, 3)).square().mean()
-        loss.backward()
-        """
-    )
-    done = session.cli("doctor", str(path))
-    assert "no findings" in done.out, done.out
 
 
 CLIPPED_WHILE_SCALED = """
@@ -877,8 +657,7 @@ def test_the_last_line_counts_in_the_words_of_the_findings_and_names_the_worst(
     session: Session,
 ) -> None:
     text = CLIPPED_WHILE_SCALED.replace(
-        "for _ in range(4):\n",
-        "model.bias.register_hook(lambda g: g * 0.5)\nfor _ in range(4):\n",
+        "for _ in range(4):\n", "model.bias.register_hook(lambda g: g * 0.5)\nfor _ in range(4):\n"
     )
     done = session.cli("doctor", str(session.write(text)))
     last = done.out.splitlines()[-1]

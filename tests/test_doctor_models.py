@@ -26,6 +26,9 @@ INFORMATION: dict[str, set[str]] = {
 SICK = ("wrong_function.py", "compiled.py", "amp.py")
 """Examples of what is found."""
 
+LARGE = ("char_gpt", "blackbox", "convnet")
+"""Examples whose steps take seconds; ``make test`` leaves them to ``make test-long``."""
+
 EXAMPLES = sorted(
     path
     for pattern in ("*.py", "*/train.py")
@@ -54,7 +57,14 @@ def test_no_warning_on_a_model(session: Session, program: Path) -> None:
     assert {finding.rule for finding in report.findings} == INFORMATION.get(program.stem, set())
 
 
-@pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(path, marks=[pytest.mark.long] * (path.parent.name in LARGE))
+        for path in EXAMPLES
+    ],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_no_warning_on_an_example(session: Session, program: Path) -> None:
     # A whole training would take half a minute, and its later steps are like these.
     report, status = examined(session, program, "--steps", "20")

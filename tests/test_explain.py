@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 import re
 import shutil
-from html.parser import HTMLParser
 from statistics import NormalDist
 
 import pytest
@@ -80,11 +78,10 @@ def test_paths_and_weighted_rows_add_up_to_torchs_gradient(case: Case, session: 
             )
         summed = sum(float(t.weight) * row(t.derivatives[position]) for t in weights.terms)
         assert torch.allclose(torch.as_tensor(summed), wanted, rtol=1e-5)
+    upstream_times_local_is_what_was_sent(report)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_upstream_times_local_is_what_was_sent(case: Case, session: Session) -> None:
-    report = explained(case, session)
+def upstream_times_local_is_what_was_sent(report: Report) -> None:
     backward = report.passes[0]
     seen = set()
     for step in told(report).steps:
@@ -1014,54 +1011,6 @@ def test_a_derivative_of_a_derivative_leads_back_to_the_first_line(session: Sess
 # ---------------------------------------------------------------- files
 
 
-HOSTILE = "</script><b>[/red]\x1b[31m\n\u202eé\U0001f600"
-
-
-def hostile(session: Session) -> str:
-    return str(
-        session.write(f"""
-        import torch
-        names = {{{HOSTILE!r}: torch.tensor([1.0, 2.0], requires_grad=True)}}
-        y = (names[{HOSTILE!r}] * 2).sum()
-        y.backward()
-        """)
-    )
-
-
-class Tags(HTMLParser):
-    """The tags of a page, and the addresses in their attributes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: set[str] = set()
-        self.links: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
-
-
-def test_a_page_of_hostile_names_holds_only_our_own_tags(session: Session) -> None:
-    done = session.cli("explain", hostile(session), "-o", "page.html")
-    assert done.status == 0, done.err
-    page = (session.folder / "page.html").read_text("utf-8")
-    tags = Tags()
-    tags.feed(page)
-    assert not tags.tags & {"script", "b", "img", "link", "iframe"}
-    assert "\x1b" not in page
-    assert "\u202e" not in page
-    assert tags.links == []
-    assert "default-src 'none'" in page
-    assert "svg" in tags.tags
-    assert re.findall(r'(?<!xmlns=")(?<!xmlns:xlink=")https?://', page) == []
-
-
-def test_text_of_hostile_names_shows_no_control_character(session: Session) -> None:
-    out = session.cli("explain", hostile(session)).out
-    assert "\\x1b[31m" in out
-    assert not re.search(r"[\x00-\x09\x0b-\x1f\u202e]", out)
-
-
 def test_a_saved_explanation_is_told_again(session: Session) -> None:
     path = str(EXAMPLES / "weights.py")
     direct = session.cli("explain", path, "--gradient", "[0.1, 1, 0.0001]").out
@@ -1104,33 +1053,6 @@ def test_of_a_saved_explanation_one_leaf_is_told(session: Session) -> None:
     assert refused.status == 2
     told = "--leaf 0.wieght: no such leaf is explained here"
     assert refused.err.startswith(f"gradscope: {told}\ngradscope: leaves, nearest first: 0.weight")
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("leaves", [7]),
-        ("node", 99),
-        ("steps", [{"node": 0, "rule": 5}]),
-        ("ways", [{"leaf": None, "count": "1"}]),
-        (
-            "tensor",
-            {"node": 99, "output": 0, "name": "y", "info": {"shape": [], "dtype": "float32"}},
-        ),
-        (
-            "tensor",
-            {"node": 0, "output": 9, "name": "y", "info": {"shape": [], "dtype": "float32"}},
-        ),
-    ],
-)
-def test_a_broken_explanation_is_refused(field: str, value: object, session: Session) -> None:
-    session.cli("explain", str(EXAMPLES / "product_of_sum.py"), "-o", "x.json")
-    data = json.loads((session.folder / "x.json").read_text("utf-8"))
-    data["explanation"][field] = value
-    (session.folder / "x.json").write_text(json.dumps(data), "utf-8")
-    done = session.cli("explain", "x.json")
-    assert done.status == 2
-    assert "explanation" in done.err
 
 
 def test_the_formulas_are_kept_and_built_again_when_broken(session: Session) -> None:

@@ -55,7 +55,12 @@ def test_a_run_survives(fault: str, problems: dict[str, list[str]]) -> None:
     ("redirection", "status", "out", "err"),
     [
         ("2>&-", 0, "end [5.0, 5.0, 5.0]\n", ""),
-        (">&-", 2, "", "gradscope: cannot write to stdout: it is closed\n"),
+        (
+            ">&-",
+            2,
+            "",
+            "gradscope: cannot write to stdout: it is closed\ngradscope: name a file: -o FILE\n",
+        ),
         ("| head -c 5", 0, "end [", ""),
         ("> /dev/full", 120, "", "No space left on device"),
     ],

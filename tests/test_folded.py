@@ -75,10 +75,7 @@ def rounds(text: str) -> int:
     return math.prod(int(many.replace(",", "")) for many in re.findall(r" ×([\d,]+)", text))
 
 
-COUNTERS = {
-    "tree": operations_in_tree,
-    "dot": operations_in_dot,
-}
+COUNTERS = {"tree": operations_in_tree, "dot": operations_in_dot}
 FOLDINGS = [Folding(), Folding(all=True), *(Folding(depth=depth) for depth in (1, 2, 3))]
 
 

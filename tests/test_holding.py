@@ -313,10 +313,7 @@ def test_where_nobody_could_ask_nothing_runs(
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        (
-            ("why",),
-            "'why' is not one of 'status', 'findings', 'explain', 'tree', 'code',",
-        ),
+        (("why",), "'why' is not one of 'status', 'findings', 'explain', 'tree', 'code',"),
         (("next", "--now"), "next takes no options, and not --now"),
         (("explain", "--leaf"), "Option '--leaf' requires an argument"),
         (("tree", "other.json"), "Got unexpected extra argument (other.json)"),

@@ -144,10 +144,7 @@ LAYERS = "rows = [torch.nn.Linear(3, 3, bias=False) for _ in range(3)]\ny = a\n"
         (ROWS + "for row in rows:\n    y = y + row\n", {"rows[0]", "rows[1]", "rows[2]"}),
         (ROWS + "last = rows[2]\nfirst = rows[0]\ny = sum(rows)\n", {"first", "rows[1]", "last"}),
         (LAYERS + "for row in rows:\n    y = row(y)\n", {f"rows[{n}].weight" for n in range(3)}),
-        (
-            "b = a.detach().clone().requires_grad_()\nboth = [b, a * 2]\ny = sum(both)\n",
-            {"b"},
-        ),
+        ("b = a.detach().clone().requires_grad_()\nboth = [b, a * 2]\ny = sum(both)\n", {"b"}),
     ],
 )
 def test_the_last_of_a_loop_is_called_as_the_others(

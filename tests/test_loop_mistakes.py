@@ -5,12 +5,9 @@ Two programs, each of many short trainings."""
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
-from gradscope.model import storage
-from tests.looking import Session
+from tests.looking import Session, marked
 
 HEAD = """\
 import torch, torch.nn as nn, torch.nn.functional as F
@@ -150,23 +147,12 @@ for epoch in range(4):  # what is zeroed in the inner loop is looked at
 """
 
 
-def told(session: Session, text: str) -> list[tuple[str, int]]:
-    """The rules of all warnings about a program, with their lines."""
-    path, saved = session.write(text), session.folder / "report.json"
-    session.cli("doctor", str(path), "-q", "--steps", "all", "-o", str(saved))
-    found = storage.load(saved).findings
-    return [(f.rule, f.location.line) for f in found if f.location and f.severity != "information"]
-
-
 def test_each_is_told_at_its_line(session: Session) -> None:
-    text = HEAD + SICK
-    lines = enumerate(text.splitlines(), 1)
-    marked = [(rule[1], number) for number, one in lines if (rule := re.search(r"<- (\w+)", one))]
-    assert sorted(told(session, text)) == sorted(marked)
+    assert sorted(session.warned(HEAD + SICK, "--steps", "all")) == sorted(marked(HEAD + SICK))
 
 
 def test_what_only_looks_like_them_is_left_alone(session: Session) -> None:
-    assert told(session, HEAD + HEALTHY) == []
+    assert session.warned(HEAD + HEALTHY, "--steps", "all") == []
 
 
 CLIPPED = """
@@ -188,17 +174,16 @@ for _ in range(6):
         # Whose gradients were zeroed clips in the right place.
         ("optimizer.zero_grad()", "pass", [("GS505", 6)]),
         ("pass", "optimizer.zero_grad()", []),
-        (
-            "optimizer.step(); optimizer.zero_grad(); optimizer.step",
-            "pass",
-            [("GS506", 7)],
-        ),
+        ("optimizer.step(); optimizer.zero_grad(); optimizer.step", "pass", [("GS506", 7)]),
     ],
 )
 def test_clipping_in_its_place_is_not_blamed(
     between: str, after: str, found: list[tuple[str, int]], session: Session
 ) -> None:
-    assert told(session, CLIPPED.format(between=between, after=after).lstrip()) == found
+    assert (
+        session.warned(CLIPPED.format(between=between, after=after).lstrip(), "--steps", "all")
+        == found
+    )
 
 
 IDLE = """
@@ -255,4 +240,4 @@ def test_an_idle_optimizer_is_told_with_what_gets_gradients(
     ],
 )
 def test_what_the_program_changes_itself_waits_for_no_step(each: str, session: Session) -> None:
-    assert told(session, IDLE.format(parts=2, each=each)) == []
+    assert session.warned(IDLE.format(parts=2, each=each), "--steps", "all") == []

@@ -85,14 +85,8 @@ def test_b2_one_number_fits_any_root_of_one_element(session: Session) -> None:
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        (
-            "w = torch.ones(3)\ny = w * 2\n",
-            ["`w * 2` at program.py:4", "requires_grad=True"],
-        ),
-        (
-            "with torch.no_grad():\n    y = x * 2\n",
-            ["`x * 2` at program.py:4", "torch.no_grad()"],
-        ),
+        ("w = torch.ones(3)\ny = w * 2\n", ["`w * 2` at program.py:4", "requires_grad=True"]),
+        ("with torch.no_grad():\n    y = x * 2\n", ["`x * 2` at program.py:4", "torch.no_grad()"]),
         ("y = (x * 2).detach()\n", ["`(x * 2).detach()` at program.py:3", "detach", "cut it off"]),
         ("y = (x * 2).argmax()\n", ["`(x * 2).argmax()` at program.py:3", "int64"]),
         ("y = (x * 2).data\n", ["program.py:3", "cut it off"]),
@@ -365,11 +359,7 @@ def test_b8_what_a_gradient_can_be(session: Session, tmp_path: Path) -> None:
         assert report.passes[0].at(0).values == (1.0, 2.0, 3.0), form
     assert session.look(text, "--root", "y", "--gradient", "[nan, inf, 1]").passes[0].at(
         0
-    ).values == (
-        "NaN",
-        "Infinity",
-        1.0,
-    )
+    ).values == ("NaN", "Infinity", 1.0)
     assert session.look(text, "--root", "y", "--gradient", "onehot:1").passes[0].at(0).values == (
         0.0,
         1.0,

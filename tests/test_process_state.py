@@ -87,31 +87,54 @@ def test_the_api_moves_nothing(left: dict[str, list[str]]) -> None:
 
 PROGRAM = """
 import atexit, random, sys
+import importlib.machinery as machinery
+original = machinery.SourceFileLoader.exec_module
+def around(self, module):
+    return original(self, module)
+machinery.SourceFileLoader.exec_module = around  # around ours, which waits for torch
 random.seed(0)
-import torch
+import torch, warnings
+from torch import nn
 from tests.fuzz.fingerprint import tell, tell_at_exit
 tell_at_exit(globals())
 torch.manual_seed(0)
 w = torch.ones(3, requires_grad=True)
 for step in range(3):
     (w * w.exp()).sum().backward()
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2
+Twice.apply(w).sum().backward()
+print(w.grad, len(warnings.filters), "sympy" in sys.modules)
+m = nn.Linear(2, 1)
+m(torch.ones(1, 2)).sum().backward()
 print(random.random())
 tell(globals())
+def parameters():
+    yield m.weight
+    raise RuntimeError("no more parameters")
+nn.utils.clip_grad_norm_(parameters(), 0.5)
+print("goes on", m.weight.grad)
 """
 
 
-def test_the_commands_move_nothing(
+def test_the_commands_move_nothing_and_the_program_ends_as_under_python(
     fresh: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The program has seeded the generator before it imports torch, and draws at its end."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    fresh.write(PROGRAM)
-    alone = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True
-    ).stdout.splitlines()
-    for command in (["backward", "--run-on", "--color", "always"], ["doctor"]):
-        seen = fresh.cli(*command, "program.py", "-q").out.splitlines()
-        assert [line for line in seen if line in alone] == alone, command
+    path = str(fresh.write(PROGRAM))
+    plain = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True)
+    alone = plain.stdout.splitlines()
+    for command in (["backward", "--run-on", "--color", "always"], ["doctor", "--run-on"]):
+        watched = fresh.cli(*command, path, "-q")
+        assert (watched.status, watched.err) == (plain.returncode, plain.stderr), command
+        assert [line for line in watched.out.splitlines() if line in alone] == alone, command
+    assert "5 backward calls watched" in watched.out
 
 
 PATCHES = """
@@ -146,48 +169,3 @@ def test_what_the_program_puts_around_ours_stays_and_works(session: Session) -> 
         [sys.executable, str(path)], env=environment(), capture_output=True, text=True, check=False
     )
     assert (done.stdout, done.stderr) == ("True True True True True True\ntensor(True) True\n", "")
-
-
-ALIKE = """
-import importlib.machinery as machinery
-original = machinery.SourceFileLoader.exec_module
-def around(self, module):
-    return original(self, module)
-machinery.SourceFileLoader.exec_module = around  # around ours, which waits for torch
-import sys, torch, warnings
-from torch import nn
-class Twice(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * 2
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient * 2
-w = torch.ones(3, requires_grad=True)
-Twice.apply(w).sum().backward()
-print(w.grad, len(warnings.filters), "sympy" in sys.modules)
-m = nn.Linear(2, 1)
-m(torch.ones(1, 2)).sum().backward()
-def parameters():
-    yield m.weight
-    raise RuntimeError("no more parameters")
-nn.utils.clip_grad_norm_(parameters(), 0.5)
-print("goes on", m.weight.grad)
-"""
-
-
-def test_a_program_prints_and_ends_as_under_python(session: Session) -> None:
-    path = session.write(ALIKE)
-    plain, watched = (
-        subprocess.run(
-            [sys.executable, *command, str(path)],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        for command in ((), ("-m", "gradscope", "doctor", "-q", "--run-on"))
-    )
-    assert (watched.returncode, watched.stderr) == (plain.returncode, plain.stderr)
-    assert watched.stdout.startswith(plain.stdout)
-    assert "2 backward calls watched" in watched.stdout

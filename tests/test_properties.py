@@ -33,6 +33,12 @@ def looked_at(program: GraphProgram) -> tuple[Tensors, torch.Tensor, Report]:
     return v, root, run.backward(root)
 
 
+@cache
+def seen_of(number: int) -> tuple[Tensors, torch.Tensor, Report]:
+    """The same, for those who only read."""
+    return looked_at(program_of(number))
+
+
 def leaves_of(tensors: Tensors) -> list[str]:
     """The names of the leaves, each leaf once."""
     named = {id(one): name for name, one in tensors.items() if one.requires_grad and one.is_leaf}
@@ -58,7 +64,7 @@ def test_gradients_are_bit_for_bit_those_of_an_unwatched_run(number: int) -> Non
     plain, root = program_of(number).build()
     names = leaves_of(plain)
     expected = torch.autograd.grad(root, [plain[name] for name in names], allow_unused=True)
-    v, _, report = looked_at(program_of(number))
+    v, _, report = seen_of(number)
     backward = report.passes[0]
     found = {
         name: backward.gradients[entry.new]
@@ -73,7 +79,7 @@ def test_gradients_are_bit_for_bit_those_of_an_unwatched_run(number: int) -> Non
 
 @every_program
 def test_what_reaches_every_result_is_what_torch_says(number: int) -> None:
-    v, root, report = looked_at(program_of(number))
+    v, root, report = seen_of(number)
     seen = 0
     for node in report.graph.nodes:
         result = v.get(node.variable)
@@ -109,7 +115,7 @@ def test_looking_changes_nothing(number: int) -> None:
 
 @every_program
 def test_the_same_program_gives_the_same_report_and_survives_being_saved(number: int) -> None:
-    _, _, report = looked_at(program_of(number))
+    _, _, report = seen_of(number)
     _, _, again = looked_at(program_of(number))
     assert comparable(report) == comparable(again)
     loaded = storage.decode(storage.encode(report))

@@ -198,9 +198,7 @@ Outer.apply(x).sum().backward()
     ),
     "a hook, at a call that is only glanced at": Raising(
         "seen = []\ndef log(grad):\n    seen.append(1)\n    assert len(seen) < 18\n"
-        + LOOP.format(
-            "    y = net(x).exp()\n    y.register_hook(log)\n    y.sum().backward()",
-        ),
+        + LOOP.format("    y = net(x).exp()\n    y.register_hook(log)\n    y.sum().backward()"),
         "y.register_hook(log)",
         "The hook log raised AssertionError.",
         subject="log",

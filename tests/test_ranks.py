@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,23 @@ def folder(tmp_path: Path) -> Path:
 def watched(folder: Path, words: str, kind: str = "", **kwargs: Any) -> list[Rank]:
     command, *options = words.split()
     return run(folder, [command, "train.py", *options, "--", kind], **kwargs)
+
+
+Asked = Callable[..., Path]
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """The folder in which a command has left its reports; the same ranks are asked once."""
+
+    @cache
+    def ask(words: str, kind: str = "", size: int = 2) -> Path:
+        folder = tmp_path_factory.mktemp("ranks")
+        shutil.copy(PROGRAM, folder / "train.py")
+        watched(folder, words, kind, size=size)
+        return folder
+
+    return ask
 
 
 def ranks_of(path: Path) -> Ranks:
@@ -107,8 +126,8 @@ def test_each_rank_is_told_in_one_table(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_the_numbers_are_those_of_torch(folder: Path, size: int) -> None:
-    watched(folder, "backward -o r.json", size=size)
+def test_the_numbers_are_those_of_torch(asked: Asked, size: int) -> None:
+    folder = asked("backward -o r.json", size=size)
     expected = [_alone(rank) for rank in range(size)]
     for one in ranks_of(folder / "r.json").parameters:
         gradients = [of_rank[one.name] for of_rank in expected]
@@ -140,8 +159,8 @@ def _alone(rank: int) -> dict[str, torch.Tensor]:
     }
 
 
-def test_every_rank_leaves_its_own_report(folder: Path) -> None:
-    watched(folder, "backward -o r.json")
+def test_every_rank_leaves_its_own_report(asked: Asked) -> None:
+    folder = asked("backward -o r.json", size=2)
     for rank in (0, 1):
         own = storage.load(folder / f"r.rank{rank}.json")
         names = {leaf.names[0] for leaf in own.graph.leaves}
@@ -149,8 +168,8 @@ def test_every_rank_leaves_its_own_report(folder: Path) -> None:
         assert names == {one.name for one in ranks_of(folder / "r.json").parameters}
 
 
-def test_each_ranks_gradients_are_on_the_graph(folder: Path) -> None:
-    watched(folder, "backward -o r.json")
+def test_each_ranks_gradients_are_on_the_graph(asked: Asked) -> None:
+    folder = asked("backward -o r.json", size=2)
     (other,) = ranks_of(folder / "r.json").passes
     assert other.rank == 1
     (theirs,) = storage.load(folder / "r.rank1.json").passes
@@ -172,8 +191,8 @@ def test_of_many_ranks_a_few_are_asked_for_all_gradients(folder: Path) -> None:
     assert len(kept) == 3
 
 
-def test_the_parameters_of_fsdp_have_their_names(folder: Path) -> None:
-    watched(folder, "backward -o r.json", "fsdp")
+def test_the_parameters_of_fsdp_have_their_names(asked: Asked) -> None:
+    folder = asked("backward -o r.json", "fsdp")
     shapes = {one.name: one.shape for one in ranks_of(folder / "r.json").parameters}
     assert shapes["first.weight"] == (8, 4)
     assert shapes["out.bias"] == (1,)
@@ -214,8 +233,8 @@ net(torch.randn(3, 4)).sum().backward()
 """
 
 
-def test_the_gradient_of_a_sharded_parameter_is_summed_over_its_shards(folder: Path) -> None:
-    watched(folder, "backward -o r.json", "fsdp")
+def test_the_gradient_of_a_sharded_parameter_is_summed_over_its_shards(asked: Asked) -> None:
+    folder = asked("backward -o r.json", "fsdp")
     expected = [_alone(rank) for rank in range(2)]
     for one in ranks_of(folder / "r.json").parameters:
         mean = (expected[0][one.name] + expected[1][one.name]) / 2
@@ -230,8 +249,8 @@ def test_a_shard_that_several_ranks_hold_counts_once(folder: Path) -> None:
         assert float(one.whole or 0) == pytest.approx(float(mean.norm()), rel=1e-5)
 
 
-def test_the_whole_of_a_tensor_is_not_told_where_a_rank_is_silent(folder: Path) -> None:
-    watched(folder, "backward -o r.json", "fsdp")
+def test_the_whole_of_a_tensor_is_not_told_where_a_rank_is_silent(asked: Asked) -> None:
+    folder = asked("backward -o r.json", "fsdp")
     own = storage.load(folder / "r.rank0.json")
     collected = Collected(own, look_of(own, Job(0, 2), "", 1), 2)
     ranks = collected.report(10.0).ranks

@@ -367,11 +367,7 @@ def _said(session: Session, what: str, *arguments: str) -> str:
 
 
 SAID = [
-    (
-        "saved tensors, off the path",
-        "trace --saved",
-        "for backward [3] its memory is not there",
-    ),
+    ("saved tensors, off the path", "trace --saved", "for backward [3] its memory is not there"),
     (
         "saved tensors, off the path",
         "memory",

@@ -326,11 +326,7 @@ for make in CASES.values():
 """
     environment = {**os.environ, "TERM": term, "COLORTERM": "", "NO_COLOR": ""}
     done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
     styles = re.findall(r"\x1b\[([\d;]*)m", done.stdout)
     codes = {code for style in styles for code in style.split(";")}

@@ -14,7 +14,7 @@ from gradscope.render.answers import diagnosis
 from gradscope.simplify import Folding
 from gradscope.version import VERSION
 from tests.goldens import compare
-from tests.reports import CASES, diagnosed, diagnosed_module, hostile, small
+from tests.reports import CASES, diagnosed, diagnosed_module, small
 
 DIAGNOSED = ("diagnosed", "diagnosed-module")
 
@@ -59,10 +59,6 @@ def test_nothing_found_is_one_line() -> None:
     assert text(small()) == "no findings\n"
     assert diagnosis.FORMATS["github"](small(), Options()) == ""
     assert diagnosis.FORMATS["gcc"](small(), Options()) == ""
-
-
-def test_hostile_notes_are_harmless() -> None:
-    assert "\x1b" not in text(hostile())
 
 
 @pytest.mark.parametrize("depth", [1, 2])

@@ -84,7 +84,8 @@ def test_the_docs_show_the_pages() -> None:
 @pytest.mark.parametrize("code", CODES)
 def test_every_rule_is_tried_on_a_report_built_by_hand(code: str) -> None:
     files = (ROOT / "tests" / name for name in ("test_diagnose.py", "test_thresholds.py"))
-    is_tried = any(f'"{code}"' in path.read_text("utf-8") for path in files)
+    named = re.compile(rf'"[^"\n]*\b{code}\b')
+    is_tried = any(named.search(path.read_text("utf-8")) for path in files)
     assert is_tried, f"no report that {code} finds in test_diagnose.py or test_thresholds.py"
 
 
@@ -157,15 +158,6 @@ def test_help_of_a_command(session: Session) -> None:
     assert "No such command 'bakward'" in done.err
 
 
-def test_an_ignored_rule_stays_silent(session: Session) -> None:
-    path = str(session.write(program("GS205", "fail")))
-    assert session.cli("doctor", path).status == 1
-    assert session.cli("doctor", path, "--ignore", "gs205").status == 0
-    assert session.cli("doctor", path, "--fail-on", "error").status == 0
-    assert session.cli("doctor", path, "--ignore", "nothing").status == 2
-    assert session.cli("doctor", path, "--steps", "0").status == 2
-
-
 RULE_MODULES = [Path(inspect.getfile(type(rule))) for rule in RULES.values()]
 
 
@@ -202,11 +194,7 @@ class BigBias(Rule):
 
 OTHERS_RULES = {
     "sound": ("GS2901", "", "▲ GS2901 sound · warning\n    1 leaves"),
-    "broken": (
-        "GS2902",
-        ", wrong=1 / 0",
-        "The rule broken of demo_broken failed: what it",
-    ),
+    "broken": ("GS2902", ", wrong=1 / 0", "The rule broken of demo_broken failed: what it"),
     "unread": ("GS2903", "))", "the rule unread of demo cannot be used: SyntaxError"),
     "coded": ("DR901", "", "the code of BigBias is not GS and three to five digits"),
     "taken": ("GS303", "", "GS303 taken has its code or name from gradscope.rules.missing"),

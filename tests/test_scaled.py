@@ -51,11 +51,7 @@ def test_the_scale_stands_beside_the_root_and_the_norms(session: Session) -> Non
 
 
 @pytest.mark.parametrize(
-    "root",
-    [
-        "scaler.scale(w.sum() * 1.0)",
-        "scaler.scale([w.sum(), w.prod()])[1]",
-    ],
+    "root", ["scaler.scale(w.sum() * 1.0)", "scaler.scale([w.sum(), w.prod()])[1]"]
 )
 def test_what_backward_multiplies_by_is_told(session: Session, root: str) -> None:
     head = "import torch\nw = torch.ones(2, requires_grad=True)\n"

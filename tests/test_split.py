@@ -78,70 +78,78 @@ model = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))
 out = model(x)
 """
 
-PROGRAMS = (
-    Program("vae", VAE + "loss = mse + 100 * kl", {"mse": "mse", "100 * kl": "100 * kl"}),
-    Program(
-        "vae by sample and term",
-        VAE
-        + """
+
+def read(texts: str) -> tuple[Program, ...]:
+    """The programs of a text: ``# name``, the code, and after ``=>`` the terms, each by its name
+    and, after a ``=``, what computes it again; ``by``, ``given``, ``rest`` and ``mixes`` where
+    there are any."""
+    found = []
+    for title, text in (one.split("\n", 1) for one in texts.strip("\n# ").split("\n\n# ")):
+        lines = text.splitlines()
+        more = dict(line.split(" -> ") for line in lines if " -> " in line)
+        told = [line for line in lines if line.startswith("=> ")]
+        code = [line for line in lines if " -> " not in line and line not in told]
+        code = [{"VAE": VAE, "NET": NET}.get(line, line) for line in code]
+        pairs = (one.split(" = ") for line in told for one in line[3:].split(" | "))
+        terms = {name: rest[0] if rest else name for name, *rest in pairs}
+        options = ("--gradient", more.pop("given")) if "given" in more else ()
+        source = "\n".join(code).replace("{GPT}", str(EXAMPLES / "char_gpt"))
+        found.append(Program(title, source, terms, options=options, **more))
+    return tuple(found)
+
+
+PROGRAMS = read(
+    """
+# vae
+VAE
+loss = mse + 100 * kl
+=> mse | 100 * kl
+
+# vae by sample and term
+VAE
 fit = F.mse_loss(recon, x, reduction="none").mean(1)
 gap = -0.5 * (1 + logvar - mu**2 - logvar.exp()).sum(1)
 loss = (fit + 3 * gap).mean()
-""",
-        {"fit": "fit.mean()", "3 * gap": "3 * gap.mean()"},
-    ),
-    Program(
-        "what goes through named tensors",
-        VAE + "loss = mse + 100 * kl",
-        {"recon": "mse", "kl": "100 * kl"},
-        by="recon, kl",
-    ),
-    Program(
-        "the rest goes through no named tensor",
-        VAE + "loss = mse + 100 * kl",
-        {"kl": "100 * kl"},
-        by="kl",
-        rest="mse",
-    ),
-    Program(
-        "a node by its number, and a leaf that is behind it",
-        NET + "loss = F.cross_entropy(out, y)",
-        {"#0": "loss", "0.weight": "0 * loss"},
-        by="#0, 0.weight",
-    ),
-    Program(
-        "a sum of a list",
-        NET
-        + """
+=> fit = fit.mean() | 3 * gap = 3 * gap.mean()
+
+# what goes through named tensors
+VAE
+loss = mse + 100 * kl
+by -> recon, kl
+=> recon = mse | kl = 100 * kl
+
+# the rest goes through no named tensor
+VAE
+loss = mse + 100 * kl
+by -> kl
+=> kl = 100 * kl
+rest -> mse
+
+# a node by its number, and a leaf that is behind it
+NET
+loss = F.cross_entropy(out, y)
+by -> #0, 0.weight
+=> #0 = loss | 0.weight = 0 * loss
+
+# a sum of a list
+NET
 ce, spread, size = F.cross_entropy(out, y), out.var(), out.abs().mean()
 loss = sum([ce, spread, size])
-""",
-        {"ce": "ce", "spread": "spread", "size": "size"},
-    ),
-    Program(
-        "a stack of losses",
-        NET
-        + """
+=> ce | spread | size
+
+# a stack of losses
+NET
 losses = [F.cross_entropy(out, y), out.pow(2).mean()]
 loss = torch.stack(losses).mean()
-""",
-        {"losses[0]": "losses[0] / 2", "losses[1]": "losses[1] / 2"},
-    ),
-    Program(
-        "weights of a stack",
-        NET
-        + """
+=> losses[0] = losses[0] / 2 | losses[1] = losses[1] / 2
+
+# weights of a stack
+NET
 losses = torch.stack([F.cross_entropy(out, y), out.pow(2).mean()])
 loss = (losses * torch.tensor([1.0, 0.1])).sum()
-""",
-        {
-            "F.cross_entropy(out, y)": "F.cross_entropy(out, y)",
-            "out.pow(2).mean()": "0.1 * out.pow(2).mean()",
-        },
-    ),
-    Program(
-        "a dict of a detector",
-        """
+=> F.cross_entropy(out, y) | out.pow(2).mean() = 0.1 * out.pow(2).mean()
+
+# a dict of a detector
 x = torch.randn(7, 4)
 trunk, box, cls = nn.Linear(4, 6), nn.Linear(6, 4), nn.Linear(6, 3)
 h = trunk(x).relu()
@@ -151,34 +159,25 @@ losses = {
     "objectness": F.binary_cross_entropy_with_logits(h.mean(1), torch.ones(7)),
 }
 loss = losses["box"] + losses["cls"] + losses["objectness"]
-""",
-        {f"losses[{name!r}]": f"losses[{name!r}]" for name in ("box", "cls", "objectness")},
-    ),
-    Program(
-        "the critic of a GAN",
-        """
+=> losses['box'] | losses['cls'] | losses['objectness']
+
+# the critic of a GAN
 D = nn.Sequential(nn.Linear(2, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
 G = nn.Linear(3, 2)
 real, fake = torch.randn(6, 2), G(torch.randn(6, 3)).detach()
 good = F.softplus(-D(real)).mean()
 bad = F.softplus(D(fake)).mean()
 loss = good + bad
-""",
-        {"good": "good", "bad": "bad"},
-    ),
-    Program(
-        "the difference of two scores",
-        """
+=> good | bad
+
+# the difference of two scores
 D = nn.Linear(2, 1)
 real, fake = torch.randn(6, 2), torch.randn(6, 2) + 1
 score, other = D(fake), D(real)
 loss = (score - other).mean()
-""",
-        {"score": "score.mean()", "other": "-other.mean()"},
-    ),
-    Program(
-        "the steps of an RNN",
-        """
+=> score = score.mean() | other = -other.mean()
+
+# the steps of an RNN
 cell, head = nn.RNNCell(3, 4), nn.Linear(4, 2)
 h, loss = torch.zeros(2, 4), 0
 parts = []
@@ -186,121 +185,81 @@ for step in range(4):
     h = cell(torch.randn(2, 3), h)
     parts.append(F.mse_loss(head(h), torch.randn(2, 2)))
 loss = sum(parts)
-""",
-        {f"parts[{step}]": f"parts[{step}]" for step in range(4)},
-    ),
-    Program(
-        "many steps of one line are one term",
-        NET
-        + """
+=> parts[0] | parts[1] | parts[2] | parts[3]
+
+# many steps of one line are one term
+NET
 parts = [(out * step).tanh().pow(2).mean() for step in range(1, 12)]
 ce = F.cross_entropy(out, y)
 loss = ce + sum(parts)
-""",
-        {"parts[0] ×11": "sum(parts)", "ce": "ce"},
-    ),
-    Program(
-        "weight decay beside a loss",
-        NET
-        + """
+=> parts[0] ×11 = sum(parts) | ce
+
+# weight decay beside a loss
+NET
 ce = F.cross_entropy(out, y)
 decay = sum(p.pow(2).sum() for p in model.parameters())
 loss = ce + 1e-2 * decay
-""",
-        {
-            "ce": "ce",
-            **{
-                f"p.pow(2).sum() #{at + 1}": f"1e-2 * [*model.parameters()][{at}].pow(2).sum()"
-                for at in range(4)
-            },
-        },
-    ),
-    Program(
-        "one term behind another",
-        NET
-        + """
+=> ce | p.pow(2).sum() #1 = 1e-2 * [*model.parameters()][0].pow(2).sum()
+=> p.pow(2).sum() #2 = 1e-2 * [*model.parameters()][1].pow(2).sum()
+=> p.pow(2).sum() #3 = 1e-2 * [*model.parameters()][2].pow(2).sum()
+=> p.pow(2).sum() #4 = 1e-2 * [*model.parameters()][3].pow(2).sum()
+
+# one term behind another
+NET
 ce = F.cross_entropy(out, y)
 loss = ce + ce.detach() * out.mean() - 0.5 * ce.log()
-""",
-        {
-            "ce": "ce",
-            "ce.detach() * out.mean()": "ce.detach() * out.mean()",
-            "0.5 * ce.log()": "-0.5 * ce.log()",
-        },
-    ),
-    Program(
-        "a leaf as a term",
-        """
+=> ce | ce.detach() * out.mean() | 0.5 * ce.log() = -0.5 * ce.log()
+
+# a leaf as a term
 a, b = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
 loss = a + 2 * a * b
-""",
-        {"a": "a", "2 * a * b": "2 * a * b"},
-    ),
-    Program(
-        "a term that reaches nothing",
-        NET
-        + """
+=> a | 2 * a * b
+
+# a term that reaches nothing
+NET
 floor = out.mean().clamp(min=9.0)
 loss = floor + F.cross_entropy(out, y)
-""",
-        {"floor": "floor", "F.cross_entropy(out, y)": "F.cross_entropy(out, y)"},
-    ),
-    Program(
-        "a root of several elements",
-        """
+=> floor | F.cross_entropy(out, y)
+
+# a root of several elements
 a, b, c = (torch.tensor(v, requires_grad=True) for v in ([1.0, 2], [3.0, 4], [6.0, 7]))
 loss = 3 * a + 2 * b * b + torch.log(c)
-""",
-        {
-            "3 * a": "(3 * a * torch.tensor([0.1, 1])).sum()",
-            "2 * b * b": "(2 * b * b * torch.tensor([0.1, 1])).sum()",
-            "torch.log(c)": "(torch.log(c) * torch.tensor([0.1, 1])).sum()",
-        },
-        options=("--gradient", "[0.1, 1]"),
-    ),
-    Program(
-        "half precision",
-        NET.replace("out = model(x)", "out = model.bfloat16()(x.bfloat16())")
-        + """
+given -> [0.1, 1]
+=> 3 * a = (3 * a * torch.tensor([0.1, 1])).sum()
+=> 2 * b * b = (2 * b * b * torch.tensor([0.1, 1])).sum()
+=> torch.log(c) = (torch.log(c) * torch.tensor([0.1, 1])).sum()
+
+# half precision
+NET
+out = model.bfloat16()(x.bfloat16())
 ce, size = F.cross_entropy(out, y), out.pow(2).mean()
 loss = ce + size
-""",
-        {"ce": "ce", "size": "size"},
-    ),
-    Program(
-        "complex numbers on the way",
-        """
+=> ce | size
+
+# complex numbers on the way
 w = torch.randn(4, dtype=torch.complex64, requires_grad=True)
 power, angle = (w * w.conj()).real.sum(), w.abs().log().sum()
 loss = power + angle
-""",
-        {"power": "power", "angle": "angle"},
-    ),
-    Program(
-        "an embedding with sparse gradients",
-        """
+=> power | angle
+
+# an embedding with sparse gradients
 table = nn.Embedding(6, 3, sparse=True)
 rows = table(torch.tensor([1, 1, 4]))
 near, far = rows.pow(2).sum(), rows.tanh().sum()
 loss = near + far
-""",
-        {"near": "near", "far": "far"},
-    ),
-    Program(
-        "a char GPT",
-        f"""
-import sys
-sys.path.insert(0, {str(EXAMPLES / "char_gpt")!r})
-from model import GPT, GPTConfig
+=> near | far
 
+# a char GPT
+import sys
+sys.path.insert(0, "{GPT}")
+from model import GPT, GPTConfig
 model = GPT(GPTConfig(vocab_size=11, block_size=6, n_layer=2, n_head=2, n_embd=8))
 x, y = torch.randint(11, (3, 6)), torch.randint(11, (3, 6))
 logits, ce = model.eval()(x, y)
 z = logits.logsumexp(-1).pow(2).mean()
 loss = ce + 0.1 * z
-""",
-        {"ce": "ce", "0.1 * z": "0.1 * z"},
-    ),
+=> ce | 0.1 * z
+"""
 )
 
 
@@ -337,163 +296,112 @@ def split_of(report: Report) -> Split:
     return report.split
 
 
-SAMPLES = (
-    Program(
-        "rows of logits",
-        NET + "loss = F.cross_entropy(out, y)",
-        {"out": "F.cross_entropy(out, y, reduction='none')[i] / 6"},
-    ),
-    Program(
-        "a sum over a batch",
-        NET + "loss = (out - 1).abs().sum()",
-        {"(out - 1).abs()": "(out - 1).abs()[i].sum()"},
-    ),
-    Program(
-        "both terms have the batch",
-        VAE + "loss = mse + 100 * kl",
-        {
-            "recon": "F.mse_loss(recon[i], x[i]) / 5 - 10 * "
-            "(1 + logvar - mu**2 - logvar.exp())[i].sum()"
-        },
-    ),
-    Program(
-        "a penalty of no sample is the rest",
-        NET
-        + """
+SAMPLES = read(
+    """
+# rows of logits
+NET
+loss = F.cross_entropy(out, y)
+=> out = F.cross_entropy(out, y, reduction='none')[i] / 6
+
+# a sum over a batch
+NET
+loss = (out - 1).abs().sum()
+=> (out - 1).abs() = (out - 1).abs()[i].sum()
+
+# both terms have the batch
+VAE
+loss = mse + 100 * kl
+=> recon = F.mse_loss(recon[i], x[i]) / 5 - 10 * (1 + logvar - mu**2 - logvar.exp())[i].sum()
+
+# a penalty of no sample is the rest
+NET
 decay = model[0].weight.pow(2).sum()
 loss = F.mse_loss(out, torch.ones(6, 3)) + 0.1 * decay
-""",
-        {"out": "F.mse_loss(out[i], torch.ones(3)) / 6"},
-        rest="0.1 * decay",
-    ),
-    Program(
-        "both sides of a loss learn",
-        """
+=> out = F.mse_loss(out[i], torch.ones(3)) / 6
+rest -> 0.1 * decay
+
+# both sides of a loss learn
 x = torch.randn(4, 3)
 student, other = nn.Linear(3, 2), nn.Linear(3, 2)
 a, b = student(x), other(x)
 loss = F.mse_loss(a, b)
-""",
-        {"b": "F.mse_loss(a[i], b[i]) / 4"},
-    ),
-    Program(
-        "a batch norm mixes them",
-        """
+=> b = F.mse_loss(a[i], b[i]) / 4
+
+# a batch norm mixes them
 x, y = torch.randn(5, 4), torch.randn(5, 3)
 model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
 out = model(x)
 loss = F.mse_loss(out, y)
-""",
-        {"out": "F.mse_loss(out[i], y[i]) / 5"},
-        mixes="NativeBatchNorm",
-    ),
-    Program(
-        "attention over the batch, which is taken for the sequence",
-        """
+=> out = F.mse_loss(out[i], y[i]) / 5
+mixes -> NativeBatchNorm
+
+# attention over the batch, which is taken for the sequence
 x, y = torch.randn(4, 5, 8), torch.randn(4, 3)
 pre, attend, head = nn.Linear(8, 8), nn.MultiheadAttention(8, 2), nn.Linear(8, 3)
 h = pre(x)
 out = head(attend(h, h, h, need_weights=False)[0].mean(1))
 loss = F.mse_loss(out, y)
-""",
-        {"out": "F.mse_loss(out[i], y[i]) / 4"},
-        mixes="ScaledDotProduct",
-    ),
-    Program(
-        "a view where a transpose is meant",
-        """
+=> out = F.mse_loss(out[i], y[i]) / 4
+mixes -> ScaledDotProduct
+
+# a view where a transpose is meant
 enc, head = nn.Linear(5, 5), nn.Linear(5, 2)
 x, y = torch.randn(4, 6, 5), torch.randn(4, 2)
 out = head(torch.tanh(enc(x).view(6, 4, 5)).transpose(0, 1).mean(1))
 loss = F.mse_loss(out, y)
-""",
-        {"out": "F.mse_loss(out[i], y[i]) / 4"},
-        mixes="View",
-    ),
-    Program(
-        "as many steps as samples, the steps first",
-        """
+=> out = F.mse_loss(out[i], y[i]) / 4
+mixes -> View
+
+# as many steps as samples, the steps first
 rnn, head = nn.GRU(3, 5), nn.Linear(5, 1)
 x, y = torch.randn(4, 4, 3), torch.randn(4, 1)
 states, last = rnn(x)
 out = head(states[-1] + states.mean(0))
 loss = F.mse_loss(out, y)
-""",
-        {"out": "F.mse_loss(out[i], y[i]) / 4"},
-    ),
-    Program(
-        "as many tokens as samples, with positions and attention",
-        """
+=> out = F.mse_loss(out[i], y[i]) / 4
+
+# as many tokens as samples, with positions and attention
 tokens, places, head = nn.Embedding(9, 8), nn.Embedding(16, 8), nn.Linear(8, 9)
 attend = nn.MultiheadAttention(8, 2, batch_first=True)
 ids, y = torch.randint(9, (4, 4)), torch.randint(9, (4, 4))
 h = tokens(ids) + places(torch.arange(4))
 logits = head(attend(h, h, h, need_weights=False)[0])
 loss = F.cross_entropy(logits.flatten(0, 1), y.flatten())
-""",
-        {"logits": "F.cross_entropy(logits[i], y[i]) / 4"},
-    ),
-    Program(
-        "a matrix made of two, as large as the batch",
-        """
+=> logits = F.cross_entropy(logits[i], y[i]) / 4
+
+# a matrix made of two, as large as the batch
 x, y = torch.randn(6, 6), torch.randn(6, 3)
 a, b = (torch.randn(*size, requires_grad=True) for size in ((2, 6), (6, 2)))
 head = nn.Linear(6, 3)
 out = head(F.linear(x, torch.randn(6, 6) + b @ a))
 loss = F.mse_loss(out, y)
-""",
-        {"out": "F.mse_loss(out[i], y[i]) / 6"},
-    ),
-    Program(
-        "a tensor that is named",
-        NET + "h = out.relu()\nloss = h.logsumexp(0).sum()",
-        {"out": "(out[i] * torch.autograd.grad(loss, out, retain_graph=True)[0][i]).sum()"},
-        by="sample:out",
-    ),
-    Program(
-        "the sequences of a char GPT",
-        next(one.text for one in PROGRAMS if one.name == "a char GPT").replace(
-            "loss = ce + 0.1 * z", "loss = ce"
-        ),
-        {"logits": "F.cross_entropy(logits[i], y[i]) / 3"},
-    ),
-    Program(
-        "rows of half precision",
-        NET.replace("out = model(x)", "out = model.bfloat16()(x.bfloat16())")
-        + "loss = F.cross_entropy(out, y)",
-        {"out": "F.cross_entropy(out, y, reduction='none')[i] / 6"},
-    ),
-    Program(
-        "an RNN over a batch",
-        """
-rnn, head = nn.GRU(3, 4, batch_first=True), nn.Linear(4, 1)
-x, y = torch.randn(4, 5, 3), torch.randn(4, 1)
-states, last = rnn(x)
-out = head(states[:, -1])
-loss = F.smooth_l1_loss(out, y)
-""",
-        {"out": "F.smooth_l1_loss(out[i], y[i]) / 4"},
-    ),
-    Program(
-        "the pixels of a batch, all in rows",
-        """
+=> out = F.mse_loss(out[i], y[i]) / 6
+
+# a tensor that is named
+NET
+h = out.relu()
+loss = h.logsumexp(0).sum()
+by -> sample:out
+=> out = (out[i] * torch.autograd.grad(loss, out, retain_graph=True)[0][i]).sum()
+
+# the sequences of a char GPT
+import sys
+sys.path.insert(0, "{GPT}")
+from model import GPT, GPTConfig
+model = GPT(GPTConfig(vocab_size=11, block_size=6, n_layer=2, n_head=2, n_embd=8))
+x, y = torch.randint(11, (3, 6)), torch.randint(11, (3, 6))
+logits, ce = model.eval()(x, y)
+z = logits.logsumexp(-1).pow(2).mean()
+loss = ce
+=> logits = F.cross_entropy(logits[i], y[i]) / 3
+
+# the pixels of a batch, all in rows
 x, y = torch.randn(3, 2, 4, 5), torch.randint(6, (3, 4, 5))
 conv = nn.Conv2d(2, 6, 1)
 logits = conv(x).permute(0, 2, 3, 1)
 loss = F.cross_entropy(logits.reshape(-1, 6), y.reshape(-1))
-""",
-        {"logits": "F.cross_entropy(logits[i].reshape(-1, 6), y[i].reshape(-1)) / 3"},
-    ),
-    Program(
-        "a convolution",
-        """
-x, y = torch.randn(3, 2, 5, 5), torch.randint(4, (3,))
-conv, head = nn.Conv2d(2, 4, 3), nn.Linear(36, 4)
-out = head(conv(x).relu().flatten(1))
-loss = F.cross_entropy(out, y)
-""",
-        {"out": "F.cross_entropy(out, y, reduction='none')[i] / 3"},
-    ),
+=> logits = F.cross_entropy(logits[i].reshape(-1, 6), y[i].reshape(-1)) / 3
+"""
 )
 
 

@@ -174,10 +174,7 @@ CASES: dict[str, tuple[str, StepVerdict]] = {
         "nn.utils.clip_grad_norm_(model.parameters(), 0.01)\nopt.step()\n",
         "follows",
     ),
-    "accumulated": (
-        f"{SGD.format(0.05)}{LOOK}loss.backward()\n{ACCUMULATED}",
-        "follows",
-    ),
+    "accumulated": (f"{SGD.format(0.05)}{LOOK}loss.backward()\n{ACCUMULATED}", "follows"),
     "two optimizers": (
         "one = torch.optim.SGD(model[0].parameters(), lr=0.05)\n"
         "two = torch.optim.Adam(model[2].parameters(), lr=0.01)\n"

@@ -207,13 +207,6 @@ def test_records_that_hold_numbers_are_found() -> None:
     assert {"GradientInfo", "GradientComparison", "Step", "Local", "Term"} <= names
 
 
-def test_half_a_surrogate_pair_is_written_as_its_escape() -> None:
-    report = small()
-    meta = msgspec.structs.replace(report.meta, target="odd-\udcff.py")
-    again = decode(encode(msgspec.structs.replace(report, meta=meta)))
-    assert again.meta.target == r"odd-\udcff.py"
-
-
 def test_the_advice_for_a_broken_file_names_no_other_command() -> None:
     with pytest.raises(ReportError) as caught:
         decode(encode(small())[:-100])

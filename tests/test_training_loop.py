@@ -202,8 +202,7 @@ KEPT = (
 
 
 @pytest.mark.parametrize(
-    "zero",
-    [ZERO, "optimizers[number].zero_grad(set_to_none=False)", "nets[number].zero_grad()"],
+    "zero", [ZERO, "optimizers[number].zero_grad(set_to_none=False)", "nets[number].zero_grad()"]
 )
 def test_a_copy_that_leaves_its_optimizer_behind(zero: str, session: Session) -> None:
     assert told(session, REPLACED.format(zero=zero, after=COPIED)) == [("GS307", COPIED)]

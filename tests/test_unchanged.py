@@ -112,12 +112,6 @@ def test_buffers_and_random_numbers_survive_a_check(arguments: list[str], sessio
     assert done.status == 0, done.err
 
 
-def test_the_program_stops_after_the_call_it_was_run_for(session: Session) -> None:
-    path = str(session.write(TRAINING))
-    done = session.cli("backward", path, "-o", "report.json")
-    assert (done.status, done.out) == (0, "")
-
-
 def test_a_program_that_swallows_the_stop_is_stopped_again(session: Session) -> None:
     done = session.cli(
         "backward",

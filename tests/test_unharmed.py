@@ -13,17 +13,6 @@ from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import telling
 from tests.looking import Done, Session, leaf_named, new_gradient
 
-RELEASED = """
-import torch
-x = torch.ones(3, requires_grad=True)
-big = torch.zeros({elements}, requires_grad=True)
-y = (x * x).sum() + big.sum()
-{then}
-big.untyped_storage().resize_({bytes})
-y.backward()
-print(x.grad, big.grad.shape)
-"""
-
 PROGRAMS = {
     "a Function that takes from an object on ctx": """
 import torch
@@ -101,81 +90,6 @@ for size in (3, 500, 70_000):
     (x.exp() * x.tanh()).sum().backward()
     print(x.grad._version)
 """,
-    "a scripted and a traced module": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-x = torch.ones(4, 3)
-scripted = torch.jit.script(nn.Linear(3, 2))
-scripted(x).sum().backward()
-traced = torch.jit.trace(nn.Sequential(nn.Linear(3, 2), nn.ReLU()), x)
-traced(x).sum().backward()
-print(scripted.weight.grad, [p.grad for p in traced.parameters()])
-""",
-    "memory given back: 3 elements": RELEASED.format(elements=3, then="", bytes=0),
-    "memory given back: 64 elements": RELEASED.format(elements=64, then="", bytes=0),
-    "memory given back: 10,000 elements": RELEASED.format(elements=10_000, then="", bytes=0),
-    "memory given back in part": RELEASED.format(elements=10_000, then="", bytes=40),
-    "memory given back: a view": RELEASED.format(
-        elements=100, then="view = big.detach()[50:].t(); print(view.shape)", bytes=220
-    ),
-    "memory given back: a result and a constant": """
-import torch
-w = torch.ones(40, requires_grad=True)
-constant = torch.full((40,), 2.0)
-h = w + constant
-y = (h + w).sum()
-h.untyped_storage().resize_(0); constant.untyped_storage().resize_(0)
-y.backward()
-print(w.grad)
-""",
-    "memory brought back before backward, as FSDP does": """
-import torch
-w = torch.ones(40, requires_grad=True)
-h = w * 3
-y = (h * h).sum()
-kept = h.detach().clone()
-h.untyped_storage().resize_(0)
-def bring_back(g):
-    h.untyped_storage().resize_(160)
-    with torch.no_grad():
-        h.data.copy_(kept)
-y.register_hook(bring_back)
-y.backward()
-print(w.grad)
-""",
-    "zeros without memory": """
-import torch
-x = torch.ones(3, requires_grad=True)
-print(torch.func.hessian(lambda t: (t ** 3).sum())(torch.ones(3)))
-torch.func.hessian(lambda t: (t ** 3).sum())(x).sum().backward()
-(x.sgn() * 2).sum().backward(retain_graph=True)
-print(x.grad)
-""",
-    "torch.func.vjp keeps a shell": """
-import torch
-x = torch.ones(3, requires_grad=True)
-out, pull = torch.func.vjp(lambda t: t.sin() * x, torch.ones(3))
-print(pull(torch.ones(3)))
-out.sum().backward()
-print(x.grad)
-""",
-    "swapped tensors": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-p, q = nn.Parameter(torch.ones(3)), nn.Parameter(torch.zeros(3))
-(p * 2).sum().backward()
-torch.utils.swap_tensors(p, q)
-torch.__future__.set_swap_module_params_on_conversion(True)
-nn.Linear(3, 1).double()
-net = nn.Linear(3, 1)
-for dtype in (torch.float32, torch.float64):
-    net.to(dtype)
-    net(torch.ones(2, 3, dtype=dtype)).sum().backward()
-print(p, q, net.weight.grad)
-torch.__future__.set_swap_module_params_on_conversion(False)
-""",
     "a weak reference of the program forbids a swap": """
 import torch, weakref
 p, q = torch.ones(3, requires_grad=True), torch.zeros(3, requires_grad=True)
@@ -186,38 +100,6 @@ try:
 except RuntimeError as error:
     print(error)
 """,
-    "nested, strided": """
-import torch, warnings
-warnings.simplefilter("ignore")
-n = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], requires_grad=True)
-(torch.nested.to_padded_tensor(n * 2, 0.0) ** 2).sum().backward()
-print([part.tolist() for part in n.grad.unbind()])
-""",
-    "a forbidden view is alive": """
-import torch
-weight = torch.ones(4, requires_grad=True)
-buffer = torch.zeros(4)
-with torch.no_grad():
-    view = buffer[:2]
-buffer.add_(weight)
-for _ in range(7):
-    (buffer * weight).sum().backward(retain_graph=True)
-print(weight.grad, view.shape, view.detach())
-""",
-    "a hook that raises, and is caught": """
-import torch
-x = torch.ones(3, requires_grad=True)
-y = x * x * x
-def refuse(g):
-    raise KeyError("mine")
-y.register_hook(refuse)
-try:
-    y.sum().backward()
-except KeyError as error:
-    print("caught", error)
-(x * 2).sum().backward()
-print(x.grad)
-""",
     "autograd.grad on meta tensors": """
 import torch
 with torch.device("meta"):
@@ -225,30 +107,6 @@ with torch.device("meta"):
     for _ in range(8):
         print(torch.autograd.grad((x * x).sum(), x)[0].shape)
         (x * 3).sum().backward()
-""",
-    "fake tensors, many steps": """
-import torch
-from torch._subclasses import FakeTensorMode
-with FakeTensorMode():
-    x = torch.ones(20, requires_grad=True)
-    for _ in range(14):
-        (x * 2).sum().backward()
-    print(x.grad.shape)
-""",
-    "a retained gradient": """
-import torch
-x = torch.ones(3, requires_grad=True)
-h = x * 2
-h.retain_grad()
-y = (h * h).sum()
-y.backward()
-print(h.grad, x.grad)
-with torch.autograd.set_detect_anomaly(True, check_nan=False):
-    a = torch.ones(2, requires_grad=True)
-    b = a * a
-    b.retain_grad()
-    b.sum().backward()
-    print(a.grad, b.grad)
 """,
     "functions of torch that the program replaces": """
 import torch
@@ -268,132 +126,6 @@ x = torch.ones(3, requires_grad=True)
 F.dropout(x * 2, 0.5).sum().backward()
 print(x.grad)
 torch.Tensor.backward, F.dropout = own_backward, own_dropout
-""",
-    "a result lives as long as the program holds it": """
-import torch, weakref
-x = torch.ones(3, requires_grad=True)
-print(weakref.ref(x * 3)())
-class Watched: pass
-held = Watched()
-y = (x * 3).sum()
-y.note = held
-gone = weakref.ref(held)
-del held, y
-print(gone())
-try:
-    torch.zeros(3).backward()
-except RuntimeError as error:
-    print(type(error))
-(x * 2).sum().backward()
-print(x.grad)
-""",
-    "the program prints tracebacks": """
-import torch, traceback, logging, sys
-from torch import nn
-class Fails(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return torch.nn.functional.linear(x, torch.ones(2, 2))
-class Net(nn.Module):
-    def forward(self, x):
-        return torch.nn.functional.relu(Fails.apply(x))
-try:
-    nn.Sequential(Net())(torch.ones(3, requires_grad=True))
-except RuntimeError as error:
-    print(traceback.format_exc())
-    logging.basicConfig(stream=sys.stdout)
-    logging.exception("again")
-x = torch.ones(3, requires_grad=True)
-(x * 2).sum().backward()
-""",
-    "a tensor class of the program hears of nothing else": """
-import torch
-class Heard(torch.Tensor):
-    names = []
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        cls.names.append(getattr(func, "__name__", "?"))
-        return super().__torch_function__(func, types, args, kwargs or {})
-t = torch.randn(3).as_subclass(Heard).requires_grad_()
-y = (t * 2).sum()
-y.backward()
-print(torch.autograd.grad((t * t).sum(), t))
-print(Heard.names)
-""",
-    "modes of the program see nothing else": """
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-class Functions(torch.overrides.TorchFunctionMode):
-    names = []
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        self.names.append(getattr(func, "__name__", "?"))
-        return func(*args, **(kwargs or {}))
-class Dispatched(TorchDispatchMode):
-    names = []
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.names.append(str(func))
-        return func(*args, **(kwargs or {}))
-a = torch.ones(3, requires_grad=True)
-(a * 2).sum().backward()
-with Functions():
-    p = torch.nn.Parameter(torch.randn(2, 3))
-    y = a.reshape(-1)
-with Dispatched():
-    w = torch.ones(2, requires_grad=True)
-    f = w - 0.1 * torch.autograd.grad(((w * 3) ** 2).sum(), w, create_graph=True)[0]
-    (f ** 2).sum().backward(retain_graph=True)
-print(Functions.names, Dispatched.names)
-(y * 2).sum().backward()
-""",
-    "a checkpoint is computed once": """
-import torch
-from torch.utils.checkpoint import checkpoint
-def part(t):
-    print("run")
-    return t * t
-a = torch.ones(3, requires_grad=True)
-checkpoint(part, a * 2, use_reentrant=False).sum().backward()
-print(a.grad)
-""",
-    "a backward that raises, and is caught": """
-import torch
-class Bad(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x): return x * 1
-    @staticmethod
-    def backward(ctx, gradient): raise ValueError("in backward")
-a = torch.randn(2, 3, requires_grad=True)
-try:
-    Bad.apply(a).abs().sum().backward()
-except ValueError as error:
-    print("caught", error)
-(a.sgn() * 2).sum().backward()
-""",
-    "a Function that nobody finished, in torch.func": """
-import torch
-class Unfinished(torch.autograd.Function):
-    @staticmethod
-    def setup_context(ctx, inputs, output): pass
-class Done(torch.autograd.Function):
-    @staticmethod
-    def forward(x): return x * 2
-    @staticmethod
-    def setup_context(ctx, inputs, output): pass
-    @staticmethod
-    def backward(ctx, gradient): return gradient * 2
-print(torch.func.grad(lambda t: Done.apply(t).sum())(torch.ones(3)))
-try:
-    torch.func.grad(lambda t: Unfinished.apply(t).sum())(torch.ones(3))
-except NotImplementedError as error:
-    print(error)
-x = torch.ones(3, requires_grad=True)
-Done.apply(x).sum().backward()
-""",
-    "several results, one nested": """
-import torch
-a = torch.randn(3, requires_grad=True)
-n = torch.nested.as_nested_tensor([a[:1].expand(2), torch.ones(3)])
-y = a.abs()
 """,
     "Functions made anew, each with what it closes over": """
 import torch, gc
@@ -493,40 +225,6 @@ try: torch.mm(x, lin.weight)
 except RuntimeError: print("no")
 del x; gc.collect(); print(w() is None)
 """,
-    "nested, jagged": """
-import torch
-n = torch.nested.nested_tensor(
-    [torch.randn(2, 3), torch.randn(1, 3)], layout=torch.jagged, requires_grad=True
-)
-((n * 2).unbind()[0] * 3).sum().backward()
-print(n.grad.values())
-""",
-    "its own exception, after a nested tensor": """
-import torch, warnings
-warnings.simplefilter("ignore")
-n = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)], requires_grad=True)
-(torch.nested.to_padded_tensor(n * 2, 0.0) ** 2).sum().backward()
-raise ValueError("own")
-""",
-    "zeros that torch will not add to": """
-import torch
-x = torch.ones(3, requires_grad=True)
-y = x.sgn()
-for k in range(3):
-    (y * 2).sum().backward(retain_graph=True)
-""",
-    "freed buffers under saved-tensor hooks": """
-import torch
-def pack(t): return t
-def unpack(t):
-    print("unpack")
-    return t
-x = torch.ones(3, requires_grad=True)
-with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-    y = (x.exp() * x.tanh()).sum()
-y.backward()
-y.backward()
-""",
     "an error in a thread": """
 import sys, threading, torch
 from torch import nn
@@ -577,12 +275,6 @@ x = torch.ones(3, requires_grad=True)
 for _ in range(12):
     torch.cat(Counted([x * 2, x])).sum().backward()
 print(Counted.times, x.grad)
-""",
-    "arguments that it refuses": """
-import argparse, torch
-parser = argparse.ArgumentParser()
-parser.add_argument("--rate", required=True)
-parser.parse_args()
 """,
 }
 

@@ -31,10 +31,7 @@ class Autoencoder(nn.Module):
     def terms(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
         """The terms of the loss, by name."""
         z = self.enc(x)
-        return {
-            "mse": (self.dec(z) - x).square().mean(),
-            "prior": 3 * z.square().mean(),
-        }
+        return {"mse": (self.dec(z) - x).square().mean(), "prior": 3 * z.square().mean()}
 
 
 def oracle(model: Autoencoder, terms: Mapping[str, torch.Tensor]) -> dict[str, TermRow]:

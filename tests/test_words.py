@@ -31,23 +31,6 @@ def test_the_short_name_of_an_operation(op: str, kind: Kind, expected: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("amount", "noun", "expected"),
-    [
-        (0, "node", "0 nodes"),
-        (1, "node", "1 node"),
-        (2, "node", "2 nodes"),
-        (1072, "module call", "1,072 module calls"),
-        (1, "leaf", "1 leaf"),
-        (2, "leaf", "2 leaves"),
-        (3, "more leaf", "3 more leaves"),
-        (0, "backward call", "0 backward calls"),
-    ],
-)
-def test_a_number_and_its_noun(amount: int, noun: str, expected: str) -> None:
-    assert words.count(amount, noun) == expected
-
-
-@pytest.mark.parametrize(
     ("names", "most", "expected"),
     [
         ([], {}, ""),
@@ -62,13 +45,6 @@ def test_a_number_and_its_noun(amount: int, noun: str, expected: str) -> None:
 )
 def test_names_in_a_list(names: list[str], most: dict[str, int], expected: str) -> None:
     assert words.listed(iter(names), **most) == expected
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"), [("", ""), ("a", "a"), ("ab", "a and b"), ("abc", "a, b and c")]
-)
-def test_names_in_a_sentence(names: str, expected: str) -> None:
-    assert words.joined(iter(names)) == expected
 
 
 @pytest.mark.parametrize(

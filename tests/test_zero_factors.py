@@ -49,10 +49,10 @@ STARTS = {
         _MATRICES,
         "",
     ),
-    (
-        "self.up = nn.Parameter(torch.zeros(2, 3))",
-        "self.down = nn.Parameter(torch.ones(4, 2))  ",
-    ): ("(x @ self.down).clamp(max=-9).add(9) @ self.up", "product"),
+    ("self.up = nn.Parameter(torch.zeros(2, 3))", "self.down = nn.Parameter(torch.ones(4, 2))  "): (
+        "(x @ self.down).clamp(max=-9).add(9) @ self.up",
+        "product",
+    ),
 }
 
 

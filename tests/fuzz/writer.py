@@ -7,17 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.fuzz.pieces import (
-    AGAIN,
-    CHOICE,
-    EXPRESSION,
-    KINDS,
-    NEW,
-    PICK,
-    Piece,
-    makers,
-    vocabulary,
-)
+from tests.fuzz.pieces import AGAIN, CHOICE, EXPRESSION, KINDS, NEW, PICK, Piece, makers, vocabulary
 
 INDENT = "    "
 DEEPEST = 2

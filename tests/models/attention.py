@@ -33,8 +33,7 @@ PROGRAMS = {
         more=", num_memory_tokens=2",
     ),
     "decoder by flash attention": _DECODER.format(
-        options="attn_flash=True, attn_gate_values=True, ff_swish=True, layer_dropout=0.1",
-        more="",
+        options="attn_flash=True, attn_gate_values=True, ff_swish=True, layer_dropout=0.1", more=""
     ),
     "encoder for images": """
 import torch

@@ -15,14 +15,7 @@ from gradscope.model.explanation import Amount, Explanation, Local, Ways
 from gradscope.model.report import Report
 from gradscope.model.studies import Checks
 from tests.bare import Plain
-from tests.beside import (
-    answered,
-    close,
-    comparable,
-    paired,
-    same_grads,
-    same_graph_and_flow,
-)
+from tests.beside import answered, close, comparable, paired, same_grads, same_graph_and_flow
 from tests.looking import Session
 from tests.operators import plain
 from tests.operators.database import LATEST, Case

@@ -8,13 +8,7 @@ import msgspec
 
 from gradscope.model.observations import Finding
 from gradscope.model.plain import GradientInfo
-from gradscope.model.ranks import (
-    AcrossRanks,
-    AtRank,
-    OneRank,
-    RankPasses,
-    Ranks,
-)
+from gradscope.model.ranks import AcrossRanks, AtRank, OneRank, RankPasses, Ranks
 from gradscope.model.report import BackwardPass, Report
 from tests.reports import small
 
