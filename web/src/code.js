@@ -62,7 +62,7 @@ export class Code {
     const each = steps.map((step) => ({ node: (node += step) }));
     const words = this.model.strings[text].slice(margin).trimEnd();
     const [flow, used] = [element("span", { class: "flow" }), element("span", { class: "used" })];
-    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", title: words.length > LONG ? words : null }, element("code", { text: inside(words) }), used)];
+    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", title: words.length > LONG ? words : null }, element("code", { text: inside(words).replace(/^ +/, (blanks) => blanks.replaceAll(" ", "\u00a0")) }), used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
     const place = `${file}:${number}`;
     const isCut = this.model.walls.some(({ origin }) => same(this.model.place(origin), file, number));
