@@ -214,8 +214,8 @@ linecache.cache["<made>"] = (len(text), None, text.splitlines(True), "<made>")
 exec(compile(text, "<made>", "exec"), space)
 made.append(space["f"](w))
 exec(compile(open('part.txt').read(), 'part.txt', 'exec'), space)
-made.append(space['v'])
-made.append(runpy.run_path('part.py', {'w': w})['u'])
+made.append(space['y'])
+made.append(runpy.run_path('part.py', {'w': w})['y'])
 spec = importlib.util.spec_from_file_location("other", "lib/other-name.py")
 other = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(other)
@@ -225,8 +225,9 @@ total.backward()
 """
 
 FILES = {
-    "part.txt": "# a part\n\nv = w.sqrt()\n",
-    "part.py": "u = w.sqrt()\n",
+    # Code equal to that of the exec'd texts, but for the file.
+    "part.txt": "# a part\n\ny = w.sqrt()\n",
+    "part.py": "y = w.sqrt()\n",
     "lib/other-name.py": "def f(x):\n    return x.sqrt()\n",
     "tools/__init__.py": "",
     "tools/constants.py": "EPS = 0.0\n",

@@ -75,7 +75,7 @@ class Assembler:
     _origins: dict[Origin, int] = field(default_factory=dict)
     _variables: list[str] = field(default_factory=list)
     _statements: set[int] = field(default_factory=set)
-    _sites: dict[Site, int] = field(default_factory=dict)
+    _sites: dict[tuple[str, Site], int] = field(default_factory=dict)
     _by_place: dict[int, int | None] = field(default_factory=dict)
     _calls: list[ModuleCall] = field(default_factory=list)
     _call_numbers: dict[int, int] = field(default_factory=dict)
@@ -114,10 +114,12 @@ class Assembler:
         """The index of a place in the graph's table of origins."""
         if site is None:
             return None
-        known = self._sites.get(site)
+        # To python equal code is one, from whichever file it was compiled.
+        key = site.code.co_filename, site
+        known = self._sites.get(key)
         if known is None:
             place = self.recorder.sources.origin(site)
-            known = self._sites[site] = self._origins.setdefault(place, len(self._origins))
+            known = self._sites[key] = self._origins.setdefault(place, len(self._origins))
             # Two instructions may have one origin, and the lists must not part.
             if known == len(self._variables):
                 self._variables.append(place.variable)
