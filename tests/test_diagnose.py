@@ -282,31 +282,6 @@ def test_probabilities_for_a_loss_of_scores(
     assert told(report) == expected
 
 
-def summed_beside(shape: tuple[int, ...]) -> Report:
-    """A term of such a shape, summed at line 4, is added to another for each of two samples."""
-    program = Program()
-    h = program.op("TanhBackward0", [(program.leaf("w", data=(1.0, 2.0), shape=(2,)), 1.0)], (1, 2))
-    program.line = 4
-    total = program.op("SumBackward0", [(h, 1.0)], (3.0, 3.0), "h.sum()")
-    program.line = 5
-    terms = program.op("PowBackward0", [(h, 2.0)], (1, 4), "h ** 2")
-    both = program.op("AddBackward0", [(terms, 1.0), (total, 1.0)], (4, 7), "h ** 2 + h.sum()")
-    report = program.report((program.op("MeanBackward0", [(both, 0.5)], (5.5, 5.5)), (1.0, 1.0)))
-    nodes = [
-        msgspec.structs.replace(node, outputs=(TensorInfo(shape, "float32"),))
-        if "Sum" in node.op
-        else node
-        for node in report.graph.nodes
-    ]
-    graph = msgspec.structs.replace(report.graph, nodes=tuple(nodes))
-    return msgspec.structs.replace(report, graph=graph)
-
-
-def test_a_sum_over_the_batch_is_added_to_each_sample() -> None:
-    assert ("GS530", "warning", 4) in told(summed_beside(()))
-    assert "GS530" not in {rule for rule, _, _ in told(summed_beside((2,)))}
-
-
 def test_infinity_that_the_program_wrote_is_a_mask() -> None:
     def masked(nan: int) -> Report:
         program = Program()
@@ -1053,14 +1028,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"mistaken_calls": (MistakenCall("weight learns", A, 1, (3,)),)},
         [("GS533", "warning", 7)],
     ),
-    "a code compared with what it stands for, and its cut": (
-        {
-            "mistaken_calls": (MistakenCall("own value", A, 1, (), "", B),),
-            "cuts": (Cut(B, "detach", "function", ("w",), feeds_graph=True),),
-            "learners": (learner("w"),),
-        },
-        [("GS534", "warning", 7)],
-    ),
     "a scaler that refuses": (
         {
             "failure": Failure(
@@ -1284,13 +1251,6 @@ def beside(rule: str, code: str) -> Report:
     return observed(plain(), learners=learners, cuts=(cut,), lost_terms=lost)
 
 
-def compared() -> Report:
-    """A code that is cut off, and a loss that compares its straight-through value."""
-    seen = seen_in(beside("GS303", ""))
-    odd = MistakenCall("own value", C, 1, (), "", seen.cuts[0].origin)
-    return observed(plain(), learners=seen.learners, cuts=seen.cuts, mistaken_calls=(odd,))
-
-
 def not_finite(rule: str, **active: float) -> Report:
     """A clamp that sends nothing but zeros, because what went in is NaN; or such an activation."""
     program = Program()
@@ -1466,7 +1426,6 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         learners=(REACHED, learner("b", used=A, recorded=True)),
         mistaken_calls=(MistakenCall("parameter dropped", A, name="clamp"),),
     ),
-    ("GS534", "GS303"): compared(),
     ("GS701", "GS410"): with_ranks(
         observed(plain(), failure=LOST), parameter(local={0: 1.0, 1: None})
     ),

@@ -45,7 +45,7 @@ steps on at ``other``, in vain, for what gets the gradients is in none."""
 
 MistakeKind = (
     OrderMistake
-    | Literal["weight learns", "own value"]
+    | Literal["weight learns"]
     | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
     | Literal["parameter unchanged"]
     | Literal["target no log", "target log"]
@@ -61,14 +61,13 @@ class MistakenCall(Record):
     belongs.  ``too_soon``: it is a step, without a gradient, between a forward pass and its
     backward.
 
-    "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
-    what is compared with its own source was cut off at ``other``.  "gradient dropped": a function,
-    ``name``, computes something of it, and nothing takes the result; "parameter unchanged": nothing
-    but a name does.  "input no log": an operand of
-    `kl_div` whose probabilities, or their exponentials, add up to 1 along a dimension.  "none yet",
-    "none left", "none since" and "none brought": the program ended over the `.grad` of the leaf
-    ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no
-    backward call had come there after that.
+    "weight learns": the factor of a log-probability has so many leaves behind it.  "gradient
+    dropped": a function, ``name``, computes something of it, and nothing takes the result;
+    "parameter unchanged": nothing but a name does.  "input no log": an operand of `kl_div` whose
+    probabilities, or their exponentials, add up to 1 along a dimension.  "none yet", "none left",
+    "none since" and "none brought": the program ended over the `.grad` of the leaf ``name``, which
+    was None; "left" where it had been zeroed at ``other``, "since" where no backward call had come
+    there after that.
     """
 
     kind: MistakeKind

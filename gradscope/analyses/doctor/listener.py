@@ -34,7 +34,6 @@ from gradscope.analyses.doctor.odd_values import (
     Logarithms,
     RoundedNumbers,
     ScoreWeights,
-    StraightThrough,
 )
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
@@ -104,7 +103,6 @@ class DoctorListener(Listener):
         self.mistaken_calls = self.optimizers.order.odd
         self.logarithms = Logarithms(self.mistaken_calls)
         self.score_weights = ScoreWeights(self.mistaken_calls)
-        self.straight_through = StraightThrough(self.mistaken_calls)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
         self.gradient_graphs = GradientGraphs()
@@ -331,7 +329,6 @@ class DoctorListener(Listener):
             self.carried.note(call, briefly=self.light)
         if not self.light:
             self.score_weights.note(call)
-            self.straight_through.note(call)
         self.broadcasts.note(call)
         self.logarithms.note(call)
         self.cuts.note(call)
