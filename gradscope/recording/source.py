@@ -164,14 +164,6 @@ class Sources:
             return False
         return None if any(loop[0] < line <= loop[1] for loop in loops) else True
 
-    def assigned(self, code: CodeType, name: str) -> list[str]:
-        """What this code assigns to a name, or adds to it, as it is written."""
-        file, (first, last) = self._file(code), code_lines(code)
-        spans = [span for span, target in file.variables.items() if target == name]
-        inside = [span for span in spans if first <= span[0] <= last]
-        # Of a loop what it goes through, not what it does.
-        return [text_of(file.lines, file.statements.get(span, span)) for span in inside]
-
     def guard(self, site: Site) -> tuple[int, bool] | None:
         """The line of the innermost ``if`` in the function of this place that decides on a call of
         a method ``step``, and not on this place itself; of an ``else`` that of the call, and

@@ -4,14 +4,14 @@ A tensor that is meant to be learned is the result of an operation, so its `.gra
 
 ## How it is recognised
 
-It carries history, and the program reads its `.grad` or hands it to an optimizer; or asks
-`torch.autograd.grad` for the gradient of a view that the result was not computed from. Where
-that call raises nothing (`allow_unused=True`) it gives None, or zeros, and the finding is a
-warning: if the tensor only takes, moves or joins elements (`xt[:, 0:1]`, `view`, `cat`) of
-tensors that the result was computed from, and each of those went into it as a whole. Where
-torch itself made the tensor, as `jacobian` does for the function it is given, the finding is at
-the line that computed the result without it. Other tensors without a way to the result are left
-alone, and leaves as well, for the program has said that it expects them.
+It carries history, and the program reads its `.grad`; or asks `torch.autograd.grad` for the
+gradient of a view that the result was not computed from. Where that call raises nothing
+(`allow_unused=True`) it gives None, or zeros, and the finding is a warning: if the tensor only
+takes, moves or joins elements (`xt[:, 0:1]`, `view`, `cat`) of tensors that the result was
+computed from, and each of those went into it as a whole. Where torch itself made the tensor, as
+`jacobian` does for the function it is given, the finding is at the line that computed the result
+without it. Other tensors without a way to the result are left alone, and leaves as well, for the
+program has said that it expects them.
 
 ## A program that has it, healed
 
