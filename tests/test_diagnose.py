@@ -807,10 +807,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"remade": (RemadeParameters(B, 3, 5),), "cuts": (Cut(B, "Parameter", "function"),)},
         [],
     ),
-    "made anew and stepped beside what stays": (
-        {"remade": (RemadeParameters(B, 9, 9, stepped=True),)},
-        [],
-    ),
     "a gradient that is none": (
         {
             "mistaken_calls": (

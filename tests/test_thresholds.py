@@ -227,9 +227,9 @@ def nothing(count: int) -> Report:
     return observed(program.report((y, (1.0,))), steps=steps)
 
 
-def remade(times: int, stepped: bool = False) -> Report:
+def remade(times: int) -> Report:
     """Parameters that were made anew for so many backward calls."""
-    return observed(plain(), remade=(RemadeParameters(A, times, times, stepped, alone=True),))
+    return observed(plain(), remade=(RemadeParameters(A, times, times),))
 
 
 def still(looks: int, share: int) -> Report:
@@ -726,12 +726,6 @@ EDGES = (
     ),
     Edge("stops.FEWEST_EMPTY", nothing(5), ("GS205",), nothing(4)),
     Edge("remade_parameter.FEWEST_REMADE", remade(3), ("GS312",), remade(2)),
-    Edge(
-        "remade_parameter.FEWEST_MODELS",
-        remade(5, stepped=True),
-        ("GS312",),
-        remade(4, stepped=True),
-    ),
     Edge(
         "left_out.MOST_LEFT", left_out(5), ["warning"], left_out(4), ["information"], ask=severity
     ),

@@ -83,29 +83,24 @@ class MistakenCall(Record):
 class WastedCalls(Record):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
     calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
-    (``applied``).  ``behind``: the step stands behind the loop around it, that of an epoch or of
-    the function."""
+    (``applied``)."""
 
     origin: Place
     stepped: Place = None
     dropped: int = 0
     applied: int = 0
-    behind: bool = False
 
 
 class RemadeParameters(Record):
     """A place that makes parameters, of which none ever got a second gradient: in how many of all
-    the backward calls (``calls``) one got its first.  ``stepped``: an optimizer stepped them.
-    ``alone``: these calls reached nothing else that had got one before.
+    the backward calls (``calls``) one got its first.
 
-    ``last`` is the call that was counted last.  ``fit``: one of them did get another, or the
-    program does something with its gradient, so that they are there to be used."""
+    ``last`` is the call that was counted last.  ``fit``: one of them did get another, or an
+    optimizer or the program does something with its gradient, so that they are there to be used."""
 
     origin: Place
     times: int = 0
     calls: int = 0
-    stepped: bool = False
-    alone: bool = False
     last: int = -1
     fit: bool = False
 
