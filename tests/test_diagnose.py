@@ -999,14 +999,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)},
         [],
     ),
-    "probabilities for logarithms": (
-        {"mistaken_calls": (MistakenCall("input no log", 1, 1, (1,)),)},
-        [("GS512", "warning", 3)],
-    ),
-    "logarithms for probabilities": (
-        {"mistaken_calls": (MistakenCall("target log", 1, 1, (1,)),)},
-        [("GS512", "warning", 3)],
-    ),
     "parts made beside the result": (
         {
             "learners": (

@@ -325,21 +325,6 @@ sizes = torch.tensor([1e-6, 3e-5, 0.0, 6e4])
     assert float(halves[0].large) == pytest.approx(1.0)
 
 
-def test_how_much_a_normalisation_could_pass_on(session: Session) -> None:
-    report = examined(
-        session,
-        """
-norm = nn.LayerNorm(4)
-with torch.no_grad(): norm.weight.copy_(torch.tensor([1.0, -3.0, 2.0, 0.5]))
-x = torch.tensor([[0.0, 2.0, 4.0, 6.0]], requires_grad=True)
-(norm(x) * torch.arange(4)).sum().backward()
-nn.BatchNorm1d(4).eval()(x.expand(3, 4)).sum().backward()
-""",
-    )
-    (scale,) = [one.scale for one in seen(report).activities if one.scale]
-    assert float(scale) == pytest.approx(3 / (5 + 1e-5) ** 0.5)
-
-
 @pytest.mark.parametrize("dtype", ["complex64", "float8_e4m3fn", "float8_e5m2"])
 @pytest.mark.parametrize("size", [3, 20])
 def test_the_rows_of_nan_are_read_in_every_dtype(size: int, dtype: str) -> None:
@@ -491,42 +476,6 @@ loss.backward()
         "mse_loss": (((4, 1), (4,)), (4, 4)),
         "sub": (((4, 1), (4,)), (4, 4)),
     }
-
-
-SCALES = {
-    "kl_div(log_p, q)": [],
-    "kl_div(log_p, log_q, log_target=True)": [],
-    "kl_div(p, q)": [("input no log", (1,))],
-    "nn.KLDivLoss()(input=p, target=q)": [("input no log", (1,))],
-    "kl_div(p.T, q.T)": [("input no log", (0,))],
-    "torch.kl_div(log_p, log_q, 1, log_target=True)": [],
-    "torch.kl_div(log_p, log_q, 1)": [("target log", (1,))],
-    "kl_div(log_p, log_q)": [("target log", (1,))],
-    "kl_div(log_p, q, log_target=True)": [("target no log", (1,))],
-    # Neither what adds up to something else nor a single class tells anything.
-    "kl_div(p * 2, q)": [],
-    "kl_div(log_p, log_q - 1)": [],
-    "kl_div(p.sum(1, keepdim=True), q.sum(1, keepdim=True))": [],
-    "F.mse_loss(p, q)": [],
-}
-
-
-@pytest.mark.parametrize("loss", SCALES)
-@pytest.mark.filterwarnings("ignore:reduction")
-def test_probabilities_for_their_logarithms(loss: str, session: Session) -> None:
-    report = examined(
-        session,
-        f"""
-kl_div = F.kl_div
-torch.manual_seed(0)
-scores, others = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
-log_p, log_q = scores.log_softmax(1), others.log_softmax(1)
-p, q = log_p.exp(), log_q.exp()
-{loss}.mean().backward()
-""",
-    )
-    found = [(one.kind, one.figures) for one in seen(report).mistaken_calls]
-    assert found == SCALES[loss]
 
 
 def test_hooks_and_clipping(session: Session) -> None:

@@ -46,9 +46,8 @@ steps on at ``other``, in vain, for what gets the gradients is in none."""
 MistakeKind = (
     OrderMistake
     | Literal["weight learns"]
-    | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
+    | Literal["gradient dropped", "parameter dropped", "history dropped"]
     | Literal["parameter unchanged"]
-    | Literal["target no log", "target log"]
     | Literal["none yet", "none left", "none since", "none brought"]
 )
 
@@ -63,11 +62,9 @@ class MistakenCall(Record):
 
     "weight learns": the factor of a log-probability has so many leaves behind it.  "gradient
     dropped": a function, ``name``, computes something of it, and nothing takes the result;
-    "parameter unchanged": nothing but a name does.  "input no log": an operand of `kl_div` whose
-    probabilities, or their exponentials, add up to 1 along a dimension.  "none yet", "none left",
-    "none since" and "none brought": the program ended over the `.grad` of the leaf ``name``, which
-    was None; "left" where it had been zeroed at ``other``, "since" where no backward call had come
-    there after that.
+    "parameter unchanged": nothing but a name does.  "none yet", "none left", "none since" and "none
+    brought": the program ended over the `.grad` of the leaf ``name``, which was None; "left" where
+    it had been zeroed at ``other``, "since" where no backward call had come there after that.
     """
 
     kind: MistakeKind

@@ -31,7 +31,6 @@ from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.odd_values import (
-    Logarithms,
     RoundedNumbers,
     ScoreWeights,
 )
@@ -101,7 +100,6 @@ class DoctorListener(Listener):
         self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
         self.optimizers = Optimizers(recorder, self.leaves)
         self.mistaken_calls = self.optimizers.order.odd
-        self.logarithms = Logarithms(self.mistaken_calls)
         self.score_weights = ScoreWeights(self.mistaken_calls)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
@@ -330,7 +328,6 @@ class DoctorListener(Listener):
         if not self.light:
             self.score_weights.note(call)
         self.broadcasts.note(call)
-        self.logarithms.note(call)
         self.cuts.note(call)
         if call.function in LOSSES:
             self.cuts.note_loss(call)

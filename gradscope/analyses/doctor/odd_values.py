@@ -1,5 +1,5 @@
-"""Calls whose operands are not what they were taken for: a probability for its logarithm, a weight
-with a gradient of its own, an eps that is 0 in its dtype.
+"""Calls whose operands are not what they were taken for: a weight with a gradient of its own,
+an eps that is 0 in its dtype.
 """
 
 from __future__ import annotations
@@ -13,82 +13,11 @@ import torch
 from gradscope.analyses.doctor.ancestry import leaves_behind
 from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED, family
 from gradscope.analyses.training.dropped_results import MistakenCalls
-from gradscope.autograd.elements import is_small
 from gradscope.autograd.summary import name_of
 from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad
-from gradscope.model.loop_observations import MistakeKind
 from gradscope.model.observations import Rounding
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
-
-# ---------------------------------------------------------------- probabilities and logarithms
-
-MAX_PLACES = 1_000
-"""Places that call `kl_div` and are remembered."""
-
-LOOKS = 3
-"""Calls of `kl_div` at each place that are looked at: a GPU is waited for a few times only."""
-
-MAX_ELEMENTS = 4_000_000
-"""Elements of an operand that is looked at."""
-
-NEAR = 1e-3
-"""How far from 1 probabilities may add up, for they may be half precision; relative."""
-
-
-class Logarithms:
-    """The calls of `kl_div` that take a probability for its logarithm, or the other way about, as
-    the numbers themselves tell; ``found`` is told of each place once."""
-
-    def __init__(self, found: MistakenCalls) -> None:
-        self._found = found
-        self._looks: dict[int, int] = {}
-
-    def note(self, call: TorchCall) -> None:
-        """Look at one call."""
-        if call.function != "kl_div" or not call.in_graph:
-            return
-        looks = self._looks.get(call.place, 0)
-        if looks >= LOOKS or (not looks and len(self._looks) >= MAX_PLACES):
-            return
-        found = _mistaken(call)
-        self._looks[call.place] = LOOKS if found else looks + 1
-        if found is not None:
-            self._found.tell(found[0], call.place, found[1])
-
-
-def _mistaken(call: TorchCall) -> tuple[MistakeKind, int] | None:
-    """Which operand is not what its function takes, and the dimension along which the probabilities
-    add up to 1."""
-    # `torch.nn.functional.kl_div` hands its options over by name, `torch.kl_div` may be given them
-    # in order.
-    given = dict(zip(("input", "target", "reduction", "log_target"), call.args, strict=False))
-    given.update(call.kwargs)
-    takes_log = {"input": True, "target": bool(given.get("log_target"))}
-    for operand, is_log in takes_log.items():
-        tensor = given.get(operand)
-        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
-            continue
-        if tensor.numel() and is_small(tensor, MAX_ELEMENTS):
-            dim = _adding_up(tensor.detach().float(), not is_log)
-            if dim is not None:
-                no_log: MistakeKind = "input no log" if operand == "input" else "target no log"
-                return no_log if is_log else "target log", dim
-    return None
-
-
-def _adding_up(numbers: torch.Tensor, is_log: bool) -> int | None:
-    """The dimension along which all numbers are probabilities that add up to 1, or (``is_log``)
-    the logarithms of such; None where there is none."""
-    if bool((numbers > 0 if is_log else numbers < 0).any()):
-        return None
-    numbers = numbers.exp() if is_log else numbers
-    for dim in reversed(range(numbers.dim())):
-        # Along a single element a 1 tells nothing.
-        if numbers.size(dim) > 1 and bool(((numbers.sum(dim) - 1).abs() < NEAR).all()):
-            return dim
-    return None
-
 
 # ---------------------------------------------------------------- weights of log-probabilities
 

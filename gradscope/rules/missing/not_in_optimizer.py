@@ -97,16 +97,14 @@ class NotInOptimizer(Rule):
         left = [
             item
             for item in learners
-            # A tensor of the program's own may be an input that a derivative is taken by.
-            if (item.in_module or item.loose or (item.kept and not item.derived))
+            if (item.in_module or item.loose)
             and (item.requires_grad and item.reached and item.in_optimizer is False)
             and not any(facts.same_line(item.made, one) for one in remade)
         ]
         among = one_cause(facts, left, lambda item: item.requires_grad, lambda item: item.made)
         told: dict[object, tuple[list[str], list[TrackedParameter], Evidence | None]] = {}
         for number, (paths, group) in enumerate(among):
-            is_of_model = any(item.in_module or item.loose for item in group)
-            meant = evidence(facts, group) if is_of_model else None
+            meant = evidence(facts, group)
             # What is forgotten in one place, for one reason, is one finding.
             known = told.setdefault(meant or number, ([], [], meant))
             known[0].extend(paths)

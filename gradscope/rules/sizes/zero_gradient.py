@@ -6,9 +6,9 @@ From one operation on, the gradient is zero, exactly or up to rounding.
 
 An operation receives a gradient, sends nothing but zeros, and some leaf gets nothing else: a
 step function, a clamp that all elements lie beyond, a softmax over one element, a random draw,
-nearest-neighbour sampling, a product of zeros. Or it passes on less than 1e-5 of what it could
-(not judged in half precision): a normalisation whose result does not depend on what goes in, or
-gradients that cancel. Or, whatever the operation, all leaves get zeros though the loss is not 0.
+nearest-neighbour sampling, a product of zeros. Or gradients cancel to less than 1e-5 of each
+(not judged in half precision). Or, whatever the operation, all leaves get zeros though the loss
+is not 0.
 
 It is told, too, where the leaves learn in other ways: a step function ends the only way from
 its operand; what two lines send to one result cancels.
@@ -66,7 +66,7 @@ class ZeroGradient(Rule):
 
 def _stop(facts: Facts, node: int, stop: Stop, nodes: list[int]) -> FindingDraft:
     zeros = facts.once(Zeros)
-    is_rounded = node in zeros.flat or node in zeros.sums.values()
+    is_rounded = node in zeros.sums.values()
     names = zeros.silenced(node)
     first, lines = filled(_empty_factors(facts, node) if stop is FACTORS else {})
     product = facts.at(facts.graph.nodes[node].origin)
