@@ -115,9 +115,9 @@ class TrackedParameter(Record):
     other one. ``zero``: it is a matrix of zeros, and frozen. ``size`` is the 2-norm of its values
     at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
     has no shape. ``asked`` is where torch.autograd.grad was asked for its gradient and gave None,
-    though what it is a part of is in the graph; ``result`` is where a function that was given it
-    computed what does not depend on it. ``derived``: a derivative was taken of what it went into,
-    which is to be differentiated itself.
+    though what it is a part of is in the graph. ``derived``: a derivative was taken of what it went
+    into, which is to be differentiated itself. ``kept``: backward calls brought it gradients again
+    and again, and the program does nothing with them.
     """
 
     name: str
@@ -153,8 +153,8 @@ class TrackedParameter(Record):
     size: Number | None = None
     lazy: bool = False
     asked: Place = None
-    result: Place = None
     derived: bool = False
+    kept: bool = False
 
 
 CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]

@@ -154,11 +154,10 @@ class Reads:
             self._leaves.of(tensor).wanted = True
             self._add(tensor, "", wanted=True)
 
-    def note_unreached(self, tensors: Iterable[torch.Tensor], place: int, result: int) -> None:
-        """A call at this place gave None for these, made of tensors that its graph leads to; the
-        result was computed at another."""
+    def note_unreached(self, tensors: Iterable[torch.Tensor], place: int) -> None:
+        """A call at this place gave None for these, made of tensors that its graph leads to."""
         for tensor in tensors:
-            self._add(tensor, "", asked=place, result=result)
+            self._add(tensor, "", asked=place)
 
     def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
         site = call.places.site(call.place)
@@ -173,13 +172,14 @@ class Reads:
         name: str,
         wanted: bool = False,
         asked: int = -1,
-        result: int = -1,
     ) -> None:
         node = grad_fn_of(tensor)
         if node is None or len(self.vain) >= MAX_READS:
             return
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
+        if made == asked >= 0:
+            return  # torch itself has made it there, as `jacobian` does of what it is given
         read = TrackedParameter(
             name,
             metadata(tensor),
@@ -187,9 +187,6 @@ class Reads:
             made=made,
             history=torch_name(node),
             asked=asked,
-            # What torch itself has made there, `jacobian` of what it is given, is no part that the
-            # program took.
-            result=result if made == asked else -1,
         )
         _, known = self.vain.setdefault((made, name), (TensorRef(tensor), read))
         # One that gave None before may be what makes a later call fail.

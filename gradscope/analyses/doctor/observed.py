@@ -21,7 +21,7 @@ from gradscope.analyses.doctor.observed_cuts import (
     skipped_steps,
     spoiling_steps,
 )
-from gradscope.analyses.training.leaves import KnownLeaf, KnownOptimizer
+from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
 from gradscope.autograd.elements import readable
 from gradscope.autograd.summary import metadata
 from gradscope.graphing.gradient_table import GradientTable
@@ -103,6 +103,12 @@ def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
             yield from map(id, vars(module).get("_parameters", {}).values())
 
 
+def _is_kept(known: KnownLeaf) -> bool:
+    """Whether a leaf is there to be learned: the program goes on using it, and does nothing with
+    its gradient."""
+    return known.reached >= OFTEN and not known.read
+
+
 def _is_stray(known: KnownLeaf, leaf: torch.Tensor) -> bool:
     """Whether the program made this Parameter and gave it to no module."""
     return known.made >= 0 > known.born and not known.read and not leaf._version
@@ -160,6 +166,8 @@ class _Run(NamedTuple):
             optimizer=0 if optimizer is None else optimizer.number,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,
             wanted=known.wanted,
+            # What has no name is held by a library, as the parts of a sharded parameter are.
+            kept=bool(name) and _is_kept(known) and not leaves.is_edited(tensor),
             held_by=tuple(held_by),
             held_once=None if held_by else of_place(max(known.holders, default=-1)),
             gone=optimizer is not None and owner is None and not case.names.of(tensor),

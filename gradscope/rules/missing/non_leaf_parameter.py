@@ -8,10 +8,9 @@ It carries history, and the program reads its `.grad`; or asks `torch.autograd.g
 gradient of a view that the result was not computed from. Where that call raises nothing
 (`allow_unused=True`) it gives None, or zeros, and the finding is a warning: if the tensor only
 takes, moves or joins elements (`xt[:, 0:1]`, `view`, `cat`) of tensors that the result was
-computed from, and each of those went into it as a whole. Where torch itself made the tensor, as
-`jacobian` does for the function it is given, the finding is at the line that computed the result
-without it. Other tensors without a way to the result are left alone, and leaves as well, for the
-program has said that it expects them.
+computed from, and each of those went into it as a whole. Other tensors without a way to the
+result are left alone, and leaves as well, for the program has said that it expects them; so is
+what torch itself has made, as `jacobian` does for the function it is given.
 
 ## A program that has it, healed
 
@@ -50,13 +49,10 @@ class NonLeafParameter(Rule):
         for learner in made:
             if not _is_asked_for(learner):
                 yield _not_a_leaf(facts, learner)
-        given = {one.result: one for one in facts.seen.learners if one.result is not None}
-        for learner in given.values():
-            yield _not_used(facts, learner)
         # Those made at one line, as `x, t = xt[:, 0:1], xt[:, 1:2]`, have one cause.
         lines: dict[tuple[str, int] | None, list[TrackedParameter]] = {}
         for learner in made:
-            if _is_asked_for(learner) and learner.result is None:
+            if _is_asked_for(learner):
                 at = facts.location(learner.made)
                 lines.setdefault((at.file, at.line) if at else None, []).append(learner)
         for same in lines.values():
@@ -79,22 +75,6 @@ def _not_a_leaf(facts: Facts, learner: TrackedParameter) -> FindingDraft:
         remedy="To learn it, do the operation first and then ask for gradients: "
         "`w = (torch.randn(n) * 0.1).requires_grad_()`, `x = x.to(device).requires_grad_()`. "
         f"To look at its gradient, call `{learner.name}.retain_grad()` before backward.",
-    )
-
-
-def _not_used(facts: Facts, learner: TrackedParameter) -> FindingDraft:
-    call = facts.location(learner.asked)
-    return facts.warning(
-        f"{facts.expression(learner.result) or 'A result'} was not computed from what its function "
-        "is given, and the gradient by that is asked for.",
-        location=facts.location(learner.result),
-        evidence=f"asked for by {facts.expression(learner.asked)} at {call}: zeros"
-        if call
-        else "the gradient is zeros",
-        why="`jacobian` and its like hand new tensors to the function: only what is computed from "
-        "these is differentiated. A module that is called inside uses its own parameters.",
-        remedy="Compute the result from the arguments; of a module: "
-        "`torch.func.functional_call(model, dict(zip(names, weights)), (x,))`.",
     )
 
 
