@@ -999,19 +999,6 @@ OBSERVED: dict[str, tuple[dict[str, Any], list[tuple[str, str, int]]]] = {
         {"broadcasts": (Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)},
         [],
     ),
-    "parts made beside the result": (
-        {
-            "learners": (
-                learner("x[0]", history="select", made=A, asked=C),
-                learner("x[1]", history="select", made=A, asked=C),
-            )
-        },
-        [("GS306", "warning", 7)],
-    ),
-    "a function that does not use what it is given": (
-        {"learners": (learner("", history="view", made=C, asked=C, result=A),)},
-        [("GS306", "warning", 7)],
-    ),
     "a reward with history": (
         {"mistaken_calls": (MistakenCall("weight learns", A, 1, (3,)),)},
         [("GS533", "warning", 7)],
@@ -1211,11 +1198,6 @@ def rounded(beside: float) -> Report:
     r = program.op("RoundBackward0", [(h, 0.0)], (1.0,), "round(h)")
     operands = [(r, 1.0), (w, 1.0), *([(h, beside)] if beside else [])]
     return program.report((program.op("AddBackward0", operands, (1.0,), "r + w"), (1.0,)))
-
-
-def test_a_step_function_that_ends_one_way_of_several_is_warned_of() -> None:
-    told = [[finding.rule for finding in diagnose(rounded(beside))] for beside in (0.0, -0.5)]
-    assert told == [["GS205"], []]
 
 
 def cut_off(rule: str, code: str) -> Report:

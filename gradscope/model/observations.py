@@ -114,10 +114,9 @@ class TrackedParameter(Record):
     program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
     other one. ``zero``: it is a matrix of zeros, and frozen. ``size`` is the 2-norm of its values
     at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
-    has no shape. ``asked`` is where torch.autograd.grad was asked for its gradient and gave None,
-    though what it is a part of is in the graph. ``derived``: a derivative was taken of what it went
-    into, which is to be differentiated itself. ``kept``: backward calls brought it gradients again
-    and again, and the program does nothing with them.
+    has no shape. ``derived``: a derivative was taken of what it went into, which is to be
+    differentiated itself. ``kept``: backward calls brought it gradients again and again, and the
+    program does nothing with them.
     """
 
     name: str
@@ -152,7 +151,6 @@ class TrackedParameter(Record):
     zero: bool = False
     size: Number | None = None
     lazy: bool = False
-    asked: Place = None
     derived: bool = False
     kept: bool = False
 

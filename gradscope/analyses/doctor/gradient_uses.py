@@ -154,11 +154,6 @@ class Reads:
             self._leaves.of(tensor).wanted = True
             self._add(tensor, "", wanted=True)
 
-    def note_unreached(self, tensors: Iterable[torch.Tensor], place: int) -> None:
-        """A call at this place gave None for these, made of tensors that its graph leads to."""
-        for tensor in tensors:
-            self._add(tensor, "", asked=place)
-
     def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
         site = call.places.site(call.place)
         paths = self._recorder.sources.operands(site) if site is not None else []
@@ -166,28 +161,18 @@ class Reads:
         names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
         self._add(tensor, name_in_frame(tensor, [*paths, *names], frame))
 
-    def _add(
-        self,
-        tensor: torch.Tensor,
-        name: str,
-        wanted: bool = False,
-        asked: int = -1,
-    ) -> None:
+    def _add(self, tensor: torch.Tensor, name: str, wanted: bool = False) -> None:
         node = grad_fn_of(tensor)
         if node is None or len(self.vain) >= MAX_READS:
             return
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
-        if made == asked >= 0:
-            return  # torch itself has made it there, as `jacobian` does of what it is given
         read = TrackedParameter(
             name,
             metadata(tensor),
             requires_grad=True,
             made=made,
             history=torch_name(node),
-            asked=asked,
         )
         _, known = self.vain.setdefault((made, name), (TensorRef(tensor), read))
-        # One that gave None before may be what makes a later call fail.
         known.wanted |= wanted
