@@ -328,11 +328,12 @@ def comes_back_in_a_loop(a: nn.Module, b: nn.Module) -> Any:
     ("program", "severity"),
     [
         (compared, "information"),
-        (comes_back, "warning"),
-        (comes_back_changed, "warning"),
         (comes_back_as_a_list, "warning"),
         (comes_back_in_a_list, "warning"),
-        (comes_back_in_a_loop, "warning"),
+        # What becomes of an array of numpy's is not known.
+        (comes_back, "information"),
+        (comes_back_changed, "information"),
+        (comes_back_in_a_loop, "information"),
     ],
 )
 def test_only_what_comes_back_into_a_graph_can_have_starved_a_parameter(
