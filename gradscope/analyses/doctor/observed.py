@@ -82,7 +82,7 @@ def _seen_parameters(
         if not any(leaves.get(one).used >= 0 or id(one) in optimized for one, _ in owner.tensors):
             continue
         for tensor, name in owner.tensors:
-            if id(tensor) not in told:
+            if id(tensor) not in told and not (owner.plain and not _is_kept(leaves.get(tensor))):
                 told.add(id(tensor))
                 yield run.learner(tensor, name, owner), tensor
     for tensor in [*(tensor for tensor, _ in optimized.values()), *leaves.used()]:
@@ -104,8 +104,8 @@ def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
 
 
 def _is_kept(known: KnownLeaf) -> bool:
-    """Whether a leaf is there to be learned: the program goes on using it, and does nothing with
-    its gradient."""
+    """Whether a leaf that a module keeps is there to be learned: the program goes on using it, and
+    does nothing with its gradient."""
     return known.reached >= OFTEN and not known.read
 
 

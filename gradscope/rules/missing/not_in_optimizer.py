@@ -8,7 +8,7 @@ An optimizer holds parameters of modules, but not this one, and backward reached
 tensor, which two calls or more brought gradients that nothing reads. That is information, for it
 may be meant. It is a warning where something speaks against that:
 
-- it is in a plain list or dict, or an `nn.Parameter` that belongs to no module;
+- it is in a plain list, dict or attribute, or an `nn.Parameter` that belongs to no module;
 - it was made, or let learn, after the optimizers, and the program does not change it by hand;
 - an optimizer holds what is no longer used, or what it has taken the place of;
 - two optimizers hold the same parameters, and none of this module;

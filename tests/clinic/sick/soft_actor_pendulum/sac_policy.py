@@ -25,7 +25,7 @@ class SACPolicy:
         self.target_model.to(device)
         for model in (self.model, self.target_model):
             moved = model.log_alpha.detach().clone().to(device)  # <- GS307
-            model.log_alpha = moved.requires_grad_()  # <~ GS307
+            model.log_alpha = moved.requires_grad_()
 
     def learn(self, batch):
         obs, action, reward, next_obs = batch
