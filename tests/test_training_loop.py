@@ -150,6 +150,25 @@ for _ in range(3):
     assert told(session, text) == [("GS515", "gradient.clamp(-1, 1)")]
 
 
+REFUSED = """
+net = nn.Linear(4, 3)
+net(x).sum().backward()
+class Learner:
+    def __init__(self):
+        self.w = torch.randn(3, requires_grad=True) * 0.1
+        self.optimizer = torch.optim.SGD([{"params": [self.w]}], lr=0.1)
+Learner()
+"""
+
+
+def test_what_an_optimizer_refuses_is_told_where_it_was_made(session: Session) -> None:
+    report = session.look(HEAD + REFUSED, "-q", command="doctor")
+    (finding,) = report.findings
+    assert (finding.rule, finding.subject) == ("GS306", "self.w")
+    lines = (HEAD + REFUSED).splitlines()
+    assert finding.location is not None and "randn(3" in lines[finding.location.line - 1]
+
+
 # ---------------------------------------------------------------- models that are replaced
 
 REPLACED = """

@@ -3,6 +3,7 @@ None."""
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterable, Iterator
 from types import FrameType
@@ -26,10 +27,15 @@ from gradscope.model.observations import Alteration, TrackedParameter
 from gradscope.recording.failed import HookCodes
 from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import TorchCall
+from gradscope.recording.source import Site
+from gradscope.recording.torch_call import TorchCall, flat_tensors
 
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
+
+
+_ADD_GROUP = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
+"""Where every optimizer looks at what it is given."""
 
 
 class Alterations:
@@ -153,6 +159,21 @@ class Reads:
         for tensor in tensors:
             self._leaves.of(tensor).wanted = True
             self._add(tensor, "", wanted=True)
+
+    def note_refused(self, error: BaseException) -> None:
+        """An optimizer has raised this over tensors that are no leaves."""
+        user, step = None, error.__traceback__
+        while step is not None:
+            frame = step.tb_frame
+            if not self._recorder.places.is_foreign(frame.f_code):
+                user = step
+            elif frame.f_code is _ADD_GROUP and user is not None:
+                group = frame.f_locals.get("param_group")
+                given = group.get("params") if isinstance(group, dict) else None
+                names = self._recorder.sources.operands(Site(user.tb_frame.f_code, user.tb_lasti))
+                for one in flat_tensors(given):
+                    self._add(one, name_in_frame(one, names, user.tb_frame))
+            step = step.tb_next
 
     def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
         site = call.places.site(call.place)

@@ -4,8 +4,9 @@ A tensor that is meant to be learned is the result of an operation, so its `.gra
 
 ## How it is recognised
 
-It carries history, and the program reads its `.grad`; or asks `torch.autograd.grad` for its
-gradient though the result was not computed from it, as of a view made anew, and torch raises.
+It carries history, and the program reads its `.grad` or hands it to an optimizer; or asks
+`torch.autograd.grad` for its gradient though the result was not computed from it, as of a view
+made anew, and torch raises.
 Leaves are left alone.
 
 ## A program that has it, healed
