@@ -263,31 +263,6 @@ def test_probabilities_for_a_loss_of_scores(report: Report, expected: str) -> No
     assert told(report) == expected
 
 
-def summed_beside(shape: tuple[int, ...]) -> Report:
-    """A term of such a shape, summed at line 4, is added to another for each of two samples."""
-    program = Program()
-    h = program.op("TanhBackward0", [(program.leaf("w", data=(1.0, 2.0), shape=(2,)), 1.0)], (1, 2))
-    program.line = 4
-    total = program.op("SumBackward0", [(h, 1.0)], (3.0, 3.0), "h.sum()")
-    program.line = 5
-    terms = program.op("PowBackward0", [(h, 2.0)], (1, 4), "h ** 2")
-    both = program.op("AddBackward0", [(terms, 1.0), (total, 1.0)], (4, 7), "h ** 2 + h.sum()")
-    report = program.report((program.op("MeanBackward0", [(both, 0.5)], (5.5, 5.5)), (1.0, 1.0)))
-    nodes = [
-        msgspec.structs.replace(node, outputs=(TensorInfo(shape, "float32"),))
-        if "Sum" in node.op
-        else node
-        for node in report.graph.nodes
-    ]
-    graph = msgspec.structs.replace(report.graph, nodes=tuple(nodes))
-    return msgspec.structs.replace(report, graph=graph)
-
-
-def test_a_sum_over_the_batch_is_added_to_each_sample() -> None:
-    assert "GS530 warning 4" in told(summed_beside(()))
-    assert "GS530" not in told(summed_beside((2,)))
-
-
 def test_infinity_that_the_program_wrote_is_a_mask() -> None:
     def masked(nan: int) -> Report:
         program = Program()
@@ -734,9 +709,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "made anew of what forward computed": see(
         "", remade=(RemadeParameters(B, 3, 5),), cuts=(Cut(B, "Parameter", "function"),)
     ),
-    "made anew and stepped beside what stays": see(
-        "", remade=(RemadeParameters(B, 9, 9, stepped=True),)
-    ),
     "a gradient that is none": see(
         "GS413 error 7, GS413 error 9",
         mistaken_calls=(
@@ -878,30 +850,8 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "as long in two ways": see(
         "", broadcasts=(Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)
     ),
-    "probabilities for logarithms": see(
-        "GS512 warning 3", mistaken_calls=(MistakenCall("input no log", 1, 1, (1,)),)
-    ),
-    "logarithms for probabilities": see(
-        "GS512 warning 3", mistaken_calls=(MistakenCall("target log", 1, 1, (1,)),)
-    ),
-    "parts made beside the result": see(
-        "GS306 warning 7",
-        learners=(
-            learner("x[0]", history="select", made=A, asked=C),
-            learner("x[1]", history="select", made=A, asked=C),
-        ),
-    ),
-    "a function that does not use what it is given": see(
-        "GS306 warning 7", learners=(learner("", history="view", made=C, asked=C, result=A),)
-    ),
     "a reward with history": see(
         "GS533 warning 7", mistaken_calls=(MistakenCall("weight learns", A, 1, (3,)),)
-    ),
-    "a code compared with what it stands for, and its cut": see(
-        "GS534 warning 7",
-        mistaken_calls=(MistakenCall("own value", A, 1, (), "", B),),
-        cuts=(Cut(B, "detach", "function", ("w",), feeds_graph=True),),
-        learners=(learner("w"),),
     ),
     "a scaler that refuses": see(
         "GS518 error 7",
@@ -1082,21 +1032,6 @@ def test_a_hook_that_leaves_a_leaf_nothing_is_warned_of() -> None:
     assert severities == ["warning", "information", "information"]
 
 
-def rounded(beside: float) -> Report:
-    """``round(sin(w)) + w``, and so much of ``sin(w)`` besides."""
-    program = Program()
-    w = program.leaf("w")
-    h = program.op("SinBackward0", [(w, 1.0)], (1.0,), "sin(w)")
-    r = program.op("RoundBackward0", [(h, 0.0)], (1.0,), "round(h)")
-    operands = [(r, 1.0), (w, 1.0), *([(h, beside)] if beside else [])]
-    return program.report((program.op("AddBackward0", operands, (1.0,), "r + w"), (1.0,)))
-
-
-def test_a_step_function_that_ends_one_way_of_several_is_warned_of() -> None:
-    told = [[finding.rule for finding in diagnose(rounded(beside))] for beside in (0.0, -0.5)]
-    assert told == [["GS205"], []]
-
-
 def cut_off(rule: str, code: str) -> Report:
     """A cut of the kind that a rule is about, and a failure that another one explains."""
     cut = {
@@ -1116,13 +1051,6 @@ def beside(rule: str, code: str) -> Report:
     lost = (LostTerm(cut, A, ("b",)),) if "GS310" in (rule, code) else ()
     learners = (REACHED, learner("b", used=A, reached=rule == "GS310"))
     return observed(plain(), learners=learners, cuts=(cut,), lost_terms=lost)
-
-
-def compared() -> Report:
-    """A code that is cut off, and a loss that compares its straight-through value."""
-    seen = seen_in(beside("GS303", ""))
-    odd = MistakenCall("own value", C, 1, (), "", seen.cuts[0].origin)
-    return observed(plain(), learners=seen.learners, cuts=seen.cuts, mistaken_calls=(odd,))
 
 
 def not_finite(rule: str, **active: float) -> Report:
@@ -1300,7 +1228,6 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         learners=(REACHED, learner("b", used=A, recorded=True)),
         mistaken_calls=(MistakenCall("parameter dropped", A, name="clamp"),),
     ),
-    ("GS534", "GS303"): compared(),
     ("GS701", "GS410"): with_ranks(
         observed(plain(), failure=LOST), parameter(local={0: 1.0, 1: None})
     ),

@@ -128,13 +128,6 @@ def thermostat(m):
     return adv.pow(2).mean() - (policy.log_prob(action) * adv).mean()  # <- GS533
 train(parts(body=nn.Linear(3, 6), mu=nn.Linear(6, 1), value=nn.Linear(6, 1)), thermostat)
 
-def codes(m):
-    z = m.conv(torch.rand(4, 1, 8, 8)).permute(0, 2, 3, 1).contiguous()
-    q = m.codes(torch.cdist(z.view(-1, 8), m.codes.weight).argmin(1)).view(z.shape)
-    q = z + (q - z).detach()
-    return q.mean() + torch.mean((q - z.detach()) ** 2)  # <- GS534
-train(parts(conv=nn.Conv2d(1, 8, 2, 2), codes=nn.Embedding(16, 8)), codes)
-
 """
 )
 

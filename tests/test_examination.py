@@ -61,10 +61,10 @@ CUTS = {
     "with torch.no_grad(): c = h * 3": "mul no_grad graph: h * 3",
     "c = torch.no_grad()(lambda: h * 3)()": "mul no_grad graph: h * 3",
     "with torch.inference_mode(): c = float((h * 3).sum())": "mul inference_mode: h * 3",
-    # Numbers that come back from numpy, from a list, or through a function, and such as do not.
-    "c = torch.from_numpy(np.sin(h.detach().numpy()))": "detach function graph: h.detach()",
-    "c = (lambda a: torch.from_numpy(a))(h.detach().numpy())": "detach function graph: h.detach()",
-    "c = sum(r for r in torch.from_numpy(h.detach().numpy()))": "detach function graph: h.detach()",
+    # Numbers that come back from a list; what becomes of an array of numpy's is not known.
+    "c = torch.from_numpy(np.sin(h.detach().numpy()))": "detach function: h.detach()",
+    "c = (lambda a: torch.from_numpy(a))(h.detach().numpy())": "detach function: h.detach()",
+    "c = sum(r for r in torch.from_numpy(h.detach().numpy()))": "detach function: h.detach()",
     "c = torch.tensor([1.0, h.sum().item()])": "item function graph: h.sum().item()",
     "c = float(np.isfinite(h.detach().numpy()).all())": "detach function: h.detach()",
     # What only asks for a shape is none.
@@ -212,22 +212,6 @@ sizes = torch.tensor([1e-6, 3e-5, 0.0, 6e4])
     given = torch.tensor([1e-6, 3e-5, 0.0, 6e4]).half().double()
     assert halves[0].subnormal == 2
     assert float(halves[0].small) == pytest.approx(float(given[:2].sum() / given.sum()), rel=1e-3)
-    assert float(halves[0].large) == pytest.approx(1.0)
-
-
-def test_how_much_a_normalisation_could_pass_on(session: Session) -> None:
-    report = examined(
-        session,
-        """
-norm = nn.LayerNorm(4)
-with torch.no_grad(): norm.weight.copy_(torch.tensor([1.0, -3.0, 2.0, 0.5]))
-x = torch.tensor([[0.0, 2.0, 4.0, 6.0]], requires_grad=True)
-(norm(x) * torch.arange(4)).sum().backward()
-nn.BatchNorm1d(4).eval()(x.expand(3, 4)).sum().backward()
-""",
-    )
-    (scale,) = [one.scale for one in seen(report).activities if one.scale]
-    assert float(scale) == pytest.approx(3 / (5 + 1e-5) ** 0.5)
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "float8_e4m3fn", "float8_e5m2"])
@@ -364,49 +348,6 @@ def test_history_that_is_carried_on(after: str, session: Session) -> None:
 
 
 # ---------------------------------------------------------------- the rest
-
-
-SCALES = {
-    "kl_div(p, q)": "input no log 1",
-    "nn.KLDivLoss()(input=p, target=q)": "input no log 1",
-    "kl_div(p.T, q.T)": "input no log 0",
-    "torch.kl_div(log_p, log_q, 1)": "target log 1",
-    "kl_div(log_p, log_q)": "target log 1",
-    "kl_div(log_p, q, log_target=True)": "target no log 1",
-    **dict.fromkeys(
-        (
-            *("kl_div(log_p, q)", "kl_div(log_p, log_q, log_target=True)", "F.mse_loss(p, q)"),
-            "torch.kl_div(log_p, log_q, 1, log_target=True)",
-            # Neither what adds up to something else nor a single class tells anything.
-            *("kl_div(p * 2, q)", "kl_div(log_p, log_q - 1)"),
-            "kl_div(p.sum(1, keepdim=True), q.sum(1, keepdim=True))",
-        ),
-        "",
-    ),
-}
-
-
-@pytest.mark.filterwarnings("ignore:reduction")
-def test_probabilities_for_their_logarithms(session: Session) -> None:
-    losses = "".join(f"loss += {loss}.mean()\n" for loss in SCALES)
-    report = examined(
-        session,
-        f"""
-kl_div = F.kl_div
-torch.manual_seed(0)
-scores, others = torch.randn(4, 3, requires_grad=True), torch.randn(4, 3)
-log_p, log_q = scores.log_softmax(1), others.log_softmax(1)
-p, q = log_p.exp(), log_q.exp()
-loss = 0
-{losses}
-loss.backward()
-""",
-    )
-    found = {
-        text_at(report, one.origin): f"{one.kind} {one.figures[0]}"
-        for one in seen(report).mistaken_calls
-    }
-    assert found == {loss: told for loss, told in SCALES.items() if told}
 
 
 def test_hooks_and_clipping(session: Session) -> None:

@@ -67,16 +67,16 @@ class Runner:
         self.optimizer = Adam(self.net.parameters())
     def behind(self):
         for number in range(8):
-            self.optimizer.zero_grad()
+            self.optimizer.zero_grad()  # <- GS505
             loss_of(self.net).backward()
-        self.optimizer.step()  # <- GS505
+        self.optimizer.step()
 Runner().behind()
 
 for epoch in range(4):
     for x in data:
-        optimizer.zero_grad()
+        optimizer.zero_grad()  # <- GS505
         net(x).pow(2).mean().backward()
-    optimizer.step()  # <- GS505
+    optimizer.step()
 """
 
 HEALTHY = """

@@ -25,9 +25,6 @@ from gradscope.model.report import GradientInfo, HalfSizes, State
 MOST_ROWS = 4
 """Rows with NaN or infinity that are told apart; of more it is known how many they are."""
 
-NEAR = 16
-"""By so much an element near the largest number may be smaller than that."""
-
 
 @cache
 def name_of(kind: Hashable) -> str:
@@ -284,15 +281,14 @@ def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientIn
 
 
 def half_counts(still: torch.Tensor) -> torch.Tensor:
-    """Of a float16 tensor: the number of subnormal elements, the sum of their absolute values, that
-    of those near the largest number, and that of all; float32 of shape (4,), on its device."""
+    """Of a float16 tensor: the number of subnormal elements, the sum of their absolute values, and
+    that of all; float32 of shape (3,), on its device."""
     size = still.abs().float()
     subnormal = (size > 0) & (size < _HALF.tiny)
     return torch.stack(
         [
             subnormal.sum().float(),
             size.where(subnormal, 0).sum(),
-            size.where(size >= _HALF.max / NEAR, 0).sum(),
             size.sum(),
         ]
     )
@@ -300,10 +296,10 @@ def half_counts(still: torch.Tensor) -> torch.Tensor:
 
 def half_sizes(counts: Sequence[float]) -> HalfSizes | None:
     """What :func:`half_counts` counted, as shares; None where there is nothing, or no number."""
-    subnormal, small, large, total = counts
+    subnormal, small, total = counts
     if not 0 < total < math.inf:
         return None
-    return HalfSizes(int(subnormal), small / total, large / total)
+    return HalfSizes(int(subnormal), small / total)
 
 
 _HALF = torch.finfo(torch.float16)

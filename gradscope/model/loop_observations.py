@@ -45,10 +45,9 @@ steps on at ``other``, in vain, for what gets the gradients is in none."""
 
 MistakeKind = (
     OrderMistake
-    | Literal["weight learns", "own value"]
-    | Literal["gradient dropped", "parameter dropped", "history dropped", "input no log"]
+    | Literal["weight learns"]
+    | Literal["gradient dropped", "parameter dropped", "history dropped"]
     | Literal["parameter unchanged"]
-    | Literal["target no log", "target log"]
     | Literal["none yet", "none left", "none since", "none brought"]
 )
 
@@ -61,14 +60,11 @@ class MistakenCall(Record):
     belongs.  ``too_soon``: it is a step, without a gradient, between a forward pass and its
     backward.
 
-    "weight learns": the factor of a log-probability has so many leaves behind it.  "own value":
-    what is compared with its own source was cut off at ``other``.  "gradient dropped": a function,
-    ``name``, computes something of it, and nothing takes the result; "parameter unchanged": nothing
-    but a name does.  "input no log": an operand of
-    `kl_div` whose probabilities, or their exponentials, add up to 1 along a dimension.  "none yet",
-    "none left", "none since" and "none brought": the program ended over the `.grad` of the leaf
-    ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no
-    backward call had come there after that.
+    "weight learns": the factor of a log-probability has so many leaves behind it.  "gradient
+    dropped": a function, ``name``, computes something of it, and nothing takes the result;
+    "parameter unchanged": nothing but a name does.  "none yet", "none left", "none since" and "none
+    brought": the program ended over the `.grad` of the leaf ``name``, which was None; "left" where
+    it had been zeroed at ``other``, "since" where no backward call had come there after that.
     """
 
     kind: MistakeKind
@@ -84,29 +80,24 @@ class MistakenCall(Record):
 class WastedCalls(Record):
     """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
     calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
-    (``applied``).  ``behind``: the step stands behind the loop around it, that of an epoch or of
-    the function."""
+    (``applied``)."""
 
     origin: Place
     stepped: Place = None
     dropped: int = 0
     applied: int = 0
-    behind: bool = False
 
 
 class RemadeParameters(Record):
     """A place that makes parameters, of which none ever got a second gradient: in how many of all
-    the backward calls (``calls``) one got its first.  ``stepped``: an optimizer stepped them.
-    ``alone``: these calls reached nothing else that had got one before.
+    the backward calls (``calls``) one got its first.
 
-    ``last`` is the call that was counted last.  ``fit``: one of them did get another, or the
-    program does something with its gradient, so that they are there to be used."""
+    ``last`` is the call that was counted last.  ``fit``: one of them did get another, or an
+    optimizer or the program does something with its gradient, so that they are there to be used."""
 
     origin: Place
     times: int = 0
     calls: int = 0
-    stepped: bool = False
-    alone: bool = False
     last: int = -1
     fit: bool = False
 

@@ -114,11 +114,9 @@ class TrackedParameter(Record):
     program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
     other one. ``zero``: it is a matrix of zeros, and frozen. ``size`` is the 2-norm of its values
     at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
-    has no shape. ``asked`` is where torch.autograd.grad was asked for its gradient and gave None,
-    though what it is a part of is in the graph; ``result`` is where a function that was given it
-    computed what does not depend on it. ``derived``: a derivative was taken of what it went into,
-    which is to be differentiated itself. ``kept``: backward calls brought it gradients again and
-    again, and the program does nothing with them.
+    has no shape. ``derived``: a derivative was taken of what it went into, which is to be
+    differentiated itself. ``kept``: backward calls brought it gradients again and again, and the
+    program does nothing with them.
     """
 
     name: str
@@ -153,8 +151,6 @@ class TrackedParameter(Record):
     zero: bool = False
     size: Number | None = None
     lazy: bool = False
-    asked: Place = None
-    result: Place = None
     derived: bool = False
     kept: bool = False
 
@@ -179,8 +175,7 @@ class Cut(Record, eq=False):
     ``scalar``: what was cut was such a number already.  ``inside``: a custom
     Function whose result does have history, and that used these leaves without being given them;
     ``ungiven``: so did this one, and its result has none.  ``ways``: leaves behind it that the next
-    step changed, and that learn by other ways, where its result went into a layer; ``astray``: one
-    with parameters that get a gradient, and that step changes none of them.
+    step changed, and that learn by other ways, where its result went into a layer.
 
     With ``reason`` "constant" it is a loss function that was given nothing with history: ``made``
     made its prediction, where that came of what had none; ``equal``: prediction and target held the
@@ -208,7 +203,6 @@ class Cut(Record, eq=False):
     shared: bool = False
     sources: tuple[Cut, ...] = ()
     ways: tuple[str, ...] = ()
-    astray: bool | None = None
     ungiven: bool = False
 
 
@@ -289,14 +283,12 @@ class Activity(Struct, frozen=True):
     ``dead`` is the share of units (last or channel dimension) that are inactive for every sample,
     ``saturated`` the share of elements where the local derivative is below 0.01; for a softmax, of
     rows of which one element has more than 0.99, rows of a single element (or of a single one that
-    is not masked) left out.  ``scale``: of a normalisation about the largest local derivative, the
-    inverse of the smallest spread times the largest weight.
+    is not masked) left out.
     """
 
     node: int
     dead: Number = 0.0
     saturated: Number = 0.0
-    scale: Number | None = None
 
 
 class Saved(Struct, frozen=True):

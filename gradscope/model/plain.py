@@ -161,13 +161,11 @@ class HalfSizes(Struct, frozen=True, array_like=True):
     """How a float16 tensor fits its range.
 
     ``subnormal`` counts the elements other than 0 that are smaller than the smallest with full
-    precision (6.1e-5), ``small`` is their share of the sum of all absolute values, ``large`` the
-    share of those that are at least a sixteenth of the largest number (4,094).
+    precision (6.1e-5), ``small`` is their share of the sum of all absolute values.
     """
 
     subnormal: int
     small: Number = 0.0
-    large: Number = 0.0
 
 
 class GradientInfo(Struct, frozen=True):

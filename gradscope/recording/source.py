@@ -59,7 +59,6 @@ class _File:
     or a ``with`` does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
     """Lines that read ``PATH.grad``, with the path."""
-    loops: list[tuple[int, int]] = field(default_factory=list)
     """The first and the last line of each loop."""
     guarded: list[tuple[int, int, int, bool]] = field(default_factory=list)
     """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
@@ -148,29 +147,6 @@ class Sources:
         """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
         first, last = code_lines(code)
         return [read for read in self._file(code).grad_reads if first <= read[0] <= last]
-
-    def is_behind(self, one: Site, other: Site) -> bool | None:
-        """Whether a place stands behind the innermost loop around the other; None where it does,
-        and stands in another loop itself."""
-        if one.code is not other.code:
-            return False
-        first, last = code_lines(one.code)
-        loops = [
-            loop for loop in self._file(one.code).loops if first <= loop[0] and loop[1] <= last
-        ]
-        line, inner = ((self.span(site) or (0,))[0] for site in (one, other))
-        around = max((loop for loop in loops if loop[0] < inner <= loop[1]), default=None)
-        if around is None or line <= around[1]:
-            return False
-        return None if any(loop[0] < line <= loop[1] for loop in loops) else True
-
-    def assigned(self, code: CodeType, name: str) -> list[str]:
-        """What this code assigns to a name, or adds to it, as it is written."""
-        file, (first, last) = self._file(code), code_lines(code)
-        spans = [span for span, target in file.variables.items() if target == name]
-        inside = [span for span in spans if first <= span[0] <= last]
-        # Of a loop what it goes through, not what it does.
-        return [text_of(file.lines, file.statements.get(span, span)) for span in inside]
 
     def guard(self, site: Site) -> tuple[int, bool] | None:
         """The line of the innermost ``if`` in the function of this place that decides on a call of
@@ -323,10 +299,7 @@ def _indexed(lines: tuple[str, ...]) -> _File:
                 inner = (one for one in ast.walk(node) if isinstance(one, ast.FunctionDef))
                 defined = {one.name: one.lineno for one in inner}
                 file.classes.append((node.lineno, node.end_lineno or node.lineno, defined))
-            case ast.While():
-                file.loops.append((node.lineno, node.end_lineno or node.lineno))
             case ast.For(target=target, iter=iterated):
-                file.loops.append((node.lineno, node.end_lineno or node.lineno))
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])
                 file.iterated[_span(iterated)] = _span(node)

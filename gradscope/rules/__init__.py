@@ -86,7 +86,7 @@ def at_least(findings: Collection[Finding], severity: Severity) -> bool:
     return any(ORDER.index(finding.severity) >= ORDER.index(severity) for finding in findings)
 
 
-OF_ONE_CALL = ("GS1", "GS2", "GS4", "GS503", "GS512", "GS53", "GS6")
+OF_ONE_CALL = ("GS1", "GS2", "GS4", "GS503", "GS512", "GS533", "GS6")
 """How codes of rules begin of which one call is enough; others say that something never happens."""
 
 

@@ -35,8 +35,7 @@ class FindingDraft(Finding, frozen=True, kw_only=True):
     must have in common with it for one to make the other superfluous.
 
     ``nodes`` are all that it is about; ``fails``: it says why the program failed, or could have;
-    ``of_values``: it holds for the numbers of this step, and for others it may not.  ``explains``
-    is another place that nothing more needs to be said of.
+    ``of_values``: it holds for the numbers of this step, and for others it may not.
     """
 
     rule: str = ""
@@ -44,7 +43,6 @@ class FindingDraft(Finding, frozen=True, kw_only=True):
     nodes: Collection[int] = ()
     fails: bool = False
     of_values: bool = False
-    explains: Location | None = None
 
 
 class Details(TypedDict, total=False):
@@ -59,7 +57,6 @@ class Details(TypedDict, total=False):
     nodes: Collection[int]
     fails: bool
     of_values: bool
-    explains: Location | None
 
 
 class Facts:

@@ -59,7 +59,7 @@ class Rule(ABC):
             case "node":
                 return not set(own.nodes).isdisjoint(other.nodes)
             case "place":
-                return other.location in (own.location, own.explains)
+                return other.location == own.location
             case "values":
                 return other.of_values
             case "call":

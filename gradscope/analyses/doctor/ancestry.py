@@ -1,5 +1,4 @@
-"""What lies behind a tensor: the leaves it was computed from, the terms that it adds up, the parts
-of larger results that it was made of.
+"""What lies behind a tensor: the leaves it was computed from, the terms that it adds up.
 
 Bounded walks over live nodes.  Knows nothing of what is looked for, and why.
 """
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd.nodes import Walked, below, is_leaf, leaf_of, nodes_of, torch_name
+from gradscope.autograd.nodes import below, is_leaf, leaf_of, nodes_of, torch_name
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.walks import walk
 
@@ -35,11 +34,6 @@ MAX_NEAR = 64
 _ADDING = kinds("Add Sub Stack Cat")
 _SCALING = kinds("Mul Div Neg Mean Sum ToCopy Squeeze Unsqueeze View")
 _FACTORS = kinds("Mul Div")
-_PARTS = kinds("Slice Select Split SplitWithSizes UnsafeSplit Unbind Index IndexSelect Gather")
-_MOVING = (
-    *_PARTS,
-    *kinds("View UnsafeView Transpose Permute T Unsqueeze Squeeze Expand Cat Stack"),
-)
 _ELEMENTWISE = kinds(
     "Add Sub Rsub Mul Div Neg Abs Pow Square Sqrt Rsqrt Reciprocal Exp Expm1 Log Sigmoid Tanh Relu "
     "LeakyRelu Softplus Clamp Minimum Maximum Fmin Fmax Where MaskedFill MaskedSelect NanToNum "
@@ -177,37 +171,3 @@ def leaves_behind(tensors: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     leaves = map(leaf_of, islice(walk(starts, below), MAX_BEHIND))
     found.update((id(leaf), leaf) for leaf in leaves if leaf is not None)
     return list(found.values())
-
-
-def parts_of_used(walked: Walked, outside: Iterable[torch.Tensor]) -> list[torch.Tensor]:
-    """Of tensors that are not in a graph, those that only take, move or join elements of tensors
-    which the graph leads to, and which go into it as a whole: ``xt[:, 0:1]``, made anew after
-    ``u = net(xt)``.  Of a tensor that only parts are used of, another part may be one that is not.
-    """
-    outside = list(outside)
-    sources = [_sources(walked, grad_fn_of(tensor)) for tensor in outside]
-    if not any(sources):
-        return []
-    partial = {n for n, node in enumerate(walked.nodes) if _is(node, _PARTS)}
-    whole = {target for source, _, target, _ in walked.edges if source not in partial}
-    return [one for one, of in zip(outside, sources, strict=True) if of and of <= whole]
-
-
-def _sources(walked: Walked, made: Any) -> set[int]:
-    """The positions of all that a tensor was taken or put together from; none where it was computed
-    from anything else."""
-
-    def onwards(node: LiveNode) -> list[LiveNode]:
-        return [] if node in walked.index else below(node)
-
-    met = [] if made is None else list(islice(walk([made], onwards), MAX_NEAR + 1))
-    between = [node for node in met if node not in walked.index]
-    if len(met) > MAX_NEAR or not all(_is(node, _MOVING) for node in between):
-        return set()
-    return {walked.index[node] for node in met if node in walked.index}
-
-
-def _is(node: Any, names: tuple[str, ...]) -> bool:
-    # The derivative of such a backward is none of them.
-    name = torch_name(node)
-    return name.startswith(names) and "BackwardBackward" not in name

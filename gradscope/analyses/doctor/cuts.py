@@ -103,8 +103,6 @@ class Cuts:
             self._remember(call.results, self._numbers.added(call))
         if call.in_graph:
             self._take_number(call)
-            for known in self._numbers.entering(call):
-                self._wait(call, known)
         elif call.function not in HARMLESS and any(map(requires_grad, call.operands)):
             behind = [tensor for tensor in call.operands if requires_grad(tensor)]
             if gives_values(call) and not _is_sent(call):
@@ -238,8 +236,7 @@ class Cuts:
                 call.takers, call.added, call.entered, call.age = set(), set(), set(), 0
 
     def start_step(self) -> None:
-        """Forget results that have died, and arrays of the step before."""
-        self._numbers.forget_arrays()
+        """Forget results that have died."""
         self._results.forget_dead()
 
     # ------------------------------------------------------------------ one call
@@ -310,7 +307,6 @@ class Cuts:
         if call.in_graph:
             self._take(call, calls)
         elif call.function == "numpy":
-            self._numbers.note_array(call, calls)
             for known in calls:
                 known.cut.then = known.cut.then or if_same_line(call, known.cut.place)
         elif any(is_continuous(tensor) for tensor in call.results):

@@ -33,6 +33,7 @@ from gradscope.recording.torch_call import TorchCall, flat_tensors
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
 
+
 _ADD_GROUP = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
 """Where every optimizer looks at what it is given."""
 
@@ -159,12 +160,6 @@ class Reads:
             self._leaves.of(tensor).wanted = True
             self._add(tensor, "", wanted=True)
 
-    def note_unreached(self, tensors: Iterable[torch.Tensor], place: int, result: int) -> None:
-        """A call at this place gave None for these, made of tensors that its graph leads to; the
-        result was computed at another."""
-        for tensor in tensors:
-            self._add(tensor, "", asked=place, result=result)
-
     def note_refused(self, error: BaseException) -> None:
         """An optimizer has raised this over tensors that are no leaves."""
         user, step = None, error.__traceback__
@@ -187,14 +182,7 @@ class Reads:
         names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
         self._add(tensor, name_in_frame(tensor, [*paths, *names], frame))
 
-    def _add(
-        self,
-        tensor: torch.Tensor,
-        name: str,
-        wanted: bool = False,
-        asked: int = -1,
-        result: int = -1,
-    ) -> None:
+    def _add(self, tensor: torch.Tensor, name: str, wanted: bool = False) -> None:
         node = grad_fn_of(tensor)
         if node is None or len(self.vain) >= MAX_READS:
             return
@@ -206,11 +194,6 @@ class Reads:
             requires_grad=True,
             made=made,
             history=torch_name(node),
-            asked=asked,
-            # What torch itself has made there, `jacobian` of what it is given, is no part that the
-            # program took.
-            result=result if made == asked else -1,
         )
         _, known = self.vain.setdefault((made, name), (TensorRef(tensor), read))
-        # One that gave None before may be what makes a later call fail.
         known.wanted |= wanted

@@ -31,10 +31,8 @@ from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.odd_values import (
-    Logarithms,
     RoundedNumbers,
     ScoreWeights,
-    StraightThrough,
 )
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
@@ -102,9 +100,7 @@ class DoctorListener(Listener):
         self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
         self.optimizers = Optimizers(recorder, self.leaves)
         self.mistaken_calls = self.optimizers.order.odd
-        self.logarithms = Logarithms(self.mistaken_calls)
         self.score_weights = ScoreWeights(self.mistaken_calls)
-        self.straight_through = StraightThrough(self.mistaken_calls)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
         self.gradient_graphs = GradientGraphs()
@@ -331,9 +327,7 @@ class DoctorListener(Listener):
             self.carried.note(call, briefly=self.light)
         if not self.light:
             self.score_weights.note(call)
-            self.straight_through.note(call)
         self.broadcasts.note(call)
-        self.logarithms.note(call)
         self.cuts.note(call)
         if call.function in LOSSES:
             self.cuts.note_loss(call)

@@ -52,13 +52,12 @@ class KnownLoss(LostTerm, eq=False, gc=True):
 
 class _TermSuspect(NamedTuple):
     """What a cut took out of a term, or all of a term that is a plain number (None): the leaves
-    behind it, whether its result went into a layer, and the parameters of that."""
+    behind it, and whether its result went into a layer."""
 
     cut: KnownCut
     behind: list[TensorRef]
     term: KnownTerm | None
     enters: bool
-    layers: list[TensorRef]
 
 
 class _Call(NamedTuple):
@@ -152,22 +151,11 @@ class LostTerms:
             known.fine = True
             if suspect.enters and not cut.discrete:
                 cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in starved)
-                self._note_astray(suspect, term, starved)
             return
         if not known.times:
             known.call, known.beside = call.number, call.terms
             known.starved = list(map(TensorRef, starved))
         known.times += 1
-
-    def _note_astray(
-        self, suspect: _TermSuspect, term: KnownTerm, starved: list[torch.Tensor]
-    ) -> None:
-        """Does the term reach nothing but what stands beside the layers that took the result?"""
-        learning = {id(leaf) for leaf in living(suspect.layers)}
-        if learning:
-            is_astray = learning.isdisjoint(self._stepped)
-            is_astray &= not term.reached().issuperset(map(id, starved))
-            suspect.cut.astray = is_astray and suspect.cut.astray is not False
 
     def _place(self, node: Any) -> int | None:
         span = self._recorder.span_of(node._sequence_nr())
@@ -193,20 +181,7 @@ def _suspects(taken: Taken, above: list[list[KnownTerm]], watch: Capture) -> Ite
     """The terms that a call which cut had a part in."""
     behind = list(map(TensorRef, taken.call.behind()))
     if taken.added:
-        yield _TermSuspect(taken.call.cut, behind, None, False, [])
-    layers = list(_parameters_of(taken.entered, watch)) if taken.entered else []
+        yield _TermSuspect(taken.call.cut, behind, None, False)
     positions = (watch.sequences[number] for number in taken.takers - taken.added)
     for term in dict.fromkeys(term for position in positions for term in above[position]):
-        yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered), layers)
-
-
-def _parameters_of(entered: Iterable[int], watch: Capture) -> Iterator[TensorRef]:
-    """The leaves that the layers which took a result compute with, themselves or transposed."""
-    for number in entered:
-        node = watch.walked.nodes[watch.sequences[number]]
-        for near, _ in node.next_functions:
-            if near is not None and type(near).__name__ == "TBackward0":
-                near = near.next_functions[0][0]
-            leaf = None if near is None else leaf_of(near)
-            if leaf is not None:
-                yield TensorRef(leaf)
+        yield _TermSuspect(taken.call.cut, behind, term, bool(taken.entered))

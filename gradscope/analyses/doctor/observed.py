@@ -20,7 +20,6 @@ from gradscope.analyses.doctor.observed_cuts import (
     name_of,
     skipped_steps,
     spoiling_steps,
-    wasted_calls,
 )
 from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
 from gradscope.autograd.elements import readable
@@ -213,7 +212,7 @@ def observations(
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
         skipped_steps=skipped_steps(listener, origins),
-        wasted_calls=tuple(map(origins.told, wasted_calls(listener))),
+        wasted_calls=tuple(map(origins.told, optimizers.order.wasted.known.values())),
         spoiling_steps=tuple(map(origins.told, spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
         remade=tuple(map(origins.told, listener.leaves.made_anew())),

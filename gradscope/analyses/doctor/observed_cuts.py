@@ -13,7 +13,7 @@ import torch
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.autograd.tensors import living
-from gradscope.model.loop_observations import SpoilingStep, WastedCalls
+from gradscope.model.loop_observations import SpoilingStep
 from gradscope.model.observations import Cut, LossTerm, LostTerm, SkippedSteps
 from gradscope.model.plain import number
 
@@ -89,17 +89,6 @@ def skipped_steps(listener: DoctorListener, origins: Origins) -> SkippedSteps | 
     op, site = known.overflow or ("", None)
     before, after = number(known.before), number(known.after)
     return SkippedSteps(known.steps, known.skipped, before, after, op, origins.of_site(site))
-
-
-def wasted_calls(listener: DoctorListener) -> Iterator[WastedCalls]:
-    """Backward calls of which ``zero_grad`` has left nothing."""
-    recorder, optimizers = listener.recorder, listener.optimizers
-    for place, known in optimizers.order.wasted.known.items():
-        stepped = -1 if known.stepped is None else known.stepped
-        step, zeroed = recorder.places.site(stepped), recorder.places.site(place)
-        behind = step and zeroed and recorder.sources.is_behind(step, zeroed)
-        known.behind = optimizers.is_once_an_epoch(stepped) if behind is None else bool(behind)
-        yield known
 
 
 def spoiling_steps(listener: DoctorListener, case: CapturedCall) -> Iterator[SpoilingStep]:

@@ -1,5 +1,5 @@
-"""Calls whose operands are not what they were taken for: a probability for its logarithm, a weight
-with a gradient of its own, a value for what it stands for, an eps that is 0 in its dtype.
+"""Calls whose operands are not what they were taken for: a weight with a gradient of its own,
+an eps that is 0 in its dtype.
 """
 
 from __future__ import annotations
@@ -7,90 +7,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 
 from gradscope.analyses.doctor.ancestry import leaves_behind
 from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED, family
-from gradscope.analyses.doctor.glances import LOSSES
 from gradscope.analyses.training.dropped_results import MistakenCalls
-from gradscope.autograd.elements import is_small
 from gradscope.autograd.summary import name_of
 from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad
-from gradscope.model.loop_observations import MistakeKind
 from gradscope.model.observations import Rounding
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
-
-# ---------------------------------------------------------------- probabilities and logarithms
-
-MAX_PLACES = 1_000
-"""Places that call `kl_div` and are remembered."""
-
-LOOKS = 3
-"""Calls of `kl_div` at each place that are looked at: a GPU is waited for a few times only."""
-
-MAX_ELEMENTS = 4_000_000
-"""Elements of an operand that is looked at."""
-
-NEAR = 1e-3
-"""How far from 1 probabilities may add up, for they may be half precision; relative."""
-
-
-class Logarithms:
-    """The calls of `kl_div` that take a probability for its logarithm, or the other way about, as
-    the numbers themselves tell; ``found`` is told of each place once."""
-
-    def __init__(self, found: MistakenCalls) -> None:
-        self._found = found
-        self._looks: dict[int, int] = {}
-
-    def note(self, call: TorchCall) -> None:
-        """Look at one call."""
-        if call.function != "kl_div" or not call.in_graph:
-            return
-        looks = self._looks.get(call.place, 0)
-        if looks >= LOOKS or (not looks and len(self._looks) >= MAX_PLACES):
-            return
-        found = _mistaken(call)
-        self._looks[call.place] = LOOKS if found else looks + 1
-        if found is not None:
-            self._found.tell(found[0], call.place, found[1])
-
-
-def _mistaken(call: TorchCall) -> tuple[MistakeKind, int] | None:
-    """Which operand is not what its function takes, and the dimension along which the probabilities
-    add up to 1."""
-    # `torch.nn.functional.kl_div` hands its options over by name, `torch.kl_div` may be given them
-    # in order.
-    given = dict(zip(("input", "target", "reduction", "log_target"), call.args, strict=False))
-    given.update(call.kwargs)
-    takes_log = {"input": True, "target": bool(given.get("log_target"))}
-    for operand, is_log in takes_log.items():
-        tensor = given.get(operand)
-        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
-            continue
-        if tensor.numel() and is_small(tensor, MAX_ELEMENTS):
-            dim = _adding_up(tensor.detach().float(), not is_log)
-            if dim is not None:
-                no_log: MistakeKind = "input no log" if operand == "input" else "target no log"
-                return no_log if is_log else "target log", dim
-    return None
-
-
-def _adding_up(numbers: torch.Tensor, is_log: bool) -> int | None:
-    """The dimension along which all numbers are probabilities that add up to 1, or (``is_log``)
-    the logarithms of such; None where there is none."""
-    if bool((numbers > 0 if is_log else numbers < 0).any()):
-        return None
-    numbers = numbers.exp() if is_log else numbers
-    for dim in reversed(range(numbers.dim())):
-        # Along a single element a 1 tells nothing.
-        if numbers.size(dim) > 1 and bool(((numbers.sum(dim) - 1).abs() < NEAR).all()):
-            return dim
-    return None
-
 
 # ---------------------------------------------------------------- weights of log-probabilities
 
@@ -171,65 +98,6 @@ class ScoreWeights:
                 if any(id(one) in used for one in living(product.gradients)):
                     self._found.tell("weight learns", product.place, len(product.leaves))
                     self._waiting.remove(product)
-
-
-# ---------------------------------------------------------------- straight-through values
-
-_CUTS = ("detach", "data")
-_SQUARES = ("pow", "square", "abs", "norm")
-
-
-class _Cut(NamedTuple):
-    """A place that cuts a tensor off, that tensor, and what it was a difference from."""
-
-    place: int
-    source: TensorRef
-    taken: TensorRef | None
-
-
-class StraightThrough:
-    """A straight-through value, ``x + (q - x).detach()``, compared with the ``x`` that it is made
-    of: its gradient goes to ``x`` alone and away from ``q``, and what made ``q`` gets none;
-    ``found`` is told of it."""
-
-    def __init__(self, found: MistakenCalls) -> None:
-        self._found = found
-        self._cuts: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
-        self._passed: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
-        self._gaps: TensorTable[_Cut] = TensorTable(MAX_FOLLOWED)
-        self._differences: TensorTable[TensorRef] = TensorTable(MAX_FOLLOWED)
-
-    def note(self, call: TorchCall) -> None:
-        """Look at one call."""
-        name, operands = call.function, call.operands
-        if not operands or not call.results or (name not in _CUTS and not call.in_graph):
-            return
-        first, second, out = operands[0], operands[-1], call.results[0]
-        if name in _CUTS:
-            self._cuts[out] = _Cut(call.place, TensorRef(first), self._differences.get(first))
-        elif name in _SQUARES and (gap := self._gaps.get(first)) is not None:
-            self._found.tell("own value", call.place, other=gap.place)
-        elif len(operands) != 2:
-            return
-        elif name == "add":
-            for value, constant in ((first, second), (second, first)):
-                cut = self._cuts.get(constant)
-                if cut is not None and cut.taken is not None and cut.taken() is value:
-                    self._passed[out] = cut
-        elif name == "sub" or name in LOSSES:
-            own = self._own(first, second) or self._own(second, first)
-            if own is not None and name != "sub":
-                self._found.tell("own value", call.place, other=own.place)
-            elif own is not None:
-                self._gaps[out] = own
-            elif requires_grad(second):
-                self._differences[out] = TensorRef(second)
-
-    def _own(self, passed: torch.Tensor, fixed: torch.Tensor) -> _Cut | None:
-        """The cut in a straight-through value, where the other is what that is made of."""
-        cut, other = self._passed.get(passed), self._cuts.get(fixed)
-        value = cut.taken() if cut is not None and cut.taken is not None else None
-        return cut if value is not None and other is not None and other.source() is value else None
 
 
 # ---------------------------------------------------------------- an eps that is 0

@@ -116,21 +116,7 @@ def _look(node: LiveNode) -> dict[str, torch.Tensor]:
         if tensor is None or not is_small(tensor, MAX_ELEMENTS) or not tensor.numel():
             return {}
         return look(node, tensor.detach())
-    # One that uses running statistics does not take the mean out of what it is given.
-    if op in _NORMALISING and getattr(node, "_saved_training", True):
-        return _scale(node)
     return {}
-
-
-def _scale(node: LiveNode) -> dict[str, torch.Tensor]:
-    """About the largest local derivative of a normalisation."""
-    inverse, weight = saved.value(node, "result2"), saved.value(node, "weight")
-    if inverse is None or not inverse.numel() or not readable(inverse):
-        return {}
-    scale = inverse.detach().max().float()
-    if weight is None or not readable(weight):
-        return {"scale": scale}
-    return {"scale": scale * weight.detach().abs().max().float()}
 
 
 def _softmax(node: Any, result: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -189,11 +175,6 @@ def _units(active: torch.Tensor) -> dict[str, torch.Tensor]:
 def _flat(flags: torch.Tensor) -> dict[str, torch.Tensor]:
     return {"saturated": flags.float().mean()}
 
-
-_NORMALISING = frozenset(
-    f"{op}Backward0"
-    for op in ("NativeLayerNorm", "NativeGroupNorm", "NativeBatchNorm", "CudnnBatchNorm")
-)
 
 _Look = Callable[[Any, torch.Tensor], dict[str, torch.Tensor]]
 

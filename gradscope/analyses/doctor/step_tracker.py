@@ -10,7 +10,6 @@ import math
 
 import torch
 
-from gradscope.analyses.doctor.ancestry import parts_of_used
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
@@ -127,13 +126,6 @@ class StepTracker:
                 listener.leaves.note_derived(made.leaves)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
             listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
-            if made.is_full:
-                parts = parts_of_used(made.walked, made.outside())
-                spans = (listener.recorder.span_of(node._sequence_nr()) for node in made.nodes)
-                places = (span.place for span in spans if span is not None)
-                # Torch takes what the program computed apart, element by element.
-                result = next((one for one in places if one != place), -1) if parts else -1
-                listener.reads.note_unreached(parts, place, result)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.

@@ -166,7 +166,7 @@ class Leaves:
         self._on_rewrapped = on_rewrapped
         self._known: TensorTable[KnownLeaf] = TensorTable(MAX_LEAVES)
         self._edited: dict[int, bool] = {}
-        self._calls = self._fresh_calls = 0
+        self._calls = 0
         self._any_reached = False
         self._constructor = Patched(nn.Parameter, "__new__", self._making)
         self._handle: Any = None
@@ -249,7 +249,7 @@ class Leaves:
         """The places that have made parameters for several backward calls."""
         for known in self.remade.values():
             if known.times > 1 and not known.fit:
-                known.calls, known.alone = self._calls, self._fresh_calls == self._calls
+                known.calls = self._calls
                 yield known
 
     # ------------------------------------------------------------------ how they are made
@@ -392,11 +392,9 @@ class Leaves:
         """A backward call has brought these a gradient; it ``counts`` as one of its own."""
         self._calls += counts
         self._any_reached |= bool(leaves)
-        old = 0
         for leaf, known in zip(leaves, self._known.get_all(leaves), strict=True):
             if known is None:
                 known = self._known[leaf] = KnownLeaf()
-            old += bool(known.reached)
             if known.reached >= OFTEN:
                 continue
             known.reached += 1
@@ -406,7 +404,6 @@ class Leaves:
                 self._note_fit(known.place)
             elif counts:
                 self._note_first(known.place)
-        self._fresh_calls += counts and not old
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
@@ -449,15 +446,10 @@ class Leaves:
                 known.thawed = -1
 
     def note_step(self, leaves: Iterable[torch.Tensor]) -> None:
-        """An optimizer steps these."""
-        if not any(known.times > 1 and not known.fit for known in self.remade.values()):
-            return
-        for known in map(self.get, leaves):
-            if known.born in self.remade:
-                self.remade[known.born].stepped = True
-            elif known.born < 0:
-                # An input that is learned by a few steps is made anew each time, and no layer.
-                self._note_fit(known.made)
+        """An optimizer steps these: whoever compares models makes several, to learn each."""
+        if any(known.times > 1 and not known.fit for known in self.remade.values()):
+            for known in map(self.get, leaves):
+                self._note_fit(known.place)
 
     def note_given(self, leaves: Sequence[torch.Tensor], others: Iterable[torch.Tensor]) -> None:
         """An optimizer that holds these and others steps; the program itself has given these their

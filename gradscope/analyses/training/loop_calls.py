@@ -23,7 +23,6 @@ from torch import nn
 from torch.amp import grad_scaler
 from torch.nn.utils import clip_grad
 from torch.optim import Optimizer, lr_scheduler
-from torch.utils.data import DataLoader
 
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.optimizers import Optimizers
@@ -161,7 +160,6 @@ class LoopCalls:
         for kind in vars(lr_scheduler).values():
             if isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler):
                 hear(kind, "step", before=self._schedules, after=self._rates)
-        hear(DataLoader, "__iter__", before=self._starts)
         for name in ("register_full_backward_hook", "register_full_backward_pre_hook"):
             hear(nn.Module, name, before=self._hooks)
 
@@ -239,9 +237,6 @@ class LoopCalls:
         elif known.scheduled < 0:
             # Its first step it makes when it is made.
             known.scheduled = self._recorder.places.number_around(call.frame)
-
-    def _starts(self, _call: HeardCall) -> None:
-        self._optimizers.epoch_starts = True
 
     # ------------------------------------------------------------------ what becomes of gradients
 

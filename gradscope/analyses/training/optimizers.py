@@ -26,9 +26,6 @@ from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.autograd.tensors import storage_of
 from gradscope.recording.recorder import Recorder
 
-MAX_PLACES = 200
-"""Places that step, and of which it is counted how often."""
-
 
 # Known by identity: to compare two of them would compare tensors.
 @dataclass(eq=False)
@@ -52,7 +49,6 @@ class Optimizers:
 
     ``order`` is what was seen of the order of the loop, ``effects`` what steps change, and
     ``spoiling`` NaN that they make; the last two are measured while it ``compares``.
-    ``epoch_starts``: a DataLoader has begun, and no step was made since.
 
     ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
     that a step has changed, and of its place.
@@ -67,7 +63,6 @@ class Optimizers:
         self.compares = True
         self.order = LoopOrder()
         self.any_stepped = False
-        self.epoch_starts = False
         self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = [leaves.note_step]
         self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
         self._leaves = leaves
@@ -77,7 +72,6 @@ class Optimizers:
         self._has_searched = False
         self._last: set[int] = set()
         self._made: dict[int, None] = {}
-        self._steps: dict[int, tuple[int, int]] = {}
         self._running: list[_Step] = []
         self._handles: list[Any] = []
 
@@ -175,11 +169,6 @@ class Optimizers:
         living = self._last | {known.made for known in self._known.values()}
         return [place for place in self._made if place in living]
 
-    def is_once_an_epoch(self, place: int) -> bool:
-        """Whether a DataLoader began before each step of this place."""
-        made, first = self._steps.get(place, (0, 0))
-        return 0 < made == first
-
     @property
     def in_closure(self) -> bool:
         """Whether a function of the program runs that it has given to a step."""
@@ -207,7 +196,6 @@ class Optimizers:
         known, place = self.note_stepping(optimizer), self._place(frame)
         tensors = parameters_of(optimizer)
         self._note_given(tensors)
-        self._count_step(place)
         for told in self.on_step:
             told(tensors)
         # A closure brings the gradients during the step.
@@ -224,13 +212,6 @@ class Optimizers:
         step = _Step(optimizer, frame, take_out(self._recorder), versions, samples=samples)
         self._running.append(step)
         return step
-
-    def _count_step(self, place: int) -> None:
-        """An epoch is a start of a DataLoader that a step comes after."""
-        if place in self._steps or len(self._steps) < MAX_PLACES:
-            made, first = self._steps.get(place, (0, 0))
-            self._steps[place] = made + 1, first + self.epoch_starts
-        self.epoch_starts = False
 
     def _note_given(self, tensors: Sequence[torch.Tensor]) -> None:
         """The optimizer steps: which of its gradients has the program put there by hand?"""

@@ -117,11 +117,6 @@ _WASTED = _Words(
     "Zero the gradients where the step is, once for each step; then the backward calls between "
     "two steps add up.",
 )
-_BEHIND = _Words(
-    "{step} stands behind the loop of its backward calls, and uses the last of them only.",
-    _WASTED.evidence,
-    "Step inside of the loop, after each backward.",
-)
 _IDLE = _Words(
     "Backward brings gradients to parameters whose optimizer never steps.",
     "{calls} for {parameters}; their optimizer{made} has made no step, and others have",
@@ -186,13 +181,10 @@ def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
 
 def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
     """As many backward calls as a step uses leave nothing for one."""
-    zeroed = facts.at(facts.seen.zeroed if entry.origin is None else entry.origin)
     return _unused(
         facts,
-        _BEHIND if entry.behind else _WASTED,
-        (entry.stepped if entry.behind else entry.origin,),
-        [f"zero_grad is called in that loop,{zeroed}"] if entry.behind and zeroed else [],
-        step=facts.expression(entry.stepped) or "The step",
+        _WASTED,
+        (entry.origin,),
         at=facts.at(entry.stepped),
         calls=count(entry.dropped, "backward call"),
         all=entry.dropped + entry.applied,

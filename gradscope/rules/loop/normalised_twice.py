@@ -2,7 +2,7 @@
 
 A softmax or sigmoid comes before a loss that begins with one (`cross_entropy`,
 `binary_cross_entropy_with_logits`), or a softmax before `nll_loss`; or a sigmoid is given the
-result of a softmax; or `kl_div` takes a probability for its logarithm.
+result of a softmax.
 
 ## How it is recognised
 
@@ -11,11 +11,6 @@ or a sigmoid, or of a view or an index of it; or what `nll_loss` is given is the
 softmax without a log. Information where it is a log_softmax before `cross_entropy`, which
 changes nothing. Scores that are scaled in between, as by a temperature, are left out. Also told
 is a sigmoid of a sigmoid or a softmax, and a softmax of a softmax; a softmax of sigmoids is not.
-
-What `kl_div` is given is judged by its numbers: an input (and a target with `log_target=True`)
-that holds probabilities, none below 0 and adding up to 1 along a dimension; or a target without
-`log_target=True` that holds the logarithms of such. Three calls of each place are looked at,
-with operands of up to 4,000,000 elements.
 
 ## A program that has it, healed
 
@@ -44,44 +39,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import MistakeKind
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.wording import MistakeRule, MistakeWords
-
-_KL = (
-    "kl_div is the sum of target * (log target - input), with an input of log-probabilities. With "
-    "anything else it is no divergence: it may be below 0, and its gradient is not 0 where the two "
-    "distributions are the same."
-)
-_OF_KL_DIV: dict[MistakeKind, MistakeWords] = {
-    "input no log": MistakeWords(
-        "{this} takes log-probabilities as its input, and is given probabilities.",
-        "none is below 0, and they add up to 1 along dimension {0}",
-        _KL,
-        "Give it the `log_softmax` of the scores, not their `softmax`.",
-    ),
-    "target no log": MistakeWords(
-        "{this} takes log-probabilities as its target, and is given probabilities.",
-        "none is below 0, and they add up to 1 along dimension {0}",
-        _KL,
-        "Leave `log_target=True` out, or give it the `log_softmax` of the target's scores.",
-    ),
-    "target log": MistakeWords(
-        "{this} takes probabilities as its target, and is given log-probabilities.",
-        "none is above 0, and their exponentials add up to 1 along dimension {0}",
-        _KL,
-        "Say `log_target=True`, or give it the `softmax` of the target's scores.",
-    ),
-}
+from gradscope.rules.rule import Rule
 
 
-class NormalisedTwice(MistakeRule):
+class NormalisedTwice(Rule):
     code = "GS512"
     name = "normalised-twice"
-    words = _OF_KL_DIV
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        yield from super().look(facts)
         places: set[int | None] = set()
         for node in facts.graph.nodes:
             loss = _loss_of(facts, node.id)

@@ -14,7 +14,7 @@ not given as an argument. `copy.deepcopy` of a module does where backward reache
 
 Also told is what is made of the result and added to the loss, though other terms reach the
 parameters. It is a warning where a tensor was copied or made a plain number (`torch.tensor`,
-`.item()`, `.numpy()`), or where the next step changes what the term was computed from, as in a
+`.item()`), or where the next step changes what the term was computed from, as in a
 gradient penalty without `create_graph`. It is information where it may be meant: a single
 number that is detached for its value. What only keeps the value of its own term is left alone.
 

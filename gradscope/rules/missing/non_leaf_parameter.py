@@ -5,13 +5,9 @@ A tensor that is meant to be learned is the result of an operation, so its `.gra
 ## How it is recognised
 
 It carries history, and the program reads its `.grad` or hands it to an optimizer; or asks
-`torch.autograd.grad` for the gradient of a view that the result was not computed from. Where
-that call raises nothing (`allow_unused=True`) it gives None, or zeros, and the finding is a
-warning: if the tensor only takes, moves or joins elements (`xt[:, 0:1]`, `view`, `cat`) of
-tensors that the result was computed from, and each of those went into it as a whole. Where
-torch itself made the tensor, as `jacobian` does for the function it is given, the finding is at
-the line that computed the result without it. Other tensors without a way to the result are left
-alone, and leaves as well, for the program has said that it expects them.
+`torch.autograd.grad` for its gradient though the result was not computed from it, as of a view
+made anew, and torch raises.
+Leaves are left alone.
 
 ## A program that has it, healed
 
@@ -46,26 +42,16 @@ class NonLeafParameter(Rule):
     before = {"GS410": "failure", "GS413": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        made = [one for one in facts.seen.learners if one.history]
-        for learner in made:
-            if not _is_asked_for(learner):
-                yield _not_a_leaf(facts, learner)
-        given = {one.result: one for one in facts.seen.learners if one.result is not None}
-        for learner in given.values():
-            yield _not_used(facts, learner)
         # Those made at one line, as `x, t = xt[:, 0:1], xt[:, 1:2]`, have one cause.
         lines: dict[tuple[str, int] | None, list[TrackedParameter]] = {}
-        for learner in made:
-            if _is_asked_for(learner) and learner.result is None:
+        for learner in (one for one in facts.seen.learners if one.history):
+            if learner.wanted:
                 at = facts.location(learner.made)
                 lines.setdefault((at.file, at.line) if at else None, []).append(learner)
+            else:
+                yield _not_a_leaf(facts, learner)
         for same in lines.values():
             yield _not_in_graph(facts, same)
-
-
-def _is_asked_for(learner: TrackedParameter) -> bool:
-    """Whether a call of torch.autograd.grad asks for its gradient, and finds none."""
-    return learner.wanted or learner.asked is not None
 
 
 def _not_a_leaf(facts: Facts, learner: TrackedParameter) -> FindingDraft:
@@ -82,41 +68,19 @@ def _not_a_leaf(facts: Facts, learner: TrackedParameter) -> FindingDraft:
     )
 
 
-def _not_used(facts: Facts, learner: TrackedParameter) -> FindingDraft:
-    call = facts.location(learner.asked)
-    return facts.warning(
-        f"{facts.expression(learner.result) or 'A result'} was not computed from what its function "
-        "is given, and the gradient by that is asked for.",
-        location=facts.location(learner.result),
-        evidence=f"asked for by {facts.expression(learner.asked)} at {call}: zeros"
-        if call
-        else "the gradient is zeros",
-        why="`jacobian` and its like hand new tensors to the function: only what is computed from "
-        "these is differentiated. A module that is called inside uses its own parameters.",
-        remedy="Compute the result from the arguments; of a module: "
-        "`torch.func.functional_call(model, dict(zip(names, weights)), (x,))`.",
-    )
-
-
 def _not_in_graph(facts: Facts, learners: list[TrackedParameter]) -> FindingDraft:
-    # What made the call fail comes first.
-    learner = min(learners, key=lambda one: not one.wanted)
+    learner = learners[0]
     places = dict.fromkeys(facts.expression(one.made) or one.name for one in learners)
-    asked = [facts.location(one.asked) for one in learners if not one.wanted]
-    calls = listed(str(at) for at in asked if at is not None)
     return facts.finding(
-        "error" if learner.wanted else "warning",
+        "error",
         f"The gradient of {listed(filter(None, places)) or 'a tensor'} is asked for, but the "
         "result was not computed from it.",
         location=facts.location(learner.made),
         subject=listed(one.name for one in learners if one.name),
-        evidence=(
-            f"{learner.history} made it, and nothing in the graph took it",
-            *([f"torch.autograd.grad gave no gradient of it at {calls}"] if calls else []),
-        ),
+        evidence=f"{learner.history} made it, and nothing in the graph took it",
         why="An index or a view gives a new tensor each time; only the tensors that went into the "
         "result are in its graph.",
         remedy="Ask for the gradient of the tensor that was used, and take the part of that; or "
         "make the part first and compute the result from it.",
-        fails=learner.wanted,
+        fails=True,
     )

@@ -6,11 +6,9 @@ them ever learns.
 ## How it is recognised
 
 Parameters that one line makes get their first gradient in three backward calls, and none of
-them ever gets a second one. Where an optimizer steps them, the calls must be five, and reach
-nothing else: then the model itself is made again in the loop. Left out are parameters whose
-gradient the program reads, or that it changes itself (adversarial examples), a single
-`nn.Parameter` that an optimizer steps, and what is made of results with history
-([GS303](GS303.md)).
+them ever gets a second one. Left out are parameters whose gradient the program reads, or that it
+changes itself (adversarial examples), those that an optimizer steps, and what is made of results
+with history ([GS303](GS303.md)).
 
 ## A program that has it, healed
 
@@ -59,9 +57,6 @@ from gradscope.words import count, listed
 FEWEST_REMADE = 3
 """Backward calls that reach parameters made anew, before that is called a mistake."""
 
-FEWEST_MODELS = 5
-"""The same where an optimizer steps them: whoever compares models makes a few anew."""
-
 
 class RemadeParameter(Rule):
     code = "GS312"
@@ -70,15 +65,12 @@ class RemadeParameter(Rule):
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         # A Parameter made of what forward has computed is a cut, and told as one.
         cuts = [cut.origin for cut in facts.seen.cuts if cut.function in ("Parameter", "deepcopy")]
-        groups: dict[tuple[str, str, bool], list[tuple[int, RemadeParameters]]] = {}
+        groups: dict[tuple[str, str], list[tuple[int, RemadeParameters]]] = {}
         for entry in facts.seen.remade:
-            fewest = FEWEST_MODELS if entry.stepped else FEWEST_REMADE
-            if entry.times < fewest or any(facts.same_line(entry.origin, cut) for cut in cuts):
-                continue
-            place = None if entry.origin is None else facts.graph.origins[entry.origin]
-            if place is not None and (entry.alone or not entry.stepped):
-                function = (place.file, place.function, entry.stepped)
-                groups.setdefault(function, []).append((place.line, entry))
+            is_cut = any(facts.same_line(entry.origin, cut) for cut in cuts)
+            if entry.times >= FEWEST_REMADE and entry.origin is not None and not is_cut:
+                place = facts.graph.origins[entry.origin]
+                groups.setdefault((place.file, place.function), []).append((place.line, entry))
         for entries in groups.values():
             yield _remade(facts, entries)
 
@@ -97,9 +89,7 @@ def _remade(facts: Facts, entries: list[tuple[int, RemadeParameters]]) -> Findin
             f"{count(entry.calls, 'backward call')}, and never a second one",
             *([f"also made again: {listed(others)}"] if others else []),
         ),
-        why="Each is random again, and what the one before has learned is gone with it."
-        if entry.stepped
-        else "Each is random again, and no optimizer holds it; the gradient it gets is never used.",
+        why="Each is random again, and no optimizer holds it; the gradient it gets is never used.",
         remedy="Make layers and parameters once, in `__init__` or before the loop, and the "
         "optimizer after them.",
     )

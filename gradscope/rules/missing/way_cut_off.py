@@ -1,7 +1,7 @@
 """GS317 way-cut-off
 
 A value is cut off on its way into a layer, and what it was made from learns by other ways only.
-Information, except where the gradient of that way serves nobody.
+Information, for it may be meant.
 
 ## How it is recognised
 
@@ -9,9 +9,7 @@ A cut (`detach`, `.data`, `no_grad`, a copy of the numbers) whose result goes in
 joined with others by `cat` or `stack`, or is added to something, in the graph of a term that
 does reach what the next step changes; and parameters behind it that this step changes too. No
 parameter is without a gradient, and yet the gradient misses a way on which the loss depends on
-them. It is a warning where the layers are another optimizer's, and the term gives nothing to
-some of those parameters: the discriminator of `D(fake.detach(), condition)` in the step of the
-generator.
+them.
 
 Left alone is what is cut off as a rule: targets, weights and what is compared, what keeps a
 value (`x + (q - x).detach()`), state that is carried over from before the last backward call,
@@ -81,20 +79,15 @@ class WayCutOff(Rule):
         for place, cuts in places.items():
             leaves = list(dict.fromkeys(name for cut in cuts for name in cut.ways))
             why, remedy = why_and_remedy(cuts[0])
-            is_astray = all(cut.astray for cut in cuts)
             yield facts.finding(
-                "warning" if is_astray else "information",
+                "information",
                 f"{at_place(facts, cuts[0])}{name_of(cuts[0])} cuts one way of the gradient off: "
                 f"{count(len(leaves), 'parameter')} behind it learn{'s' * (len(leaves) == 1)} "
                 "nothing through it.",
                 location=facts.location(place),
                 subject=modules(facts, leaves),
                 evidence=f"its inputs depend on {listed(leaves)}, which the next step changes; its "
-                + (
-                    "result goes into layers that this step does not change either"
-                    if is_astray
-                    else "result goes into what learns, and depends on nothing"
-                ),
+                "result goes into the loss all the same, and depends on nothing",
                 why=why,
-                remedy=remedy if is_astray else f"If it is meant, nothing is wrong. {remedy}",
+                remedy=f"If it is meant, nothing is wrong. {remedy}",
             )

@@ -79,9 +79,6 @@ POLES = _family(
 )
 """Their derivative has poles, and an `eps` keeps it finite there, but not small."""
 
-NORMALISING = _family("NativeLayerNorm NativeGroupNorm NativeBatchNorm CudnnBatchNorm")
-"""They take the mean and the spread out of what goes in."""
-
 HALVES = frozenset(["float16", "bfloat16"])
 """Where rounding is no sign of anything."""
 

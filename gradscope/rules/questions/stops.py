@@ -53,13 +53,6 @@ FACTORS = Stop(
     "Both factors are zero, so neither gets a gradient from the other, and both stay zero.",
     "Initialise one of the two factors with random numbers, as LoRA does.",
 )
-CONSTANT = Stop(
-    "What the loss takes of this result is the same whatever goes in: a group of one number, "
-    "or of equal ones, is normalised to a constant, and so is a sum or mean over what is "
-    "normalised.",
-    "Normalise over a dimension that has more than one number, and do not sum the normalised "
-    "result itself into the loss.",
-)
 CANCELS = Stop(
     "The gradient comes back along two ways, and what they bring cancels: the result does not "
     "depend on the operand, as a length divided by itself.",
@@ -104,7 +97,6 @@ def stops(facts: Facts) -> Mapping[int, Stop]:
     found: dict[int, Stop] = {}
     if facts.loss != 0:  # as that of a margin that is kept, which has no gradient to give
         found.update(dict.fromkeys(zeros.sums.values(), CANCELS))
-        found.update(dict.fromkeys(zeros.flat, CONSTANT))
         found.update(_each(facts, _for_these_numbers))
     found.update(_each(facts, _for_any_numbers))
     return found or _nothing_learns(facts)

@@ -81,7 +81,6 @@ def _told(facts: Facts, entry: MistakenCall, said: MistakeWords) -> FindingDraft
         evidence=said.evidence.format(*entry.figures, **named),
         why=said.why,
         remedy=said.remedy.format(**named),
-        explains=facts.location(entry.other) if of_result else None,
         fails=said.fails,
     )
 

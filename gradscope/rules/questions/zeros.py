@@ -1,7 +1,6 @@
 """Where gradients become zero, exactly or up to rounding, and which leaves get nothing else.
 
-Zero up to rounding is judged by what came in: the terms of a sum that cancel, or what a
-normalisation could have passed on.
+Zero up to rounding is judged by what came in: the terms of a sum that cancel.
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from collections.abc import Iterable
 from gradscope.model.observations import Location
 from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements
-from gradscope.rules.questions.norms import size_of, size_received
+from gradscope.rules.questions.norms import size_of
 from gradscope.rules.questions.ops import (
     HALVES,
-    NORMALISING,
     RECTIFIERS,
     TOTALS,
     VIEWS,
@@ -33,17 +31,13 @@ class Zeros:
     """The zeros of a pass.
 
     ``sums`` are nodes whose upstream gradient is a sum that cancels, each with the node that was
-    made last among those that sent its terms.  ``flat`` are nodes whose result does not depend on
-    their operand, as far as the loss looks at it.  ``leaves`` get nothing but zeros and rounding.
+    made last among those that sent its terms.  ``leaves`` get nothing but zeros and rounding.
     """
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.sums: dict[int, int] = {}
-        self.flat: list[int] = []
         self.leaves: set[int] = set()
-        self._scales = {one.node: one.scale for one in facts.seen.activities if one.scale}
-        self._saturated = {one.node: float(one.saturated) for one in facts.seen.activities}
         self._lost = [False] * len(facts.graph.edges)
         self._hooked = {one.node for one in facts.seen.alterations}
         if facts.backward is not None:
@@ -70,9 +64,6 @@ class Zeros:
             if (gone or is_zero) and facts.has_elements(node):
                 self.leaves.add(node)
             return
-        if not gone and self._is_flat(node):
-            self.flat.append(node)
-            self._lost[facts.outgoing[node][0]] = True
         for edge in facts.outgoing[node]:
             self._lost[edge] |= gone
 
@@ -105,28 +96,6 @@ class Zeros:
         below = facts.reachable([node])
         leaves = [one for one in facts.graph.leaves if one.node in below]
         return len(leaves) == 1 and output is not None and leaves[0].tensor.shape == output.shape
-
-    def _is_flat(self, node: int) -> bool:
-        """Whether a normalisation passes nothing of what it could pass on."""
-        facts, op = self.facts, self.facts.op(node)
-        scale = self._scale(node, op)
-        if not scale or not facts.outgoing[node]:
-            return False
-        sent = self._on(facts.outgoing[node][0])
-        received = size_received(facts, node)
-        if not received or not _is_there(sent) or sent.dtype in HALVES:
-            return False
-        return size_of(sent) <= ROUNDING * scale * received
-
-    def _scale(self, node: int, op: str) -> float:
-        """About the largest local derivative of a normalisation; 0 for other operations."""
-        if op in NORMALISING:
-            return float(self._scales.get(node, 0.0) or 0.0)
-        output = self.facts.graph.nodes[node].outputs[0] if op == "Softmax" else None
-        if output is None or node not in self._saturated:
-            return 0.0
-        # Of n numbers each is about 1/n, unless one of them is nearly 1: that is another matter.
-        return (1.0 - self._saturated[node]) / max(output.shape, default=1)
 
 
 def zeroing(facts: Facts) -> Iterable[int]:

@@ -6,12 +6,9 @@ From one operation on, the gradient is zero, exactly or up to rounding.
 
 An operation receives a gradient, sends nothing but zeros, and some leaf gets nothing else: a
 step function, a clamp that all elements lie beyond, a softmax over one element, a random draw,
-nearest-neighbour sampling, a product of zeros. Or it passes on less than 1e-5 of what it could
-(not judged in half precision): a normalisation whose result does not depend on what goes in, or
-gradients that cancel. Or, whatever the operation, all leaves get zeros though the loss is not 0.
-
-It is told, too, where the leaves learn in other ways: a step function ends the only way from
-its operand; what two lines send to one result cancels.
+nearest-neighbour sampling, a product of zeros. Or gradients cancel to less than 1e-5 of each
+(not judged in half precision). Or, whatever the operation, all leaves get zeros though the loss
+is not 0.
 
 A margin that every sample keeps is left alone, and what is zero where the loss is NaN. A loss
 of exactly 0 is told only if five calls or more brought nothing else, and it comes of a product
@@ -42,7 +39,7 @@ from collections.abc import Iterable
 from gradscope.model.observations import Location
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.questions.norms import size_of
-from gradscope.rules.questions.stops import FACTORS, STEP, Stop, stops
+from gradscope.rules.questions.stops import FACTORS, Stop, stops
 from gradscope.rules.questions.zeros import Zeros, empty_weights, filled
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
@@ -59,14 +56,11 @@ class ZeroGradient(Rule):
             silencing = next((node for node in nodes if zeros.silenced(node)), None)
             if silencing is not None:
                 yield _stop(facts, silencing, known[silencing], nodes)
-            else:
-                yield from _way_ended(facts, [node for node in nodes if known[node] is STEP])
-                yield from _terms_cancel(facts, nodes)
 
 
 def _stop(facts: Facts, node: int, stop: Stop, nodes: list[int]) -> FindingDraft:
     zeros = facts.once(Zeros)
-    is_rounded = node in zeros.flat or node in zeros.sums.values()
+    is_rounded = node in zeros.sums.values()
     names = zeros.silenced(node)
     first, lines = filled(_empty_factors(facts, node) if stop is FACTORS else {})
     product = facts.at(facts.graph.nodes[node].origin)
@@ -110,42 +104,3 @@ def _passed(facts: Facts, node: int) -> str:
 
 def _sent_to(facts: Facts, node: int, target: int) -> float:
     return max(size_of(info) for below, info in facts.sent(node) if below == target)
-
-
-def _way_ended(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
-    """A step function whose operand goes nowhere else, of leaves that learn in other ways."""
-    for node in nodes:
-        below = [one for one in facts.below(node) if facts.graph.nodes[one].kind != "leaf"]
-        ended = [one for one in below if all(i.state == "zero" for i in facts.received(one))]
-        leaves = facts.reachable(ended)
-        names = [name for leaf, name in facts.leaf_names.items() if leaf in leaves]
-        if names:
-            yield facts.warning(
-                f"One way of the gradient ends at {facts.words(node)}, in zeros.",
-                node,
-                evidence=(_passed(facts, node), f"{listed(names)} learn in other ways only"),
-                why=STEP.why,
-                remedy=STEP.remedy,
-            )
-            return
-
-
-def _terms_cancel(facts: Facts, nodes: list[int]) -> Iterable[FindingDraft]:
-    """Two lines whose gradients for one result add up to nothing, though its leaves learn in other
-    ways.  Of more than two the sum may be nothing by design, as in a Runge-Kutta method."""
-    for target, source in facts.once(Zeros).sums.items():
-        senders = [above for above in facts.above(target) if _sent_to(facts, above, target)]
-        lines = {facts.graph.nodes[above].origin for above in senders}
-        if source in nodes and len(senders) == len(lines) == 2:
-            words, size = facts.words(target), short(_sent_to(facts, source, target))
-            yield facts.warning(
-                f"What {facts.words(source)} sends cancels all other gradient of {words}.",
-                source,
-                evidence=f"{size} (2-norm) from each side, and nothing but rounding in sum",
-                why="Two terms pull at one result with equal force in opposite directions: neither "
-                "has any effect on what made it.",
-                remedy="Detach the result in the term that is to train something else: a "
-                "temperature or a multiplier learns from `log_prob.detach()`, a critic from "
-                "`action.detach()`.",
-            )
-            return

@@ -6,8 +6,7 @@ A number is larger than float16 can hold (65,504).
 
 The first non-finite result, or gradient, is a float16 tensor made by an operation that is
 defined everywhere: a product, a sum, a power. Where the loss stays finite all the same, because
-what follows divides by the infinity, it is a warning. A gradient of which half is above 4,094,
-a sixteenth of the largest number, is information, unless a gradient scaler has scaled the loss.
+what follows divides by the infinity, it is a warning.
 
 ## A program that has it, healed
 
@@ -41,9 +40,6 @@ from gradscope.rules.questions.nonfinite import (
 from gradscope.rules.questions.ops import ACCUMULATING, GROWING, MEETING
 from gradscope.rules.rule import Rule
 
-CLOSE = 0.5
-"""Share of a gradient near the largest number that is worth a word."""
-
 _LARGEST = "the largest number of float16 is 65,504"
 
 
@@ -65,9 +61,6 @@ class HalfOverflow(Rule):
         born = [node for node in backward.born if _overflows_backward(facts, node)]
         if born:
             yield _gradient_overflow(facts, born)
-        elif not backward.born and facts.graph.scale is None:
-            # A scaler works so far on purpose.
-            yield from _close_to_overflow(facts)
 
 
 def _is_half(facts: Facts, node: int) -> bool:
@@ -143,23 +136,3 @@ def _gradient_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:
         else "Use torch.amp.GradScaler, or keep this part in float32.",
         nodes=nodes,
     )
-
-
-def _close_to_overflow(facts: Facts) -> Iterable[FindingDraft]:
-    """A gradient that a few times as much makes infinite."""
-    for node in range(len(facts.graph.nodes)):
-        halves = [info.half for _, info in facts.sent(node) if info.half is not None]
-        share = max((float(half.large) for half in halves), default=0.0)
-        if share >= CLOSE:
-            yield facts.finding(
-                "information",
-                f"The gradient is close to overflow in float16 in backward of {facts.words(node)}.",
-                node,
-                evidence=f"{share:.0%} of what it sends is above 4,094, a sixteenth of the largest "
-                "number",
-                why="The largest number of float16 is 65,504; a batch with a larger loss makes it "
-                "infinite.",
-                remedy="Use torch.amp.GradScaler, which skips such steps, divide the loss, or use "
-                "bfloat16.",
-            )
-            return
