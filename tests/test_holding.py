@@ -233,7 +233,8 @@ def test_ctrl_c_ends_it_and_a_killed_one_leaves_nothing(session: Session) -> Non
         out, err = run.communicate(timeout=60)
         assert "interrupted after 3" in out
         traceback = err.partition("Traceback")[2].splitlines()
-        assert [line.strip() for line in traceback[1:]] == [
+        # Since Python 3.13 a call is underlined.
+        assert [line.strip() for line in traceback[1:] if line.strip(" ~^")] == [
             f'File "{session.folder}/program.py", line 15, in <module>',
             "loss.backward()",
             "KeyboardInterrupt",

@@ -80,7 +80,9 @@ def test_a_region_without_gradients_is_one_finding(method: str, session: Session
     (found,) = report.findings
     assert (found.rule, found.severity, found.subject) == ("GS304", "warning", "tower")
     assert found.location is not None
-    assert found.location.expression == REGIONS[method]
+    # Since Python 3.13 a block begins at what it enters.
+    words = found.location.expression, REGIONS[method]
+    assert len({one.removeprefix("with ") for one in words}) == 1
     assert "12 parameters get no gradient" in found.message
     (inside,) = [line for line in found.evidence if line.startswith("ran there")]
     assert "`self.first(x)` at" in inside

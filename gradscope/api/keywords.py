@@ -53,15 +53,17 @@ def spelled_out(known: type) -> Callable[[F], F]:
         ]
         method.__signature__ = signature.replace(parameters=[*kept, *named])  # type: ignore[attr-defined]
         told = "".join(f"{_INDENT}{name}: {_words(name)}\n" for name in known.__annotations__)
-        doc = (method.__doc__ or "").replace(f"{_INDENT}options:\n", told)
-        doc = doc if "Raises:\n" in doc else f"{doc.rstrip()}\n\n        Raises:\n"
+        # Python 3.13 does so itself.
+        doc = f"{inspect.cleandoc(method.__doc__ or '')}\n"
+        doc = doc.replace(f"{_INDENT}options:\n", told)
+        doc = doc if "Raises:\n" in doc else f"{doc}\nRaises:\n"
         method.__doc__ = doc.replace("Raises:\n", f"Raises:\n{_RAISES}")
         return method
 
     return decorate
 
 
-_INDENT = " " * 12
+_INDENT = " " * 4
 _RAISES = (
     f"{_INDENT}TypeError: for any other keyword, or a value of another type.\n"
     f"{_INDENT}ValueError: for a number that is too small or too large.\n"

@@ -107,7 +107,7 @@ _HOOK = "_showwarnmsg"
 """What python calls with every warning that passed the filters.  The documented ``showwarning`` is
 below it, and ``catch_warnings(record=True)`` goes around that one."""
 
-_BEYOND = ("<sys>", 0) if sys.version_info >= (3, 12) else ("sys", 1)
+_BEYOND = ("<sys>", 0) if sys.version_info >= (3, 13) else ("sys", 1)
 """What a warning names that lies further out than the program."""
 
 

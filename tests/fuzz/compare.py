@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,7 +68,10 @@ _OF_THE_MOMENT = ("USDT:", "ERROR:20")
 torch is built for CUDA."""
 
 _AROUND = re.compile(r"^.*tests/fuzz/runs\.py:\d+: (.*)\n  exec\(.*\n", re.MULTILINE)
-"""Where a fork of this process warns of what lies around the program; python says ``sys:1``."""
+"""Where a fork of this process warns of what lies around the program."""
+
+_BEYOND = "<sys>:0" if sys.version_info >= (3, 13) else "sys:1"
+"""What python names there."""
 
 _ADDRESS = re.compile(r"0x[0-9a-f]{6,}")
 # Which of the variables differs is chance; the kind of its value is not.
@@ -129,7 +133,7 @@ def difference(
     ignored = (OURS, *_OF_THE_MOMENT)
     errs = [
         "".join(line for line in err.splitlines(True) if not line.startswith(ignored))
-        for err in (_AROUND.sub(r"sys:1: \1\n", one.err) for one in (plain, seen))
+        for err in (_AROUND.sub(rf"{_BEYOND}: \1\n", one.err) for one in (plain, seen))
     ]
     for kind, words_of in (
         ("stderr", _first_difference(*errs)),
