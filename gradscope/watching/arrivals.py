@@ -8,6 +8,8 @@ of devices as well: by it the calls of other threads are known.
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import os
 import sys
 import threading
@@ -95,6 +97,7 @@ class Unseen(Aside):
 
 _C: Any = torch._C
 
+_PROBE = "gradscope.probe"
 _MARK = "gradscope.watching"
 """Of a call: the numbers of the watches for which it is one of another thread."""
 
@@ -106,6 +109,25 @@ def in_pass() -> bool:
 
 def _mark() -> frozenset[int]:
     return _C._get_obj_in_tls(_MARK) if _C._is_key_in_tls(_MARK) else frozenset()
+
+
+def _set_mark(mark: frozenset[int]) -> None:
+    _C._stash_obj_in_tls(_MARK, mark)
+    if not _takes_references():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(mark))
+
+
+@functools.cache
+def _takes_references() -> bool:
+    """Whether torch holds what it stashes.  That of 2.6 drops a reference to it in the end that it
+    has never taken, so that python frees what is still in use."""
+    probe = object()
+    before = sys.getrefcount(probe)
+    _C._stash_obj_in_tls(_PROBE, probe)
+    takes = sys.getrefcount(probe) > before
+    if not takes:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(probe))
+    return takes
 
 
 class ThreadCalls:
@@ -132,11 +154,11 @@ class ThreadCalls:
     def beside(self, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Make a call that is not the watched one."""
         before = _mark()
-        _C._stash_obj_in_tls(_MARK, before | {self._number})
+        _set_mark(before | {self._number})
         try:
             return make(*args, **kwargs)
         finally:
-            _C._stash_obj_in_tls(_MARK, before)
+            _set_mark(before)
 
     def is_of_another(self) -> bool:
         """Whether the call that this runs in is that of another thread."""
