@@ -1190,6 +1190,10 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS104", "GS205"): in_half(product(0.0, received=1e-6)),
     **{("GS106", code): after_a_step(code) for code in ("GS101", "GS102", "GS103", "GS105")},
     ("GS205", "GS204"): silent_units(),
+    ("GS205", "GS208"): observed(
+        product(0.0),
+        cancelling_terms=(TermShare(0, "low", "high", 0.001, "w", 2, 2, 3),),
+    ),
     ("GS102", "GS601"): observed(
         reports.broken(),
         functions=(

@@ -292,6 +292,19 @@ def idle(count: int, *cuts: Cut) -> Report:
     return observed(plain(), learners=(REACHED, *learners), cuts=cuts, steps=(Step(1), Step(2)))
 
 
+def copied(calls: int) -> Report:
+    """An optimizer that holds a copy of w, which nothing changes between so many calls."""
+    return observed(
+        plain(),
+        learners=(
+            learner("copy", in_module=False, made=B, reached=True),
+            learner("w", in_module=False, in_optimizer=False, leaf=0, reached=True, used=A),
+        ),
+        cuts=(Cut(B, "detach", "function", ("w",), itself=True),),
+        steps=tuple(Step(n + 1, nodes=2, accumulates=True) for n in range(calls)),
+    )
+
+
 def behind_a_cut(count: int) -> Report:
     """So many parameters behind one detach."""
     return idle(count, Cut(B, "detach", "function", tuple(f"w{n}" for n in range(count))))
@@ -681,6 +694,7 @@ EDGES = (
         "GS307",
         observed(plain(), mistaken_calls=(MistakenCall("model replaced", A, other=B),)),
     ),
+    Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), "GS307", copied(2)),
     Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), "GS313", still(2, 95)),
     Edge("step_changes_nothing.STILL", still(3, 90), "GS313", still(3, 89)),
     Edge("growing_graph.FEWEST_GROWTHS", growing(4), "GS502", growing(3)),

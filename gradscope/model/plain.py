@@ -161,11 +161,13 @@ class HalfSizes(Struct, frozen=True, array_like=True):
     """How a float16 tensor fits its range.
 
     ``subnormal`` counts the elements other than 0 that are smaller than the smallest with full
-    precision (6.1e-5), ``small`` is their share of the sum of all absolute values.
+    precision (6.1e-5), ``small`` is their share of the sum of all absolute values.  ``older``
+    stands in the files of older versions, and says nothing.
     """
 
     subnormal: int
     small: Number = 0.0
+    older: Number = 0.0
 
 
 class GradientInfo(Struct, frozen=True):

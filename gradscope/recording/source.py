@@ -59,7 +59,6 @@ class _File:
     or a ``with`` does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
     """Lines that read ``PATH.grad``, with the path."""
-    """The first and the last line of each loop."""
     guarded: list[tuple[int, int, int, bool]] = field(default_factory=list)
     """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
     stands under its ``else``."""

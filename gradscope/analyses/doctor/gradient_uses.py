@@ -33,7 +33,6 @@ from gradscope.recording.torch_call import TorchCall, flat_tensors
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
 
-
 _ADD_GROUP = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
 """Where every optimizer looks at what it is given."""
 

@@ -51,8 +51,9 @@ _WORDS = (
     (
         "detach detach_ data",
         "Its result shares the numbers but not the history.",
-        "Leave it out where a gradient is wanted; keep it for targets, logging and state that is "
-        "carried over.",
+        "Leave it out where a gradient is wanted; keep it for targets, logging, state that is "
+        "carried over, and straight-through values: of `x + (q - x).detach()`, q learns by a loss "
+        "of its own, such as `mse_loss(q, x.detach())`.",
     ),
     (
         "argmax argmin argsort multinomial bincount topk sort max nonzero searchsorted bucketize",

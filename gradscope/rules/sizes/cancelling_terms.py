@@ -9,9 +9,9 @@ Measured as for GS207, in the first calls of backward and within the same limits
 terms whose gradients add up to under 2 % of the larger one, by 2-norm, at every leaf that both
 reach, which are half or more of those that either does; in each of the calls that were measured.
 
-It is information only. Where a training has converged, the terms of its loss do cancel: that is
-what holds the parameters where they are. At the start of a training nothing has converged, and one
-of the two is likely not what it is meant to be.
+It is information only: it may well be right, as where a training has converged, in a difference of
+two large numbers (a variance as `x.pow(2).mean() - x.mean().pow(2)`), or where what is between the
+two begins as the identity.
 
 ## A program that has it, healed
 
@@ -35,8 +35,7 @@ of the two is likely not what it is meant to be.
 
 ## When to ignore it
 
-Where the training goes on from one that had converged. `gradscope doctor --ignore GS208` leaves it
-out.
+Where the two are meant to be near to one another. `gradscope doctor --ignore GS208` leaves it out.
 """
 
 from __future__ import annotations
@@ -64,8 +63,9 @@ class CancellingTerms(Rule):
                 evidence=f"{short(100 * term.share)} % at most, in {term.leaf}; both reach "
                 f"{term.leaves:,} of {count(term.of, 'leaf')}; measured in the first "
                 f"{count(term.calls, 'backward call')} of several terms",
-                why="What the one asks of these parameters, the other takes back. Where a training "
-                "has converged it is so, and not at its start.",
-                remedy="Compare what goes into the two: are they of the same data, or is a sign "
-                "turned round?",
+                why="What the one asks of these parameters, the other takes back. So it is where a "
+                "training has converged, and in a difference of two large numbers; else the two "
+                "may have been given the same data.",
+                remedy="Nothing, if the two are meant to be near to one another; else compare what "
+                "goes into them.",
             )

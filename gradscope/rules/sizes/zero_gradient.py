@@ -10,6 +10,9 @@ nearest-neighbour sampling, a product of zeros. Or gradients cancel to less than
 (not judged in half precision). Or, whatever the operation, all leaves get zeros though the loss
 is not 0.
 
+Not told is what is left of a gradient below a normalisation that leaves nothing to learn: of one
+number, or of a sum over what a softmax, a batch or a layer norm gives.
+
 A margin that every sample keeps is left alone, and what is zero where the loss is NaN. A loss
 of exactly 0 is told only if five calls or more brought nothing else, and it comes of a product
 with zeros or of a target that is the prediction.
@@ -48,7 +51,7 @@ from gradscope.words import count, listed
 class ZeroGradient(Rule):
     code = "GS205"
     name = "zero-gradient"
-    before = {"GS204": "node"}
+    before = {"GS204": "node", "GS208": "call"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         zeros, known = facts.once(Zeros), stops(facts)
