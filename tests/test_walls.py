@@ -31,6 +31,16 @@ CUTS = {
     "c = y.detach()\nc = (c * 2).relu() + 1\nh = v * c": [("detach", 5)],
     "h = (v * y.detach()) * w.detach()": [("detach", 5), ("detach", 5)],
     "h = v * torch.where(v > 0, y.detach(), w.detach() + y.detach())": [("detach", 5)],
+    "c = w * 2\nc.detach_()\nh = v * c": [("detach_", 6)],
+    "with torch.no_grad():\n    c = (y * torch.ones(2, 1)).max(0).values\nh = v * c": [
+        ("no grad", 6)
+    ],
+    "h = v * torch.stack(y.detach().chunk(3)).sum()": [("detach", 5)],
+    "c = y[None, :, None].detach()\nh = torch.nn.functional.scaled_dot_product_attention("
+    "v[None, :, None], c, c)": [("detach", 5)],
+    "q = torch.nn.MultiheadAttention(3, 1)\nc = y[None].detach()\nh = q(v[None], c, c)[0]": [
+        ("detach", 6)
+    ],
 }
 WHOLE = {
     "h = v * y": "nothing is cut",
@@ -40,6 +50,15 @@ WHOLE = {
     "h = v[y.argmax()]": "an index",
     "c = y.detach().requires_grad_()\nh = v * c": "a leaf of its own",
     "y.detach()\nh = v * y": "cut, and used by nobody",
+    "h = v * torch.ones(1).expand_as(y)": "of the shape of another",
+    "h = v * torch.ones(3).view_as(y)": "viewed as another",
+    "h = v * torch.arange(3).to(y)": "of the dtype of another",
+    "h = v * torch.arange(3).type_as(y)": "of the type of another",
+    "h = v * y.new_tensor([1.0, 2.0, 3.0])": "new beside another",
+    "h = v * y.data.new(3).normal_()": "new, and filled",
+    "h = v * y.detach().clone().normal_()": "overwritten by noise",
+    "c = y.detach().clone()\nc.zero_()\nh = v * c": "overwritten by zeros",
+    "c = y.detach().clone()\nc.copy_(torch.ones(3))\nh = v * c": "overwritten by a copy",
 }
 
 
@@ -89,6 +108,27 @@ def test_they_stand_in_tree_listing_and_page(session: Session) -> None:
     place = wall["origin"]
     assert (wall["function"], data["origins"]["line"][place]) == ("detach", 5)
     assert data["strings"][data["nodes"]["op"][wall["node"]]] == "MulBackward0"
+
+
+def test_the_listing_names_them_at_parts_and_not_at_lines_that_ran_with_a_history(
+    session: Session,
+) -> None:
+    text = """
+import torch
+net = torch.nn.Linear(3, 3)
+def model(x):
+    return net(x).tanh()
+x = torch.ones(2, 3)
+with torch.no_grad():
+    goal = model(x)
+loss = (model(x) - goal).pow(2).mean() + (net(x) * goal).sum()
+loss.backward()
+"""
+    path = session.write(text)
+    listed = session.cli("backward", str(path), "--width", "140", "--format", "code").out
+    lines = {row.split()[0]: row for row in listed.splitlines() if row[:2].strip().isdigit()}
+    assert "history cut: no grad program.py:4" in lines["8"]
+    assert "history cut" not in lines["4"]
 
 
 @pytest.mark.parametrize("field", ["node", "origin"])

@@ -3,6 +3,7 @@ Report."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -132,10 +133,13 @@ class Assembler:
         numbers = {
             sequence: at for at, sequence in enumerate(self.walked.sequences if walls else ())
         }
-        for sequence, cut in dict.fromkeys(walls):
-            if sequence in numbers:
+        known = sorted(numbers)
+        for first, last, cut in dict.fromkeys(walls):
+            # Of a call of several nodes the last that is there: others may be of what nobody used.
+            found = bisect_right(known, last) - 1
+            if found >= 0 and known[found] >= first:
                 function = cut.function if cut.grad_enabled else "no grad"
-                yield Wall(numbers[sequence], function, self.origin(cut.site))
+                yield Wall(numbers[known[found]], function, self.origin(cut.site))
 
     # ------------------------------------------------------------------ nodes
 

@@ -144,8 +144,9 @@ class Root(Struct, frozen=True):
 
 
 class Wall(Struct, frozen=True):
-    """Where gradients end: a node took a value that was computed from tensors with a history, and
-    itself has none.  ``function`` cut it there (``detach``), or the mode ``no grad``."""
+    """Where gradients end: the call that made a node took a value that was computed from tensors
+    with a history, and itself has none.  ``function`` cut it (``detach``), or a mode, ``no grad``.
+    """
 
     node: int
     function: str

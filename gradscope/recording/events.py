@@ -59,6 +59,24 @@ HARMLESS = frozenset(_HARMLESS.split())
 """What these give is a shape, a text, a hook or a tensor of new content: nobody expects a gradient
 to come back through them."""
 
+_OF_FIRST = frozenset(["expand_as", "view_as", "reshape_as", "type_as", "to"])
+"""What takes the elements of its first operand, and of another one only shape or dtype."""
+
+_OVERWRITING = frozenset(
+    ["zero_", "zeros_", "fill_", "copy_", "normal_", "uniform_", "bernoulli_", "random_"]
+    + ["exponential_", "cauchy_", "geometric_", "log_normal_"]
+)
+"""What leaves nothing of the elements that it changes."""
+
+
+def _contents(function: str, args: tuple[Any, ...]) -> Iterable[torch.Tensor]:
+    """The operands whose elements come into the result."""
+    if function == "new":
+        return ()
+    if function == "new_tensor":
+        return tensors_in(args[1:])
+    return tensors_in(args[:1] if function in _OF_FIRST else args)
+
 
 class TensorOrigin(NamedTuple):
     """How a tensor without a grad_fn was made: a leaf, or a result that carries no history."""
@@ -78,8 +96,9 @@ class Events:
         self._many = FEW
         self.cut_off: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
         """Results whose elements were computed from what had a history, and what cut it."""
-        self.walls: deque[tuple[int, TensorOrigin]] = deque(maxlen=MAX_EVENTS)
-        """Sequence numbers of nodes, with what cut the history of what they took."""
+        self.walls: deque[tuple[int, int, TensorOrigin]] = deque(maxlen=MAX_EVENTS)
+        """Sequence numbers of the first and the last node of a call, with what cut the history of
+        what it took."""
         self._leaves: TensorTable[TensorOrigin] = TensorTable(MAX_EVENTS)
         self._changes: dict[Any, bool] = {}
 
@@ -105,6 +124,12 @@ class Events:
         first = args[:1] or tuple(kwargs.values())[:1]
         changed = (kwargs["out"],) if kwargs.get("out") is not None else first
         self.note_changed(tensors_in(changed), _name(func), site)
+        name = name_of_call(func)
+        for tensor in tensors_in(changed):
+            if name == "detach_":
+                self.cut_off[tensor] = TensorOrigin(site, name, True, True)
+            elif self.cut_off and name in _OVERWRITING:
+                self.cut_off.forget(tensor)
 
     def note_changed(
         self, tensors: Iterable[torch.Tensor], function: str, site: Site | None
@@ -142,7 +167,10 @@ class Events:
         if func in MAKES_LEAF:
             self._note_leaf(func, args[0], find_site())
         elif not isinstance(out, torch.Tensor):
-            return
+            site = find_site()
+            for one in flat_tensors(out):
+                if not requires_grad(one):
+                    self.note_plain(func, args, one, site)
         elif not requires_grad(out):
             self.note_plain(func, args, out, find_site())
         else:
@@ -157,14 +185,16 @@ class Events:
         self._plain[out] = made
         if made.function in HARMLESS or not (out.is_floating_point() or out.is_complex()):
             return
-        known = [made] if history else self.cut_off.get_all(tensors_in(args))
+        contents = [*_contents(made.function, args)]
+        known = [made] if any(map(requires_grad, contents)) else self.cut_off.get_all(contents)
         for cut in list(filter(None, known))[:1]:
             self.cut_off[out] = cut
 
-    def note_taken(self, node: int, *given: Any) -> None:
-        """A call made a node of these arguments."""
+    def note_taken(self, first: int, end: int, *given: Any) -> None:
+        """A call made nodes from one sequence number to before another, of these arguments."""
         plain = [one for one in flat_tensors(*given) if not requires_grad(one)]
-        self.walls.extend((node, cut) for cut in self.cut_off.get_all(plain) if cut is not None)
+        cuts = (cut for cut in self.cut_off.get_all(plain) if cut is not None)
+        self.walls.extend((first, end - 1, cut) for cut in cuts)
 
     def made(self, tensor: torch.Tensor) -> TensorOrigin | None:
         """How a tensor without a grad_fn came to be, the latest first."""

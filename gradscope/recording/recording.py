@@ -180,7 +180,7 @@ class Recording:
         (first, end), place, user = call.sequence_range, call.place, call.user
         self.spans.add(first, end, place)
         if self.events.cut_off:
-            self.events.note_taken(end - 1, call.args, call.kwargs)
+            self.events.note_taken(first, end, call.args, call.kwargs)
         if user is not None:
             self.leaf_names.note(place, self.places, user, call.args)
         if call.out is not None:
@@ -249,6 +249,10 @@ Remember = Callable[[Any, tuple[Any, ...], dict[str, Any], int, Any, FrameType],
 that called; says whether all is remembered that there is."""
 
 
+def _may_hold_tensors(out: object) -> bool:
+    return isinstance(out, torch.Tensor | tuple | list) and not isinstance(out, torch.Size)
+
+
 def remembering(recording: Recording) -> Remember:
     """What remembers a call whose tensors are of torch's own classes and whose leaves have names,
     if nobody hears what a tensor is asked."""
@@ -280,7 +284,7 @@ def remembering(recording: Recording) -> Remember:
             if is_change:
                 events.note_change(func, args, kwargs, places.site(number_around(frame)))
                 return True
-            return not (isinstance(out, torch.Tensor) or func in MAKES_LEAF)
+            return not (_may_hold_tensors(out) or func in MAKES_LEAF)
         if type(out) is not torch.Tensor:
             return False
         is_small = out.numel() <= keep
@@ -293,7 +297,7 @@ def remembering(recording: Recording) -> Remember:
         if len(latest) > MAX_LATEST:
             spans.settle()
         if cut_off and not recording.is_light:
-            events.note_taken(end - 1, args, kwargs)
+            events.note_taken(first, end, args, kwargs)
         if is_change:
             events.note_change(func, args, kwargs, places.site(place))
             values.note(end - 1, out)

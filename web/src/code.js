@@ -65,7 +65,8 @@ export class Code {
     const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", title: words.length > LONG ? words : null }, element("code", { text: inside(words).replace(/^ +/, (blanks) => blanks.replaceAll(" ", "\u00a0")) }), used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
     const place = `${file}:${number}`;
-    const isCut = this.model.walls.some(({ origin }) => same(this.model.place(origin), file, number));
+    // What ran with and without a history, as a model that is its own teacher, is cut in some calls only.
+    const isCut = this.model.walls.some((wall) => same(this.model.place(wall.origin), file, number) && !(each.length && wall.function === "no grad"));
     if (isCut) parts[2].append(element("span", { class: "faint", text: ` ${CUT}` }));
     if (!each.length) {
       this.at.set(place, element("div", { class: "line faint" }, ...parts));

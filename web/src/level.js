@@ -5,6 +5,8 @@
  * @typedef {{key: string, node?: number, group?: number, seed?: number, wall?: number, isEnd?: boolean}} Box  a node, a group, or an end: what is given for a root, or where history was cut
  * @typedef {{from: string, to: string, edges: number[], seeds: number[]}} Bundle  ends are keys of boxes, or ports
  */
+/** Walls that are drawn; of more the page would be full. */
+const MOST_WALLS = 12;
 /** A port is where lines cross the border of a group: one for each box outside, of which it has the key, and one for other rounds. */
 const [IN, OUT] = ["<", ">"];
 export const ROUNDS = "rounds";
@@ -60,8 +62,8 @@ export function level(cast, group) {
   });
   const all = inOrder(model, [IN, OUT].reduce(united, [...bundles.values()]));
   if (repeats.length) for (const bundle of all) Object.assign(bundle, barsOf(repeats, byRounds(cast, repeats, bundle)));
-  // So has what history was cut by, to which lines lead out of all else.
-  const walls = model.walls.map(({ nodes }, wall) => ({ key: wallKey(wall), wall, isEnd: true, nodes }));
+  // So has what history was cut by, to which lines lead out of all else; of very many the boxes say it, and the code.
+  const walls = (model.walls.length > MOST_WALLS ? [] : model.walls).map(({ nodes }, wall) => ({ key: wallKey(wall), wall, isEnd: true, nodes }));
   for (const { key, wall, nodes } of walls) {
     const from = new Set(nodes.map((node) => boxes[boxOf[node]]?.key));
     for (const one of from) if (one) all.push({ from: one, to: group === 0 ? key : OUT + key, edges: [], seeds: [], wall });

@@ -141,13 +141,13 @@ class Quantities:
         each = [middle([one.entering(item) for item in items]) for one in self.calls.each if items]
         return self.calls.cells(each or [None] * len(self.calls.each))
 
-    def _meetings(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
+    def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
         """What is to be said of gradients that meet in what a line made."""
         items = [] if self.calls else self._items(whole)
         shares = [share for item in items for share in residuals(self.scene, item)]
         told = skipped(shares) if len(shares) == len(items) else ""
         told = meeting(self.scene, items[0]) if len(items) == 1 else told
-        cut = "" if whole is None else self.scene.cut(whole.nodes)
+        cut = self.scene.cut(node for piece in parts for node in piece.nodes)
         if whole is not None and not (whole.nodes or whole.results):
             cut = "history cut here"  # by what made nothing
         return [Part(" · ".join(filter(None, (told, cut))), "dim")]
