@@ -62,10 +62,11 @@ to come back through them."""
 _OF_FIRST = frozenset(["expand_as", "view_as", "reshape_as", "type_as", "to"])
 """What takes the elements of its first operand, and of another one only shape or dtype."""
 
-_OVERWRITING = frozenset(
-    ["zero_", "zeros_", "fill_", "copy_", "normal_", "uniform_", "bernoulli_", "random_"]
-    + ["exponential_", "cauchy_", "geometric_", "log_normal_"]
+_CHANGING = (
+    "zero_ zeros_ fill_ copy_ normal_ uniform_ bernoulli_ random_ exponential_ cauchy_ geometric_ "
+    "log_normal_"
 )
+_OVERWRITING = frozenset(_CHANGING.split())
 """What leaves nothing of the elements that it changes."""
 
 

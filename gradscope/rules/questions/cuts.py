@@ -52,8 +52,7 @@ _WORDS = (
         "detach detach_ data",
         "Its result shares the numbers but not the history.",
         "Leave it out where a gradient is wanted; keep it for targets, logging, state that is "
-        "carried over, and straight-through values: of `x + (q - x).detach()`, q learns by a loss "
-        "of its own, such as `mse_loss(q, x.detach())`.",
+        "carried over, and in `x + (q - x).detach()`, where q needs a loss of its own.",
     ),
     (
         "argmax argmin argsort multinomial bincount topk sort max nonzero searchsorted bucketize",
