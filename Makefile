@@ -23,9 +23,9 @@ demo: $(INSTALLED) ## set up, run gradscope on an example, show the tree and dra
 	@echo
 	@echo "Pictures: demo-out/weights.svg (the graph above), demo-out/gpt.svg (a 12-layer transformer)."
 
-# One process more than two cores, as many a test waits for a browser or a process of its own; more
+# Two processes more than two cores, as many a test waits for a browser or a process of its own; more
 # threads of torch would only wait for one another.
-TESTED = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+TESTED = OMP_NUM_THREADS=1 $(1)/bin/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 test: $(INSTALLED) ## set up and run the tests that every change needs
 	$(call TESTED,$(VENV)) -m "not long"
