@@ -58,6 +58,8 @@ WHOLE = {
     "h = v * y.data.new(3).normal_()": "new, and filled",
     "h = v * y.detach().clone().normal_()": "overwritten by noise",
     "c = y.detach().clone()\nc.zero_()\nh = v * c": "overwritten by zeros",
+    "c = torch.zeros(3)\nc.detach_()\nh = v * c": "detached, and had no history",
+    "c, _ = torch.broadcast_tensors(torch.ones(1), y)\nh = v * c": "beside one with a history",
     "c = y.detach().clone()\nc.copy_(torch.ones(3))\nh = v * c": "overwritten by a copy",
 }
 

@@ -124,13 +124,15 @@ class Events:
         # `nn.init.constant_` and its like hand all of theirs over by name.
         first = args[:1] or tuple(kwargs.values())[:1]
         changed = (kwargs["out"],) if kwargs.get("out") is not None else first
-        self.note_changed(tensors_in(changed), _name(func), site)
-        name = name_of_call(func)
-        for tensor in tensors_in(changed):
-            if name == "detach_":
-                self.cut_off[tensor] = TensorOrigin(site, name, True, True)
-            elif self.cut_off and name in _OVERWRITING:
+        function = _name(func)
+        self.note_changed(tensors_in(changed), function, site)
+        if self.cut_off and function in _OVERWRITING:
+            for tensor in tensors_in(changed):
                 self.cut_off.forget(tensor)
+
+    def note_detached(self, tensor: torch.Tensor, site: Site | None) -> None:
+        """A tensor that had a history has lost it in place."""
+        self.cut_off[tensor] = TensorOrigin(site, "detach_", True, True)
 
     def note_changed(
         self, tensors: Iterable[torch.Tensor], function: str, site: Site | None
@@ -168,9 +170,11 @@ class Events:
         if func in MAKES_LEAF:
             self._note_leaf(func, args[0], find_site())
         elif not isinstance(out, torch.Tensor):
-            site = find_site()
-            for one in flat_tensors(out):
-                if not requires_grad(one):
+            found = flat_tensors(out)
+            # Beside a result with history one without came of what had none.
+            if found and not any(map(requires_grad, found)):
+                site = find_site()
+                for one in found:
                     self.note_plain(func, args, one, site)
         elif not requires_grad(out):
             self.note_plain(func, args, out, find_site())
@@ -188,7 +192,8 @@ class Events:
             return
         contents = [*_contents(made.function, args)]
         known = [made] if any(map(requires_grad, contents)) else self.cut_off.get_all(contents)
-        for cut in list(filter(None, known))[:1]:
+        cut = next(filter(None, known), None)
+        if cut is not None:
             self.cut_off[out] = cut
 
     def note_taken(self, first: int, end: int, *given: Any) -> None:

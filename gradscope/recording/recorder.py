@@ -59,6 +59,10 @@ from gradscope.target.cleaning import CleanPrinting
 
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
 
+_DETACHING = frozenset((torch.Tensor.detach_, torch.detach_))
+_HEARD = BACKWARD_FUNCTIONS | _DETACHING
+"""Of what something is to be known, or done, before it is called."""
+
 
 class Recorder(Recording, TorchFunctionMode):
     """Watches the torch calls of one thread between :meth:`start` and :meth:`stop`.
@@ -171,7 +175,7 @@ class Recorder(Recording, TorchFunctionMode):
         if frame.f_code is HANDLER and id(func) not in self._originals_of.torchs:
             func = self._originals_of.called(func, frame)
         glanced = listeners.glanced.get(func)
-        if glanced is None and (listeners.route is not None or func in BACKWARD_FUNCTIONS):
+        if glanced is None and (listeners.route is not None or func in _HEARD):
             return self._heard(func, args, kwargs, frame)
         if glanced is IGNORED or is_traced():
             return func(*args, **kwargs)
@@ -208,6 +212,8 @@ class Recorder(Recording, TorchFunctionMode):
         if func in BACKWARD_FUNCTIONS:
             return self._backward(func, args, kwargs, frame)
         opened = self._before(func, args, kwargs)
+        # Nothing tells afterwards that it had one.
+        had_history = func in _DETACHING and any(map(requires_grad, args[:1]))
         first = sequence_number()
         try:
             out = func(*args, **kwargs)
@@ -216,6 +222,9 @@ class Recorder(Recording, TorchFunctionMode):
             raise
         made = (first, sequence_number())
         self.note_call(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
+        if had_history:
+            with self.aside():
+                self.events.note_detached(args[0], self.places.site_of(frame))
         return out
 
     def note_failed(

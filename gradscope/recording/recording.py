@@ -250,7 +250,7 @@ that called; says whether all is remembered that there is."""
 
 
 def _may_hold_tensors(out: object) -> bool:
-    return isinstance(out, torch.Tensor | tuple | list) and not isinstance(out, torch.Size)
+    return isinstance(out, (torch.Tensor, tuple, list)) and not isinstance(out, torch.Size)
 
 
 def remembering(recording: Recording) -> Remember:
