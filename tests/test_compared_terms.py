@@ -8,6 +8,7 @@ import re
 import pytest
 import torch
 
+from gradscope.model.observations import Finding
 from tests.looking import Session
 
 PROGRAM = """\
@@ -79,14 +80,19 @@ CASES = {
 }
 
 
+def told(session: Session, program: str, rule: str) -> list[Finding]:
+    """What the doctor finds by this rule, which is information."""
+    report = session.look(program, command="doctor")
+    found = [one for one in report.findings if one.rule == rule]
+    assert {one.severity for one in found} <= {"information"}
+    return found
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_term_is_faint_where_its_gradient_is(session: Session, name: str) -> None:
     before, terms, loss, faint = CASES[name]
-    program = PROGRAM.format(before=before, terms=terms, loss=loss)
-    report = session.look(program, command="doctor")
-    found = [one for one in report.findings if one.rule == "GS207"]
+    found = told(session, PROGRAM.format(before=before, terms=terms, loss=loss), "GS207")
     assert [re.findall("`(.*?)`", one.message)[0] for one in found] == faint
-    assert {one.severity for one in found} <= {"information"}
 
 
 CANCELLING = {
@@ -130,11 +136,8 @@ CANCELLING = {
 @pytest.mark.parametrize("name", CANCELLING)
 def test_terms_cancel_where_their_gradients_do(session: Session, name: str) -> None:
     before, terms, loss, times = CANCELLING[name]
-    program = PROGRAM.format(before=before, terms=terms, loss=loss)
-    report = session.look(program, command="doctor")
-    found = [one for one in report.findings if one.rule == "GS208"]
+    found = told(session, PROGRAM.format(before=before, terms=terms, loss=loss), "GS208")
     assert [re.findall("`(.*?)`", one.message) for one in found] == [["up", "down"]] * times
-    assert {one.severity for one in found} <= {"information"}
 
 
 @pytest.mark.parametrize(("left", "cancels"), [(0.0199, True), (0.0201, False)])
@@ -145,11 +148,10 @@ def test_what_is_left_is_as_torch_says(session: Session, left: float, cancels: b
     assert float((up - down).norm() / up.norm()) == pytest.approx(left, rel=1e-4)
     terms = f"up, down = a.exp().sum(), {1 - left!r} * a.exp().sum()"
     program = PROGRAM.format(before="", terms=terms, loss="up - down")
-    report = session.look(program, command="doctor")
-    found = [one.evidence[0] for one in report.findings if one.rule == "GS208"]
-    told = "1.99 % at most, in a; both reach 1 of 1 leaf; measured in the first 3 backward calls "
-    told += "of several terms"
-    assert found == ([told] if cancels else [])
+    found = [one.evidence[0] for one in told(session, program, "GS208")]
+    words = "1.99 % at most, in a; both reach 1 of 1 leaf; measured in the first 3 backward calls "
+    words += "of several terms"
+    assert found == ([words] if cancels else [])
 
 
 @pytest.mark.parametrize(("share", "is_faint"), [(0.0099, True), (0.0101, False)])
@@ -160,11 +162,10 @@ def test_the_share_is_that_of_torch(session: Session, share: float, is_faint: bo
     (fit,), (prior,) = (torch.autograd.grad(term, a) for term in ((a * b).sum(), (a * a).sum()))
     factor = float(fit.norm() / prior.norm()) / share
     program = PROGRAM.format(before="", terms=TWO, loss=f"fit + {factor!r} * prior")
-    report = session.look(program, command="doctor")
-    found = [one.evidence[0] for one in report.findings if one.rule == "GS207"]
-    told = "0.99 % at most, in a; both reach 1 of its 2 leaves; measured in the first "
-    told += "3 backward calls of several terms"
-    assert found == ([told] if is_faint else [])
+    found = [one.evidence[0] for one in told(session, program, "GS207")]
+    words = "0.99 % at most, in a; both reach 1 of its 2 leaves; measured in the first "
+    words += "3 backward calls of several terms"
+    assert found == ([words] if is_faint else [])
 
 
 def test_a_program_with_faint_terms_runs_as_ever(session: Session) -> None:

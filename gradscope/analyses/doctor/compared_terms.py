@@ -26,8 +26,8 @@ FAINT = 0.01
 """The norm of a term's gradient, as a part of that of another one, below which it is faint."""
 
 CANCELLING = 0.02
-"""The norm of the sum of two terms' gradients, as a part of that of the larger one, up to which
-they cancel."""
+"""The norm of the sum of two terms' gradients, as a part of that of the larger one, below
+which they cancel."""
 
 MOST_CALLS = 3
 """Backward calls whose terms are measured."""
@@ -85,13 +85,13 @@ class ComparedTerms:
         for number, piece in enumerate(split.pieces):
             if piece.nodes:
                 of_place[_place(live, made, piece), piece.plain_name].append(number)
+        leaves = {one.leaf: live.probe.graph.leaves[one.leaf].name for one in split.leaves}
         for (of, own), (beside, others) in permutations(of_place.items(), 2):
             # What one line adds up is one term to whoever reads it: its norm is that of all
             # together at most, and not known where it is to be the larger one.
             if of[0] == beside[0] or len(others) > 1:
                 continue
             pair = *of, *beside
-            leaves = {one.leaf: live.probe.graph.leaves[one.leaf].name for one in split.leaves}
             reached = [leaf for leaf in split.leaves if any(leaf.norms[one] for one in own)]
             both = [leaf for leaf in reached if leaf.norms[others[0]]]
             shares = [(_share(leaf, own, others[0]), leaves[leaf.leaf]) for leaf in both]

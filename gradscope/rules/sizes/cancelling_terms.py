@@ -42,9 +42,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.terms import told
 from gradscope.rules.rule import Rule
-from gradscope.words import count
 
 
 class CancellingTerms(Rule):
@@ -53,16 +53,12 @@ class CancellingTerms(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for term in facts.seen.cancelling_terms:
-            made = facts.expression(term.origin).strip("`")
-            yield facts.finding(
-                "information",
+            yield told(
+                facts,
+                term,
                 f"`{term.name}` and `{term.beside}` cancel: under 2 % of the larger gradient is "
                 "left of both, in each leaf that both reach.",
-                location=facts.location(term.origin),
-                subject="" if made == term.name else term.name,
-                evidence=f"{short(100 * term.share)} % at most, in {term.leaf}; both reach "
-                f"{term.leaves:,} of {count(term.of, 'leaf')}; measured in the first "
-                f"{count(term.calls, 'backward call')} of several terms",
+                of="",
                 why="What the one asks of these parameters, the other takes back. So it is where a "
                 "training has converged, and in a difference of two large numbers; else the two "
                 "may have been given the same data.",

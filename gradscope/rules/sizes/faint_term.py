@@ -47,9 +47,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.facts import Facts, FindingDraft
+from gradscope.rules.questions.terms import told
 from gradscope.rules.rule import Rule
-from gradscope.words import count
 
 
 class FaintTerm(Rule):
@@ -58,16 +58,12 @@ class FaintTerm(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for term in facts.seen.faint_terms:
-            made = facts.expression(term.origin).strip("`")
-            yield facts.finding(
-                "information",
+            yield told(
+                facts,
+                term,
                 f"`{term.name}` brings next to nothing beside `{term.beside}`: under 1 % of its "
                 "gradient to each leaf that both reach.",
-                location=facts.location(term.origin),
-                subject="" if made == term.name else term.name,
-                evidence=f"{short(100 * term.share)} % at most, in {term.leaf}; both reach "
-                f"{term.leaves:,} of its {count(term.of, 'leaf')}; measured in the first "
-                f"{count(term.calls, 'backward call')} of several terms",
+                of="its ",
                 why="What these parameters learn is what the other term says.",
                 remedy=f"Where `{term.name}` is meant to count there, give it a larger factor, or "
                 "the other a smaller one.",
