@@ -8,11 +8,10 @@ Knows nothing of what is studied: each question is a room of its own, named by i
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import torch
 
 from gradscope import doing
@@ -68,19 +67,6 @@ def studied_call(asked: Study, call: BackwardCall, recorder: Recorder) -> tuple[
     probe = Probe(call.roots, recorder, scopes, Detail())
     live = LiveGraph(probe, call.roots, call.gradients, recorder, None, scopes)
     return live, studied(asked, live)[asked.field]
-
-
-def follower(asked: Study | None, report: Report | None) -> Callable[[], Report] | None:
-    """What completes a report once the program's own call has ended; None where nothing does.
-
-    A room that has a function ``follow(answer)`` is told before the call, and what that returns
-    gives the completed answer after it.
-    """
-    follow = getattr(_room(asked), "follow", None) if asked and report else None
-    finish = follow(getattr(report, asked.field)) if follow and asked else None
-    if finish is None or asked is None or report is None:
-        return None
-    return lambda: msgspec.structs.replace(report, **{asked.field: finish()})
 
 
 def awaited(asked: Study | None, report: Report, listener: Any, on_come: Any) -> Any:
