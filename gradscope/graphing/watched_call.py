@@ -95,10 +95,7 @@ class MeasuredCall:
     def run(self) -> None:
         """Make the call."""
         with self.flow.hooked():
-            try:
-                self.result = self.recorder.let_run(self.call, nodes=self.walked.nodes)
-            except Exception as error:  # the program's own: it is raised again when we have looked
-                self.failure = error
+            self.make(self.walked.nodes)
         with unseen():
             if self.failure is not None:
                 self.unfinished = self.flow.fail()
@@ -106,6 +103,13 @@ class MeasuredCall:
             if not self.call.accumulates:
                 self._note_results()
             self.flow.end()
+
+    def make(self, nodes: Sequence[LiveNode]) -> None:
+        """Make the call, whose graph has these nodes, and look at nothing."""
+        try:
+            self.result = self.recorder.let_run(self.call, nodes=nodes)
+        except Exception as error:  # the program's own: it is raised again when we have looked
+            self.failure = error
 
     def conclude(self) -> Any:
         """End the call as it ended: return its result or raise its exception."""
