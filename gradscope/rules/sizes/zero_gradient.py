@@ -51,7 +51,7 @@ from gradscope.words import count, listed
 class ZeroGradient(Rule):
     code = "GS205"
     name = "zero-gradient"
-    before = {"GS204": "node", "GS208": "call"}
+    before = {"GS204": "node"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         zeros, known = facts.once(Zeros), stops(facts)
