@@ -36,7 +36,7 @@ from gradscope.model.observations import (
 )
 from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
-from gradscope.model.report import HalfSizes, Report
+from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, GradientComparison
 from gradscope.rules import diagnose
 from gradscope.simplify import Folding
@@ -396,41 +396,6 @@ def is_shortened(report: Report) -> object:
     return any(" more" in line for line in diagnose(report)[0].evidence)
 
 
-def subnormal(error: float, small: float = 1.0) -> Report:
-    """A float16 gradient of one leaf that is so far off, with this share of small numbers."""
-    program = Program()
-    y = program.op("MulBackward0", [(program.leaf("w"), 2.0**-24 / error)], (1.0,), "f(w)")
-    report = program.report((y, (1.0,)))
-    (backward,) = report.passes
-    half = HalfSizes(12, small)
-    gradients = tuple(
-        info if info.norm == 1 else msgspec.structs.replace(info, dtype="float16", half=half)
-        for info in backward.gradients
-    )
-    passes = (msgspec.structs.replace(backward, gradients=gradients),)
-    return msgspec.structs.replace(report, passes=passes)
-
-
-def zeroed(small: float) -> Report:
-    """A leaf that gets zeros in float16 of a gradient with a share of small numbers, beside one
-    that is off by next to nothing."""
-    program = Program()
-    halves = program.op("SinBackward0", [(program.leaf("w"), 1.0)], (1.0,), "half(w)")
-    y = program.op("MmBackward0", [(program.leaf("v"), 0.0), (halves, 2.0)], (1.0,), "f(w)")
-    y = program.op("NegBackward0", [(y, 3.0)], (1.0,), "-f(w)")
-    report = program.report((y, (1.0,)))
-    (backward,) = report.passes
-    sizes = {0.0: None, 3.0: HalfSizes(1, small), 6.0: HalfSizes(1, 1.0)}
-    gradients = tuple(
-        msgspec.structs.replace(info, dtype="float16", half=sizes[float(info.norm)])
-        if info.norm in sizes
-        else info
-        for info in backward.gradients
-    )
-    passes = (msgspec.structs.replace(backward, gradients=gradients),)
-    return msgspec.structs.replace(report, passes=passes)
-
-
 def severity(report: Report) -> object:
     """How grave the findings are."""
     return [finding.severity for finding in diagnose(report)]
@@ -556,10 +521,6 @@ EDGES = (
         "GS205",
     ),
     Edge("wrong_derivative.NEAR", off_by(0.0051), WARNING, off_by(0.0049), REMARK, severity),
-    Edge("half_underflow.LOST", subnormal(0.101), WARNING, subnormal(0.099), REMARK, severity),
-    Edge("half_underflow.NOTICED", subnormal(0.0201), "GS104", subnormal(0.0199)),
-    Edge("half_rounding.MOSTLY", subnormal(0.2, 0.5), "GS104", subnormal(0.2, 0.49)),
-    Edge("half_rounding.MOSTLY", zeroed(0.5), "GS104", zeroed(0.49)),
     Edge("zeros.ROUNDING", cancelled(0.99e-5), "GS205", cancelled(1.01e-5)),
     Edge("zeros.FEWEST_CANCELLED", cancelled(1e-6, 8), "GS205", cancelled(1e-6, 7)),
     Edge("outlier_gain.STEEP", pole(1.01e5), "GS206", pole(0.99e5)),
