@@ -18,7 +18,6 @@ from gradscope.model.loop_observations import (
     SpoiltParameter,
     StepEffect,
     WastedCalls,
-    WastedGraph,
 )
 from gradscope.model.observations import (
     Activity,
@@ -795,15 +794,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "steps before the first backward": see(
         "", mistaken_calls=(MistakenCall("step alone", B, 2),), steps=STEPS
-    ),
-    "a gradient's graph is lost": see(
-        "GS303 warning 8", wasted_graphs=(WastedGraph(B, "data", A),)
-    ),
-    "a gradient's graph is lost where a cut is told": see(
-        "GS303 warning 8",
-        wasted_graphs=(WastedGraph(B, "data", A),),
-        learners=(learner("b", used=A),),
-        cuts=(Cut(B, "data", "function", ("b",)),),
     ),
     "changing": see("", steps=tuple(Step(n, nodes=n * n) for n in range(1, 6))),
     "broadcast": see(

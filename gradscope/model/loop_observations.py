@@ -11,18 +11,6 @@ from typing import Literal
 
 from gradscope.model.plain import Number, Place, Record
 
-
-class WastedGraph(Record):
-    """An edit of a leaf, outside of any graph, by a gradient that has one: ``asked`` is where
-    ``torch.autograd.grad`` was called with ``create_graph``.  Nothing went back through it, that is
-    through the nodes with these ``numbers``."""
-
-    origin: Place
-    function: str
-    asked: Place = None
-    numbers: frozenset[int] = frozenset()
-
-
 OrderMistake = Literal[
     "dropped",
     "part dropped",

@@ -15,7 +15,6 @@ from gradscope.model.loop_observations import (
     SpoilingStep,
     StepEffect,
     WastedCalls,
-    WastedGraph,
 )
 from gradscope.model.plain import (
     AnyPlace,
@@ -507,7 +506,6 @@ class Observations(Watched, frozen=True):
     learners: tuple[TrackedParameter, ...] = ()
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
-    wasted_graphs: tuple[WastedGraph, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()

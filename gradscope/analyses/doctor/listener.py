@@ -36,7 +36,7 @@ from gradscope.analyses.doctor.odd_values import (
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.dropped_results import DroppedResults, GradientGraphs
+from gradscope.analyses.training.dropped_results import DroppedResults
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
@@ -99,7 +99,6 @@ class DoctorListener(Listener):
         self.score_weights = ScoreWeights(self.mistaken_calls)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
-        self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults(self.mistaken_calls)
         self.alterations = Alterations()
         told = self.alterations.note_clipping, self.alterations.note_module_hook
@@ -268,7 +267,6 @@ class DoctorListener(Listener):
         elif sort == "data":
             self.cuts.note_data_set(call)
             self.optimizers.effects.note_cast(call.operands[0], call.place)
-            self.gradient_graphs.note_edit(call)
             self.leaves.note_edit(call)
         elif sort == "put":
             self.optimizers.order.put(call)
@@ -297,7 +295,6 @@ class DoctorListener(Listener):
             self.changes.note(call)
             self.alterations.note_clip(call)
             self.optimizers.order.edit(call)
-            self.gradient_graphs.note_edit(call)
             self.leaves.note_edit(call)
         else:
             self.dropped.note(call)

@@ -203,7 +203,6 @@ def observations(
         ),
         cuts=(*cuts, *cut_copies(listener, case)),
         lost_terms=lost_terms,
-        wasted_graphs=tuple(map(origins.told, listener.gradient_graphs.wasted.values())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
         carried=tuple(_carried(listener, case.origins)),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),

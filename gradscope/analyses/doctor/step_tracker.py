@@ -69,7 +69,6 @@ class StepTracker:
             self._note_kept(made)
         if call.accumulates:
             self._note_start(made)
-        listener.gradient_graphs.mark(node._sequence_nr() for node in made.nodes)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
 
     def _note_start(self, made: Capture) -> None:
@@ -125,7 +124,6 @@ class StepTracker:
             if made.call.create_graph:
                 listener.leaves.note_derived(made.leaves)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
-            listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.
