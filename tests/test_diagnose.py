@@ -17,7 +17,6 @@ from gradscope.model.loop_observations import (
     SpoilingStep,
     SpoiltParameter,
     StepEffect,
-    WastedCalls,
 )
 from gradscope.model.observations import (
     Activity,
@@ -764,11 +763,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "rounded away where they were cast": see(
         "GS313 warning 8", effects=(StepEffect(A, "bfloat16", 3, 100, 95, B),)
-    ),
-    "few backward calls are zeroed away": see("", wasted_calls=(WastedCalls(A, B, 3, 4),)),
-    "the rest of an accumulation is zeroed away": see("", wasted_calls=(WastedCalls(A, B, 3, 40),)),
-    "all backward calls are zeroed away, and nothing has stepped": see(
-        "", wasted_calls=(WastedCalls(A, None, 6),)
     ),
     "clipped while scaled": see(
         "GS507 warning 7", mistaken_calls=(MistakenCall("clip scaled", A, other=B),)

@@ -21,7 +21,6 @@ from gradscope.model.loop_observations import (
     OrderMistake,
     RemadeParameters,
     StepEffect,
-    WastedCalls,
 )
 from gradscope.model.observations import (
     Activity,
@@ -618,12 +617,6 @@ EDGES = (
         observed(plain(), mistaken_calls=(MistakenCall("dropped", A, 2),)),
         "GS505",
         observed(plain(), mistaken_calls=(MistakenCall("dropped", A),)),
-    ),
-    Edge(
-        "gradients_unused.FEWEST_WASTED",
-        observed(plain(), wasted_calls=(WastedCalls(A, B, 3, 3),)),
-        "GS505",
-        observed(plain(), wasted_calls=(WastedCalls(A, B, 2, 2),)),
     ),
     Edge("optimizers.FEWEST_UNUSED", unstepped(2), "GS505", unstepped(1)),
     Edge("wording.FEWEST", out_of_order("clip unused", 2), "GS506", out_of_order("clip unused", 1)),

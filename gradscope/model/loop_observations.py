@@ -65,17 +65,6 @@ class MistakenCall(Record):
     too_soon: bool = False
 
 
-class WastedCalls(Record):
-    """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
-    calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
-    (``applied``)."""
-
-    origin: Place
-    stepped: Place = None
-    dropped: int = 0
-    applied: int = 0
-
-
 class RemadeParameters(Record):
     """A place that makes parameters, of which none ever got a second gradient: in how many of all
     the backward calls (``calls``) one got its first.

@@ -14,7 +14,6 @@ from gradscope.model.loop_observations import (
     RemadeParameters,
     SpoilingStep,
     StepEffect,
-    WastedCalls,
 )
 from gradscope.model.plain import (
     AnyPlace,
@@ -516,7 +515,6 @@ class Observations(Watched, frozen=True):
     carried: tuple[Carried, ...] = ()
     alterations: tuple[Alteration, ...] = ()
     optimizers: tuple[int | None, ...] = ()
-    wasted_calls: tuple[WastedCalls, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
     guard: int | None = None

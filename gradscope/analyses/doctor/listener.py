@@ -275,7 +275,6 @@ class DoctorListener(Listener):
         elif sort == "grad":
             self.reads.note(call)
             self.dropped.note_gradients(call.results)
-            self.optimizers.order.wasted.look()
             self.leaves.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)

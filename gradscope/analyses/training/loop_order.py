@@ -19,7 +19,7 @@ import torch
 
 from gradscope.analyses.training.dropped_results import MistakenCalls
 from gradscope.analyses.training.leaves import is_gone
-from gradscope.analyses.training.used_gradients import BadGradients, WasteTracker
+from gradscope.analyses.training.used_gradients import BadGradients
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
 from gradscope.model.loop_observations import MistakenCall, OrderMistake
@@ -93,7 +93,6 @@ class LoopOrder:
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
     odd: MistakenCalls = field(default_factory=MistakenCalls)
-    wasted: WasteTracker = field(default_factory=WasteTracker)
     reached: Ids = frozenset()
     last_steps: dict[int, MadeStep] = field(default_factory=dict)
     brought: bool = False
@@ -120,7 +119,6 @@ class LoopOrder:
         if len(self.fresh) > MAX_FRESH:
             self.fresh.clear()
             self.ever.clear()
-        self.wasted.backward(leaves)
         self.fresh |= leaves
         self.ever |= leaves
         for one in leaves & self._zeroed.keys():
@@ -154,7 +152,6 @@ class LoopOrder:
         again = self._last_clip == (place, self._events)
         self._last_clip = (place, self._events)
         if waiting:
-            self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
             for kind in _CLIPS:
                 self.odd.fine(kind, place)
@@ -179,7 +176,6 @@ class LoopOrder:
         self._in_part.pop(owner, None)
         if owner and waiting and self.fresh:
             self._in_part[owner] = _PartZeroed(place, waiting, set(self.fresh))
-        self.wasted.zero(ids, place, owner)
 
     def put(self, call: TorchCall) -> None:
         """The program gives a tensor another gradient, or none."""
@@ -209,7 +205,6 @@ class LoopOrder:
         self.steps += 1
         self._events += 1
         ids = ids_of(parameters)
-        self.wasted.stepped(optimizer, ids, place)
         self.bad.stepped(ids)
         self._meanwhile |= ids
         self._drop(ids)

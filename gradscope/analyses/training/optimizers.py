@@ -237,7 +237,6 @@ class Optimizers:
                 return argument(*args, **kwargs)
             finally:
                 step.calls = False
-                self.order.wasted.look()
                 step.above = take_out(self._recorder)
                 with self._recorder.aside():
                     step.versions = _versions_of(parameters_of(step.optimizer))

@@ -1,6 +1,5 @@
 """What becomes of gradients from one backward call to the next: used by a step, still there when
-the next ones come, and used once more; zeroed before any step has used them; not finite, and used
-or not.
+the next ones come, and used once more; not finite, and used or not.
 
 Of a leaf that an optimizer holds, only its steps count: what is loaded or averaged into it uses no
 gradient. Of any other, every change in place does if the program has read the gradient, as in a
@@ -9,7 +8,6 @@ descent by hand.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -19,7 +17,6 @@ import torch
 from gradscope.analyses.training.leaves import Leaves, is_there
 from gradscope.autograd.nonfinite import count
 from gradscope.autograd.tensors import TensorTable, storage_of
-from gradscope.model.loop_observations import WastedCalls
 
 MAX_HELD = 200_000
 """Leaves that are followed from call to call."""
@@ -151,66 +148,6 @@ class Accumulating:
 def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
     # A change through `.data` leaves the version of the leaf as it was.
     return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
-
-
-MAX_WAITING = 64
-"""Backward calls that are followed at a time."""
-
-MAX_PLACES = 1_000
-"""Places of ``zero_grad`` that are remembered."""
-
-
-@dataclass
-class _WaitingCall:
-    """A backward call: the leaves whose gradient waits, and whether the program has looked."""
-
-    leaves: set[int]
-    looked: bool = False
-
-
-class WasteTracker:
-    """Counts backward calls that were zeroed before any step, by the place that did so."""
-
-    def __init__(self) -> None:
-        self.known: dict[int, WastedCalls] = {}
-        self._waiting: deque[_WaitingCall] = deque(maxlen=MAX_WAITING)
-        self._by: dict[int, int] = {}
-
-    def backward(self, leaves: Set[int]) -> None:
-        """A call has brought these a gradient."""
-        if leaves:
-            self._waiting.append(_WaitingCall(set(leaves)))
-
-    def look(self) -> None:
-        """The program has looked at a gradient."""
-        for call in self._waiting:
-            call.looked = True
-
-    def zero(self, ids: Set[int], place: int, optimizer: int) -> None:
-        """These gradients are dropped by an optimizer's ``zero_grad``, or (0) by a module's."""
-        for call in self._waiting:
-            call.leaves -= ids
-        gone = sum(not call.leaves and not call.looked for call in self._waiting)
-        self._keep([call for call in self._waiting if call.leaves])
-        if gone and optimizer and (place in self.known or len(self.known) < MAX_PLACES):
-            known = self.known.setdefault(place, WastedCalls(place))
-            known.dropped += gone
-            self._by[optimizer] = place
-
-    def stepped(self, optimizer: int, ids: Set[int], place: int) -> None:
-        """A step has used these."""
-        rest = [call for call in self._waiting if not call.leaves & ids]
-        known, used = self.known.get(self._by.get(optimizer, -1)), len(self._waiting) - len(rest)
-        for call in rest:
-            # Another network's turn, as that of a generator beside a critic which steps seldom.
-            call.looked = True
-        self._keep(rest)
-        if known is not None and used:
-            known.applied += used
-            known.stepped = place
-
-    def _keep(self, calls: list[_WaitingCall]) -> None:
-        self._waiting = deque(calls, MAX_WAITING)
 
 
 Fate = Literal["used", "kept", "gone"]

@@ -7,7 +7,6 @@ Gradients are dropped before a step has used them.
 - A step finds no gradient twice, or only zeros, though backward had brought some. The finding is
   at what drops them, by `zero_grad` or by hand; at the step, where that comes before backward.
 - `zero_grad` drops twice what a later step needs, and the step goes on with the others.
-- `zero_grad` drops all of a backward call, three times and as often as steps use a call.
 - Five backward calls or more bring gradients to parameters whose only optimizer never steps, and
   to nothing else. Where others got one as well, as many calls have to bring theirs to these only.
 - All gradients are dropped three times in a row, or the program ends after two backward calls,
@@ -41,7 +40,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.model.loop_observations import MistakenCall, WastedCalls
+from gradscope.model.loop_observations import MistakenCall
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.optimizers import dropped, named, order_of, unstepped
@@ -50,9 +49,6 @@ from gradscope.words import count
 
 FEWEST_EMPTY = 2
 """Steps without a gradient before they are called a mistake."""
-
-FEWEST_WASTED = 3
-"""Backward calls that leave nothing, and at least as many as are used, before that is one."""
 
 FEWEST_IDLE = 5
 """Backward calls for an optimizer that does not step, before that is one."""
@@ -66,11 +62,6 @@ class GradientsUnused(Rule):
         for entry in dropped(facts):
             if entry.times >= FEWEST_EMPTY:
                 yield _empty(facts, entry)
-        for wasted in facts.seen.wasted_calls:
-            # What is too few for a step, at the end of an epoch, may well be dropped.
-            is_most = wasted.dropped >= max(FEWEST_WASTED, wasted.applied)
-            if wasted.stepped is not None and is_most:
-                yield _wasted(facts, wasted)
         yield from _idle(facts)
         found = unstepped(facts)
         if found is not None:
@@ -110,12 +101,6 @@ _BETWEEN = _Words(
     "{zero} drops the gradients between backward and the step that needs them.",
     "{steps}{at} without any gradient, after a backward call that brought some",
     f"Between backward and step nothing may zero the gradients; {_ORDER}",
-)
-_WASTED = _Words(
-    "zero_grad drops the gradients of backward calls before any step has used them.",
-    "{calls} of {all:,} left nothing; the step{at} used the others",
-    "Zero the gradients where the step is, once for each step; then the backward calls between "
-    "two steps add up.",
 )
 _IDLE = _Words(
     "Backward brings gradients to parameters whose optimizer never steps.",
@@ -176,16 +161,4 @@ def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
         steps=count(entry.times, "step"),
         times=count(entry.times, "time"),
         parameters=count(next(iter(entry.figures), 0), "parameter"),
-    )
-
-
-def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
-    """As many backward calls as a step uses leave nothing for one."""
-    return _unused(
-        facts,
-        _WASTED,
-        (entry.origin,),
-        at=facts.at(entry.stepped),
-        calls=count(entry.dropped, "backward call"),
-        all=entry.dropped + entry.applied,
     )
