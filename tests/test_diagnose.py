@@ -37,7 +37,6 @@ from gradscope.model.observations import (
     Saved,
     SkippedSteps,
     Step,
-    Stopped,
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo
@@ -148,7 +147,7 @@ def spoiling(rounded: bool = False) -> Report:
     *_, made, stepped, _ = range(len(report.graph.origins))
     setting = Setting("eps", 1e-8, is_zero=rounded)
     spoilt = SpoiltParameter("w", 0, "float16", nan=2, inf=1, count=4, gradient=0.5)
-    step = SpoilingStep("Adam", stepped, made, 3, None, (spoilt,), (Setting("lr", 0.1), setting))
+    step = SpoilingStep("Adam", stepped, made, 3, (spoilt,), (Setting("lr", 0.1), setting))
     return observed(report, spoiling_steps=(step,))
 
 
@@ -465,8 +464,6 @@ def held(name: str, by: tuple[int, ...]) -> TrackedParameter:
 
 
 REACHED = learner("w", leaf=0, reached=True)
-IDLE: dict[str, Any] = {"waiting": True, "idle": 5, "held_by": (0,)}
-NEVER_STEPPED = {"learners": (learner("v", **IDLE),), "optimizers": (3,)}
 STEPS = (Step(1, nodes=2), Step(2, nodes=2))
 A, B, C = 2, 3, 4  # the origins of lines 7, 8 and 9
 NO_HISTORY = Failure(
@@ -769,19 +766,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "clipped at the right time, too": see(
         "", mistaken_calls=(MistakenCall("clip unused", A, 9, other=B, fine=1),)
-    ),
-    "an optimizer whose turn may come": see("", **NEVER_STEPPED, stopped=Stopped("time", 60)),
-    "an optimizer that others do not wait for": see(
-        "GS505 warning 8",
-        optimizers=(B,),
-        learners=(learner("v", **IDLE, alone=True),),
-        stopped=Stopped("time", 60),
-    ),
-    "an optimizer that never steps": see("GS505 warning 8", **NEVER_STEPPED),
-    "one line makes two optimizers that never step": see(
-        "GS505 warning 8",
-        optimizers=(B,),
-        learners=tuple(learner(f"v{n}", **IDLE, optimizer=n) for n in range(2)),
     ),
     "rounded away by a tiny rate": see(
         "GS313 warning 8", effects=(StepEffect(A, "float32", 3, 100, 95, B),)
@@ -1147,7 +1131,7 @@ def after_a_step(rule: str) -> Report:
     seen = seen_in(report)
     leaves = range(len(report.graph.leaves))
     known = tuple(SpoiltParameter(f"w{n}", n, "float32", 1, 0, 1) for n in leaves)
-    steps = (SpoilingStep("Adam", None, None, 1, None, known),)
+    steps = (SpoilingStep("Adam", None, None, 1, known),)
     return msgspec.structs.replace(
         report, observations=msgspec.structs.replace(seen, spoiling_steps=steps)
     )

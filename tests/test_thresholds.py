@@ -43,7 +43,6 @@ from gradscope.simplify.folded import simplify
 from tests.program import Program
 from tests.ranks.built import parameter, with_ranks
 from tests.test_diagnose import (
-    NEVER_STEPPED,
     REACHED,
     A,
     B,
@@ -622,14 +621,6 @@ EDGES = (
     Edge("wording.FEWEST", out_of_order("clip unused", 2), "GS506", out_of_order("clip unused", 1)),
     Edge("wording.FEWEST", out_of_order("stale graph", 2), "GS508", out_of_order("stale graph", 1)),
     Edge("wording.FEWEST", out_of_order("step alone", 2), "GS509", out_of_order("step alone", 1)),
-    Edge(
-        "gradients_unused.FEWEST_IDLE",
-        observed(plain(), **NEVER_STEPPED),
-        "GS505",
-        observed(
-            plain(), learners=(learner("v", waiting=True, idle=4, held_by=(0,)),), optimizers=(A,)
-        ),
-    ),
     Edge("stops.FEWEST_EMPTY", nothing(5), "GS205", nothing(4)),
     Edge("remade_parameter.FEWEST_REMADE", remade(3), "GS312", remade(2)),
     Edge("left_out.MOST_LEFT", left_out(5), WARNING, left_out(4), REMARK, severity),

@@ -468,12 +468,6 @@ main()
 """
 
 
-def test_a_scheduler_that_is_taken_for_its_optimizer_is_told_at_its_call(session: Session) -> None:
-    made = "torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)"
-    assert told(session, NO_STEP.format(made=made)) == [("GS505", "self.made[p].step()")]
-    assert told(session, NO_STEP.format(made="optimizer")) == []
-
-
 # ---------------------------------------------------------------- a gradient that is None
 
 NONE = """

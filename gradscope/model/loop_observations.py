@@ -119,14 +119,12 @@ class SpoilingStep(Record):
     """A step of an optimizer that made NaN or infinity of finite parameters and finite gradients.
 
     ``origin`` is where it stepped, ``made`` where the optimizer was made, ``call`` the number of
-    the backward call before.  ``scheduled``: the step of a scheduler that has set a rate which is
-    no finite number.
+    the backward call before.
     """
 
     optimizer: str
     origin: Place
     made: Place
     call: int
-    scheduled: Place = None
     parameters: tuple[SpoiltParameter, ...] = ()
     settings: tuple[Setting, ...] = ()

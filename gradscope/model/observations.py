@@ -98,8 +98,7 @@ class TrackedParameter(Record):
     where it was made. ``history`` names the op that made a tensor which is not a leaf. ``reached``:
     some watched backward call brought it a gradient, not only the one whose graph this is.
     ``waiting``: its optimizer has not stepped yet although others have, so that its turn may come
-    later; ``idle`` calls of backward were made for such a step, the last at ``called``, and
-    (``alone``) brought nothing to what others step; ``optimizer`` is the number of that one.
+    later.
     ``loose``: a parameter of a module that was called, but that no other module holds, nor a
     variable at the top of the program: layers in a plain list. ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
@@ -130,10 +129,6 @@ class TrackedParameter(Record):
     history: str = ""
     reached: bool = False
     waiting: bool = False
-    idle: int = 0
-    called: Place = None
-    alone: bool = False
-    optimizer: int = 0
     loose: bool = False
     wanted: bool = False
     held_by: tuple[int, ...] = ()
@@ -495,11 +490,8 @@ class Observations(Watched, frozen=True):
     ``optimizers`` are the places that made those that lived at the end.  ``functions`` are the
     calls of custom Functions that were compared with finite differences, one a place.
     ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
-    looked at one.  ``guard``, where no optimizer has stepped, is the ``if`` around a step beside
-    the last backward call, or (``guards_else``) that step where it stands under the ``else``.
-    ``zeroed`` is where ``zero_grad`` was called last, ``scheduled`` where a scheduler made its last
-    step.  ``averages``: a wrapper of torch's puts the gradients of several ranks together.
-    ``mistaken_calls`` are one a place.
+    looked at one.  ``zeroed`` is where ``zero_grad`` was called last.  ``averages``: a wrapper of
+    torch's puts the gradients of several ranks together.  ``mistaken_calls`` are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -517,13 +509,10 @@ class Observations(Watched, frozen=True):
     optimizers: tuple[int | None, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
-    guard: int | None = None
-    guards_else: bool = False
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
     mistaken_calls: tuple[MistakenCall, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
-    scheduled: int | None = None
     failure: Failure | None = None
     averages: bool = False

@@ -13,7 +13,7 @@ import linecache
 import opcode
 import textwrap
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType
@@ -59,9 +59,6 @@ class _File:
     or a ``with`` does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
     """Lines that read ``PATH.grad``, with the path."""
-    guarded: list[tuple[int, int, int, bool]] = field(default_factory=list)
-    """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
-    stands under its ``else``."""
     classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
     """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
@@ -147,20 +144,6 @@ class Sources:
         first, last = code_lines(code)
         return [read for read in self._file(code).grad_reads if first <= read[0] <= last]
 
-    def guard(self, site: Site) -> tuple[int, bool] | None:
-        """The line of the innermost ``if`` in the function of this place that decides on a call of
-        a method ``step``, and not on this place itself; of an ``else`` that of the call, and
-        True."""
-        span = self.span(site)
-        lines = [line for _, _, line in site.code.co_lines() if line]
-        ifs = [
-            (start, step, is_else)
-            for start, last, step, is_else in self._file(site.code).guarded
-            if step in lines and span is not None and not start <= span[0] <= last
-        ]
-        start, step, is_else = max(ifs, default=(0, 0, False))
-        return ((step if is_else else start), is_else) if ifs else None
-
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
         if site.lasti < 0:
@@ -241,14 +224,6 @@ def _without_comments(expression: str) -> str:
     return "\n".join(lines)
 
 
-def _steps(body: list[ast.stmt]) -> Iterator[int]:
-    """The lines that call a method ``step`` without arguments or with one."""
-    for node in (inner for statement in body for inner in ast.walk(statement)):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="step"), args=args) if len(args) < 2:
-                yield node.lineno
-
-
 def _span(node: ast.expr | ast.stmt) -> TextSpan:
     return (
         node.lineno,
@@ -290,10 +265,6 @@ def _indexed(lines: tuple[str, ...]) -> _File:
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 last = items[-1].optional_vars or items[-1].context_expr
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(last)[2:])
-            case ast.If(body=body, orelse=otherwise):
-                around = node.lineno, node.end_lineno or node.lineno
-                file.guarded += [(*around, step, False) for step in _steps(body)][:1]
-                file.guarded += [(*around, step, True) for step in _steps(otherwise)][:1]
             case ast.ClassDef():
                 inner = (one for one in ast.walk(node) if isinstance(one, ast.FunctionDef))
                 defined = {one.name: one.lineno for one in inner}

@@ -160,10 +160,6 @@ class _Run(NamedTuple):
             reached=known.reached > 0,
             # Before any optimizer has stepped they all wait, which says nothing of this one.
             waiting=is_waiting,
-            idle=optimizer.unused if optimizer and is_waiting and known.reached else 0,
-            called=None if optimizer is None else of_place(optimizer.called),
-            alone=optimizer is not None and optimizer.alone > 0,
-            optimizer=0 if optimizer is None else optimizer.number,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,
             wanted=known.wanted,
             # What has no name is held by a library, as the parts of a sharded parameter are.
@@ -217,7 +213,6 @@ def observations(
         ),
         functions=tuple(_checked(listener, case, origins)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),
-        scheduled=origins.of_place(listener.loop_calls.scheduled_at),
         failure=failure,
         averages=listener.averages,
     )

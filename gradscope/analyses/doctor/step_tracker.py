@@ -14,6 +14,7 @@ from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
+from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.used_gradients import MAX_HELD, Accumulating
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
@@ -104,8 +105,7 @@ class StepTracker:
         reached = made.reached()
         leaves.note_reached(reached, counts=made.call.accumulates)
         if made.call.accumulates:
-            place = self._listener.recorder.places.number(made.call.frame)
-            optimizers.note_backward(reached, place)
+            optimizers.order.backward(ids_of(reached))
             if made.is_full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 leaves.note_filled()

@@ -63,31 +63,13 @@ _MOVES = frozenset(
 class KnownOptimizer:
     """An optimizer, by a number of its own: Python gives the id of one that is gone to the next
     that is made.  Where it was ``made``; whether it has ``stepped``; how many tensors it held when
-    it was looked at last.  ``scheduled``: the step of a scheduler since which a learning rate of it
-    is no finite number, -1 for none.
-
-    Of one that has not stepped: how many ``calls`` of backward have brought what it holds a
-    gradient, and (``alone``) nothing to what others step; and how many (``passed``) only those: all
-    since ``state``, of the memory and the versions of what only it holds, was another.  ``called``
-    is the place of the last of them, of one alone if there is any.
+    it was looked at last.
     """
 
     number: int
     made: int = -1
     stepped: bool = False
     size: int = -1
-    scheduled: int = -1
-    calls: int = 0
-    alone: int = 0
-    passed: int = 0
-    called: int = -1
-    state: int | None = None
-
-    @property
-    def unused(self) -> int:
-        """How many calls were made for a step of its own."""
-        # What others step may only send its gradient on, to a network whose turn has not come yet.
-        return self.alone or min(self.calls, self.passed)
 
 
 @dataclass(slots=True, eq=False)
@@ -165,7 +147,7 @@ class Leaves:
         self._recorder = recorder
         self._on_rewrapped = on_rewrapped
         self._known: TensorTable[KnownLeaf] = TensorTable(MAX_LEAVES)
-        self._edited: dict[int, bool] = {}
+        self._edited: set[int] = set()
         self._calls = 0
         self._any_reached = False
         self._constructor = Patched(nn.Parameter, "__new__", self._making)
@@ -224,10 +206,6 @@ class Leaves:
         """Whether the program itself has changed a leaf, or what shares its memory, or has read its
         gradient."""
         return storage_of(leaf) in self._edited
-
-    def is_changed(self, leaf: torch.Tensor) -> bool:
-        """Whether the program itself has changed a leaf, or what shares its memory."""
-        return self._edited.get(storage_of(leaf), False)
 
     def is_late(self, leaf: torch.Tensor) -> bool:
         """Whether no optimizer has been made since a leaf was, and there was one before; and the
@@ -383,8 +361,7 @@ class Leaves:
             # Before any gradient it may be an initialisation.
             is_edit = call.function in _MOVES or (call.results and self._any_reached)
             if is_edit and storage and len(self._edited) < MAX_LEAVES:
-                is_read = call.function == "grad"
-                self._edited[storage] = self._edited.get(storage, False) or not is_read
+                self._edited.add(storage)
 
     # ------------------------------------------------------------------ what backward brings
 

@@ -23,7 +23,6 @@ from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.step_effects import Sample, SpoilingSteps, StepEffects
 from gradscope.autograd.isolation import is_captured, put_back, take_out
 from gradscope.autograd.originals import living_optimizers, parameters_of
-from gradscope.autograd.tensors import storage_of
 from gradscope.recording.recorder import Recorder
 
 
@@ -105,9 +104,8 @@ class Optimizers:
         for optimizer in () if self._has_searched else living_optimizers():
             self.of(optimizer)
         self._has_searched = True
-        for optimizer, known in list(self._known.items()):
+        for optimizer in list(self._known):
             self._meet(optimizer)
-            self._note_changed_by_hand(optimizer, known)
 
     def note_made(self, optimizer: Optimizer, place: int) -> None:
         """The program has made an optimizer."""
@@ -126,37 +124,6 @@ class Optimizers:
             self.any_stepped = True
         self._meet(optimizer)
         return known
-
-    def note_backward(self, leaves: Sequence[torch.Tensor], place: int) -> None:
-        """A call of ``backward`` at this place has brought these a gradient."""
-        self.order.backward(ids_of(leaves))
-        waiting = [(optimizer, one) for optimizer, one in self._known.items() if not one.stepped]
-        if not self.any_stepped or not waiting:
-            return
-        reached = {self._leaves.get(leaf).optimizer for leaf in leaves} - {None}
-        is_shared = any(one is not None and one.stepped for one in reached)
-        for optimizer, one in waiting:
-            self._note_changed_by_hand(optimizer, one)
-            is_reached = one in reached
-            if is_reached and not (is_shared and one.alone):
-                one.called = place
-            one.calls += is_reached
-            one.alone += is_reached and not is_shared
-            one.passed += is_shared and not is_reached
-
-    def _note_changed_by_hand(self, optimizer: Any, known: KnownOptimizer) -> None:
-        """Count anew where what only an optimizer holds that never stepped has changed: what the
-        program changes itself waits for no step."""
-        if known.stepped:
-            return
-        held = parameters_of(optimizer)
-        own = [leaf for leaf in held if self._leaves.get(leaf).optimizer is known]
-        storages = tuple(map(storage_of, own))
-        state = hash((storages, tuple(version for _, version in _versions_of(own))))
-        # What is changed by way of `.data` counts no version.
-        if state != known.state or any(map(self._leaves.is_changed, own)):
-            known.state = state
-            known.calls = known.alone = known.passed = 0
 
     def note_call(self) -> None:
         """Backward is about to be called."""
