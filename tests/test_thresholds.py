@@ -633,12 +633,6 @@ EDGES = (
         ask=severity,
     ),
     Edge("left_out.MOST_LEFT", headed(5), WARNING, headed(4), REMARK, severity),
-    Edge(
-        "not_in_optimizer.FEWEST_VAIN",
-        observed(plain(), mistaken_calls=(MistakenCall("model replaced", A, 2, other=B),)),
-        "GS307",
-        observed(plain(), mistaken_calls=(MistakenCall("model replaced", A, other=B),)),
-    ),
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), "GS307", copied(2)),
     Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), "GS313", still(2, 95)),
     Edge("step_changes_nothing.STILL", still(3, 90), "GS313", still(3, 89)),

@@ -407,67 +407,6 @@ for step in range(5):
     assert told(session, text) == [("GS205", line)] * (chosen == "y > 5")
 
 
-# ---------------------------------------------------------------- two optimizers, one shared part
-
-SHARED_PART = """
-body, one, two = nn.Linear(4, 4), nn.Linear(4, 3), nn.Linear(4, 3)
-first = torch.optim.SGD([*body.parameters(), *one.parameters()], lr=0.1)
-second = torch.optim.SGD([{held}, *two.parameters()], lr=0.1)
-for step in range(3):
-    hidden = body(x)
-    first.zero_grad()
-    F.cross_entropy(one(hidden), y).backward(retain_graph=True)
-    {between}
-    F.cross_entropy(two(hidden), y).backward()
-    {steps}
-"""
-BOTH = ("first.step(); second.step()", "second.step(); first.step()")
-
-
-@pytest.mark.parametrize("steps", BOTH)
-def test_what_another_optimizer_drops_of_a_shared_part_is_told(
-    steps: str, session: Session
-) -> None:
-    zeroed = "second.zero_grad()"
-    text = SHARED_PART.format(held="*body.parameters()", between=zeroed, steps=steps)
-    assert ("GS505", zeroed) in told(session, text)
-
-
-@pytest.mark.parametrize(
-    ("held", "between", "steps"),
-    [
-        ("body.bias.detach()", "second.zero_grad()", BOTH[0]),
-        ("body.bias.detach()", "second.zero_grad()", BOTH[1]),
-        ("*body.parameters()", "first.step(); second.zero_grad()", "second.step()"),
-    ],
-)
-def test_what_an_optimizer_drops_of_its_own_is_not(
-    held: str, between: str, steps: str, session: Session
-) -> None:
-    text = SHARED_PART.format(held=held, between=between, steps=steps)
-    assert "GS505" not in {rule for rule, _ in told(session, text)}
-
-
-NO_STEP = """
-class Steps:
-    def __init__(self):
-        self.made = {{}}
-    def __call__(self, parameters):
-        for p in parameters:
-            if p not in self.made:
-                optimizer = torch.optim.Adam([p], lr=0.1)
-                self.made[p] = {made}
-            self.made[p].step()
-def main():
-    p, steps = torch.zeros(4, requires_grad=True), Steps()
-    for _ in range(12):
-        (p - torch.randn(4)).square().sum().backward()
-        steps([p])
-        p.grad = None
-main()
-"""
-
-
 # ---------------------------------------------------------------- a gradient that is None
 
 NONE = """

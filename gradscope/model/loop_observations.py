@@ -13,7 +13,6 @@ from gradscope.model.plain import Number, Place, Record
 
 OrderMistake = Literal[
     "dropped",
-    "part dropped",
     "clip unused",
     "clip elsewhere",
     "clip scaled",
@@ -21,14 +20,12 @@ OrderMistake = Literal[
     "stale part",
     "step alone",
     "clip empty",
-    "model replaced",
 ]
-"""What was out of order: gradients dropped before a step (all, or some of them); clipping that
+"""What was out of order: gradients dropped before a step; clipping that
 finds no gradient which a step will use, though there may be others that one will, or one that a
 GradScaler still has to divide; a step between a forward pass and its backward, or between a part
 of the pass and that; a step without any backward; clipping of what a generator gives that has been
-gone through before; a copy, or a new model, that took the place of one whose optimizer
-steps on at ``other``, in vain, for what gets the gradients is in none."""
+gone through before."""
 
 
 MistakeKind = (

@@ -8,7 +8,7 @@ by their numbers, -1 where there is none.  Knows nothing of the Report.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import FrameType
@@ -78,8 +78,8 @@ class KnownLeaf:
 
     Where it comes from: ``made`` where the program called ``nn.Parameter``, ``copied`` where it was
     copied from another; ``born`` where a module registered it, under a ``name``
-    (``Linear.weight``), in these ``constructors``, each with its place; ``built`` where that model
-    was made, if there was an optimizer by then.  ``age`` is how many there had been.
+    (``Linear.weight``), in these ``constructors``, each with its place.  ``age`` is how many
+    optimizers there had been.
 
     What the program does with it: it was ``used`` first here; ``recorded`` with history,
     ``derived`` to be differentiated itself; ``inner`` to a custom Function; ``filled`` here last
@@ -97,7 +97,6 @@ class KnownLeaf:
     born: int = -1
     name: str = ""
     constructors: tuple[tuple[int, int], ...] = ()
-    built: int = -1
     age: int = -1
     used: int = -1
     recorded: bool = False
@@ -285,10 +284,6 @@ class Leaves:
             known.born = -1 if user is None else places.number(user)
             known.name = f"{type(module).__name__}.{name}"
             known.constructors = tuple(islice(self._constructing(user), MAX_CONSTRUCTORS))
-            if self.optimizers_made:
-                # Beyond the constructors of the model and of its layers.
-                beyond = (at for made, at in self._constructing(user) if not made)
-                known.built = next(beyond, -1)
 
     def _constructing(self, frame: FrameType | None) -> Iterator[tuple[int, int]]:
         """The functions of the program that are running: of a module's constructor the id of what
@@ -438,20 +433,6 @@ class Leaves:
             known = zip(leaves, map(self.get, leaves), strict=True)
             leaves = [one for one, of in known if of.reached or of.used < 0 or not is_gone(one)]
         self.note_reached(leaves)
-
-    def replacement(self, fresh: Set[int]) -> int:
-        """A step finds no gradient, and these wait that no step knows: the place that made a model
-        in the place of what the optimizer holds; -1 where none did."""
-        waiting = [
-            (leaf, known)
-            for leaf, known in self.living()
-            if known.reached and id(leaf) in fresh and type(leaf) is nn.Parameter
-        ]
-        places = (max(known.copied, known.built) for _, known in waiting)
-        place = next((at for at in places if at >= 0), -1)
-        # What was made before an optimizer, or is edited by hand, was not forgotten.
-        is_out = all(known.optimizer is None and self.is_late(leaf) for leaf, known in waiting)
-        return place if is_out else -1
 
 
 def is_gone(leaf: torch.Tensor) -> bool:

@@ -224,8 +224,7 @@ class LoopCalls:
         if self._order.fresh:
             is_optimizer = isinstance(owner, Optimizer)
             tensors = parameters_of(owner) if is_optimizer else parameters_in(owner)
-            number = self._optimizers.of(owner).number if is_optimizer else 0
-            self._order.zero(ids_of(tensors), place, number)
+            self._order.zero(ids_of(tensors), place)
 
     def _hooks(self, call: HeardCall) -> None:
         user = self._recorder.places.user_frame(call.frame)

@@ -160,18 +160,14 @@ class Optimizers:
 
     def _begin(self, optimizer: Any, frame: FrameType, given: bool) -> _Step:
         """A step is about to be made, with a function of the program if one is ``given``."""
-        known, place = self.note_stepping(optimizer), self._place(frame)
-        tensors = parameters_of(optimizer)
+        self.note_stepping(optimizer)
+        place, tensors = self._place(frame), parameters_of(optimizer)
         self._note_given(tensors)
         for told in self.on_step:
             told(tensors)
         # A closure brings the gradients during the step.
         if not given:
-            if self.order.is_idle(tensors):
-                replacement = self._leaves.replacement(self.order.fresh)
-                if replacement >= 0:
-                    self.order.odd.tell("model replaced", replacement, other=place)
-            self.order.step(known.number, tensors, place, self.compares)
+            self.order.step(tensors, place, self.compares)
         versions = _versions_of(tensors)
         samples = self.effects.begin(optimizer, tensors, self.compares and not given)
         if self.compares:

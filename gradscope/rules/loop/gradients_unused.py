@@ -6,7 +6,6 @@ Gradients are dropped before a step has used them.
 
 - A step finds no gradient twice, or only zeros, though backward had brought some. The finding is
   at what drops them, by `zero_grad` or by hand; at the step, where that comes before backward.
-- `zero_grad` drops twice what a later step needs, and the step goes on with the others.
 - All gradients are dropped three times in a row, or the program ends after two backward calls,
   and nothing has changed a leaf.
 
@@ -85,12 +84,6 @@ _UNSTEPPED = _Words(
     "gradients of several batches, zero them only after the step.",
 )
 _ZEROED = _UNSTEPPED._replace(message="The gradients are zeroed, and no optimizer has used them.")
-_IN_PART = _Words(
-    "zero_grad drops gradients that a later step needs: the step goes on with the others.",
-    "what backward had brought {parameters} was gone at the step{at}; {times}",
-    "Zero the gradients of all optimizers before the first backward call, or after the last step: "
-    "what two of them hold, or one loss alone reaches, is lost between.",
-)
 _TOO_SOON = _Words(
     "{step} comes before the backward call whose gradients it needs.",
     "{steps} without any gradient, between a forward pass and its backward{dropped}",
@@ -122,8 +115,7 @@ def _unused(
 
 def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
     """A step without what a backward call had brought, or will bring."""
-    whole = _TOO_SOON if entry.too_soon else _BETWEEN
-    words = _IN_PART if entry.kind == "part dropped" else whole
+    words = _TOO_SOON if entry.too_soon else _BETWEEN
     zeroed = facts.at(entry.other)
     return _unused(
         facts,
@@ -134,6 +126,4 @@ def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
         at=facts.at(entry.origin),
         dropped=f"; what was there had been dropped{zeroed}" if zeroed else "",
         steps=count(entry.times, "step"),
-        times=count(entry.times, "time"),
-        parameters=count(next(iter(entry.figures), 0), "parameter"),
     )

@@ -101,9 +101,9 @@ FEWEST_DROPPED = 3
 
 
 def dropped(facts: Facts) -> Iterable[MistakenCall]:
-    """Steps that find gradients gone, all or some of them: more often than not."""
-    kinds = ("dropped", "part dropped")
-    return (one for one in facts.seen.mistaken_calls if one.kind in kinds and one.times > one.fine)
+    """Steps that find gradients gone: more often than not."""
+    found = (one for one in facts.seen.mistaken_calls if one.kind == "dropped")
+    return (one for one in found if one.times > one.fine)
 
 
 class Unstepped(NamedTuple):
