@@ -106,39 +106,6 @@ def test_clipping_others_than_are_stepped_is_told(what: str, session: Session) -
         assert one.remedy.startswith("Give it the parameters that the step changes")
 
 
-DESCENT = """
-net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
-x, y = torch.randn(16, 4), torch.randint(3, (16,))
-parameters, kept = list(net.parameters()), []
-for _ in range(4):
-    loss = F.cross_entropy(net(x), y)
-    loss.backward()
-    with torch.no_grad():
-        for p in parameters:
-            {line}
-            p.grad = None
-"""
-
-
-@pytest.mark.parametrize("line", ["p = p - 0.1 * p.grad", "p = p.sub(p.grad, alpha=0.1)"])
-def test_a_descent_that_only_changes_a_name_is_told(line: str, session: Session) -> None:
-    assert told(session, DESCENT.format(line=line)) == [("GS515", line)]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "p -= 0.1 * p.grad",
-        "new = p - 0.1 * p.grad; p.copy_(new)",
-        "new = p - 0.1 * p.grad; p.data = new",
-        "new = p - 0.1 * p.grad; kept.append(new)",
-        "new = p - 0.1 * p.grad; print(new.norm())",
-    ],
-)
-def test_a_descent_that_is_used_is_not(line: str, session: Session) -> None:
-    assert "GS515" not in {one.rule for one in found(session, DESCENT.format(line=line))}
-
-
 def test_a_dropped_gradient_of_torch_autograd_grad_is_told(session: Session) -> None:
     text = """
 w = torch.ones(3, requires_grad=True)
@@ -170,52 +137,6 @@ def test_what_an_optimizer_refuses_is_told_where_it_was_made(session: Session) -
 
 
 # ---------------------------------------------------------------- models that are replaced
-
-REPLACED = """
-def trainer(net):
-    return torch.optim.SGD(net.parameters(), lr=0.1)
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-    def forward(self, x):
-        return self.layers(x)
-nets = [Net() for _ in range(2)]
-optimizers = [trainer(net) for net in nets]
-for step in range(8):
-    for number in range(2):
-        {zero}
-        F.cross_entropy(nets[number](x), y).backward()
-        optimizers[number].step()
-    if step == 3:
-        {after}
-"""
-COPIED, ANEW = "nets[0] = copy.deepcopy(nets[1])", "nets[0] = Net()"
-ZERO = "optimizers[number].zero_grad()"
-KEPT = (
-    "nets[0].load_state_dict(nets[1].state_dict())",
-    f"{COPIED}; optimizers[0] = trainer(nets[0])",
-    f"{ANEW}; optimizers[0] = trainer(nets[0])",
-    f"{ANEW}; optimizers[0].add_param_group(dict(params=nets[0].parameters()))",
-    "best = copy.deepcopy(nets[1])",
-)
-
-
-@pytest.mark.parametrize(
-    "zero", [ZERO, "optimizers[number].zero_grad(set_to_none=False)", "nets[number].zero_grad()"]
-)
-def test_a_copy_that_leaves_its_optimizer_behind(zero: str, session: Session) -> None:
-    assert told(session, REPLACED.format(zero=zero, after=COPIED)) == [("GS307", COPIED)]
-
-
-def test_a_new_model_that_leaves_its_optimizer_behind(session: Session) -> None:
-    assert told(session, REPLACED.format(zero=ZERO, after=ANEW)) == [("GS307", ANEW)]
-
-
-@pytest.mark.parametrize("after", KEPT)
-def test_a_copy_that_leaves_none_behind(after: str, session: Session) -> None:
-    assert found(session, REPLACED.format(zero=ZERO, after=after)) == []
-
 
 # Python gives the id of the first optimizer, which is gone, to a later one.
 FITTED = """

@@ -32,7 +32,6 @@ MistakeKind = (
     OrderMistake
     | Literal["weight learns"]
     | Literal["gradient dropped", "parameter dropped", "history dropped"]
-    | Literal["parameter unchanged"]
     | Literal["none yet", "none left", "none since", "none brought"]
 )
 
@@ -46,10 +45,10 @@ class MistakenCall(Record):
     backward.
 
     "weight learns": the factor of a log-probability has so many leaves behind it.  "gradient
-    dropped": a function, ``name``, computes something of it, and nothing takes the result;
-    "parameter unchanged": nothing but a name does.  "none yet", "none left", "none since" and "none
-    brought": the program ended over the `.grad` of the leaf ``name``, which was None; "left" where
-    it had been zeroed at ``other``, "since" where no backward call had come there after that.
+    dropped": a function, ``name``, computes something of it, and nothing takes the result.  "none
+    yet", "none left", "none since" and "none brought": the program ended over the `.grad` of the
+    leaf ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no
+    backward call had come there after that.
     """
 
     kind: MistakeKind

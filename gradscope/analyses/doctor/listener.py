@@ -252,8 +252,6 @@ class DoctorListener(Listener):
         self.rounded.note(call)
 
     def _show(self, call: TorchCall, sort: Sort) -> None:
-        if sort not in ("grad", "put"):  # its `.grad` is another tensor
-            self.dropped.note_taken(call.operands)
         is_inside = self._is_inside(call)
         is_function = call.function == "apply" and bool(self.recorder.functions)
         if is_function:

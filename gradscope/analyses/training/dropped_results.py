@@ -1,13 +1,11 @@
 """Results that nobody takes: a gradient or a parameter is computed with as if to change it, out of
-place, by a statement that drops the new tensor at once or gives it a name that it is not used by.
-Such calls, and others that torch takes as they are and that do not do what they were written for,
-are kept by place.
+place, by a statement that drops the new tensor at once.  Such calls, and others that torch takes as
+they are and that do not do what they were written for, are kept by place.
 """
 
 from __future__ import annotations
 
 import opcode
-import weakref
 from collections.abc import Iterable
 from types import FrameType
 from typing import Any, Literal
@@ -72,8 +70,6 @@ class DroppedResults:
         self._odd = odd
         self._asked: set[int] = set()
         self._followed: TensorTable[Dropped] = TensorTable(MAX_FOLLOWED)
-        # Of each place the last result computed of a parameter, until a call takes it.
-        self._untaken: dict[int, weakref.ref[torch.Tensor]] = {}
 
     def note_gradients(self, gradients: Iterable[Any]) -> None:
         """The program has got hold of these gradients."""
@@ -83,9 +79,6 @@ class DroppedResults:
 
     def note(self, call: TorchCall) -> None:
         """A call has changed nothing in place."""
-        untaken = self._untaken.pop(call.place, None)
-        if untaken is not None and untaken() is None:
-            self._odd.tell("parameter unchanged", call.place, name=call.function)
         if call.place in self._asked or call.frame is not call.user or not call.operands:
             return
         self._asked.add(call.place)
@@ -96,19 +89,9 @@ class DroppedResults:
         if has_sister and _is_dropped(call.frame):
             self._odd.tell(of, call.place, name=call.function)
         elif _are_alike(call.results[0], call.operands[0]):
-            if has_sister and of == "parameter dropped" and len(self._untaken) < MAX_FOLLOWED:
-                self._untaken[call.place] = weakref.ref(call.results[0])
             # What is computed outside of any graph may be on its way to be put back.
             if not call.in_graph:
                 self._followed[call.results[0]] = of
-
-    def note_taken(self, operands: Iterable[torch.Tensor]) -> None:
-        """A call takes these."""
-        if self._untaken:
-            taken = {id(one) for one in operands}
-            self._untaken = {
-                place: one for place, one in self._untaken.items() if id(one()) not in taken
-            }
 
     def _of(self, call: TorchCall) -> Dropped | None:
         first = call.operands[0]
