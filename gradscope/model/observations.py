@@ -415,8 +415,7 @@ class Raiser(Struct, frozen=True):
 
     ``name`` is that of the Function, the hook or the operation.  ``node`` is where, if its graph is
     the one shown; ``made`` is the forward line of that node.  ``registered`` is where the program
-    registered the hook, or, of a Function without a backward, the ``def`` that comes nearest to
-    one; ``raised`` the innermost line of the program that was running.
+    registered the hook; ``raised`` the innermost line of the program that was running.
     """
 
     kind: RaiserKind

@@ -59,8 +59,6 @@ class _File:
     or a ``with`` does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
     """Lines that read ``PATH.grad``, with the path."""
-    classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
-    """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
 
@@ -126,12 +124,6 @@ class Sources:
             first += 1
         text = textwrap.dedent("".join(lines[first - 1 : last]))
         return first, text.splitlines()
-
-    def defined_around(self, code: CodeType) -> dict[str, int]:
-        """The lines of all ``def`` in the innermost class around this code, by name."""
-        line = code.co_firstlineno
-        around = [one for one in self._file(code).classes if one[0] <= line <= one[1]]
-        return max(around, key=lambda one: one[0])[2] if around else {}
 
     def decorators(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines above the ``def`` of a function, with their numbers."""
@@ -265,10 +257,6 @@ def _indexed(lines: tuple[str, ...]) -> _File:
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 last = items[-1].optional_vars or items[-1].context_expr
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(last)[2:])
-            case ast.ClassDef():
-                inner = (one for one in ast.walk(node) if isinstance(one, ast.FunctionDef))
-                defined = {one.name: one.lineno for one in inner}
-                file.classes.append((node.lineno, node.end_lineno or node.lineno, defined))
             case ast.For(target=target, iter=iterated):
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])

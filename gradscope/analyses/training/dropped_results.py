@@ -88,10 +88,9 @@ class DroppedResults:
         has_sister = hasattr(torch.Tensor, f"{call.function}_")
         if has_sister and _is_dropped(call.frame):
             self._odd.tell(of, call.place, name=call.function)
-        elif _are_alike(call.results[0], call.operands[0]):
-            # What is computed outside of any graph may be on its way to be put back.
-            if not call.in_graph:
-                self._followed[call.results[0]] = of
+        # What is computed outside of any graph may be on its way to be put back.
+        elif not call.in_graph and _are_alike(call.results[0], call.operands[0]):
+            self._followed[call.results[0]] = of
 
     def _of(self, call: TorchCall) -> Dropped | None:
         first = call.operands[0]
