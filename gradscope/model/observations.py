@@ -283,15 +283,6 @@ class Saved(Struct, frozen=True):
     overflow: tuple[Number, Number, Number] | None = None
 
 
-class Rounding(Struct, frozen=True):
-    """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``.  While
-    the program runs ``node`` is a sequence number."""
-
-    node: int
-    value: Number
-    dtype: str
-
-
 class Intake(Struct, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
@@ -500,7 +491,6 @@ class Observations(Watched, frozen=True):
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
-    roundings: tuple[Rounding, ...] = ()
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()
     carried: tuple[Carried, ...] = ()

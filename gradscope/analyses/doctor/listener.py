@@ -29,10 +29,7 @@ from gradscope.analyses.doctor.glances import (
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.odd_values import (
-    RoundedNumbers,
-    ScoreWeights,
-)
+from gradscope.analyses.doctor.odd_values import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
@@ -82,7 +79,6 @@ class DoctorListener(Listener):
         self.averages = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
-        self.rounded = RoundedNumbers()
         self.switches = Switches(recorder.sources, recorder.aside)
         self.cuts = Cuts(recorder, self.switches)
         self._patches = [
@@ -219,7 +215,7 @@ class DoctorListener(Listener):
         if self.light and kind.is_brief and is_known and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
             if not self._is_inside(call):
-                self._note_values(call)
+                self.values_seen.note(call)
             return
         if kind.is_loss and call.in_graph:
             kind.recorded.add(call.place)
@@ -246,10 +242,6 @@ class DoctorListener(Listener):
     def _is_inside(self, call: TorchCall) -> bool:
         """Whether a call is made by a custom Function, and is not that Function's own."""
         return len(self.recorder.functions) > (call.function == "apply")
-
-    def _note_values(self, call: TorchCall) -> None:
-        self.values_seen.note(call)
-        self.rounded.note(call)
 
     def _show(self, call: TorchCall, sort: Sort) -> None:
         is_inside = self._is_inside(call)
@@ -300,7 +292,7 @@ class DoctorListener(Listener):
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.leaves.note_use(call)
-        self._note_values(call)
+        self.values_seen.note(call)
         if call.in_graph:
             self.carried.note(call, briefly=self.light)
         if not self.light:

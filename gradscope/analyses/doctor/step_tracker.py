@@ -136,7 +136,6 @@ class StepTracker:
         now = _sequence()
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
-        listener.rounded.known.clear()
         listener.cuts.start_step()
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
