@@ -30,7 +30,7 @@ from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, elements, short
 from gradscope.rules.questions.ops import SCALING
-from gradscope.rules.questions.zeros import Zeros, all_zero, zeroing
+from gradscope.rules.questions.zeros import all_zero, silenced, zeroing
 from gradscope.rules.rule import Rule
 from gradscope.words import listed
 
@@ -50,14 +50,14 @@ class HalfUnderflow(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         nodes = [node for node in zeroing(facts) if _underflows(facts, node)]
-        silencing = (node for node in nodes if facts.once(Zeros).silenced(node))
+        silencing = (node for node in nodes if silenced(facts, node))
         node = next(silencing, None)
         if node is not None:
             yield _zero(facts, node, nodes)
 
 
 def _zero(facts: Facts, node: int, nodes: list[int]) -> FindingDraft:
-    names = facts.once(Zeros).silenced(node)
+    names = silenced(facts, node)
     return facts.warning(
         f"The gradient underflows to zero in float16 at {facts.words(node)}.",
         node,
