@@ -230,11 +230,6 @@ def still(looks: int, share: int) -> Report:
     return observed(plain(), effects=(StepEffect(A, "bfloat16", looks, 100, share),))
 
 
-def growing(count: int) -> Report:
-    """Steps of which each has 10 nodes more than the one before."""
-    return stepped(*(Step(n, nodes=10 * n) for n in range(1, count + 1)))
-
-
 def piled(count: int) -> Report:
     """Steps whose gradients pile up."""
     return stepped(*(Step(n, norm=float(n), reused=1) for n in range(1, count + 1)))
@@ -613,7 +608,6 @@ EDGES = (
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), "GS307", copied(2)),
     Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), "GS313", still(2, 95)),
     Edge("step_changes_nothing.STILL", still(3, 90), "GS313", still(3, 89)),
-    Edge("growing_graph.FEWEST_GROWTHS", growing(4), "GS502", growing(3)),
     Edge(
         "growing_graph.FEWEST_GROWTHS",
         observed(plain(), carried=(Carried(B, "add", 3, "x"),)),

@@ -109,7 +109,7 @@ class TrackedParameter(Record):
     since, at ``thawed_at``. ``loaded``: the program has copied other numbers into it.
     ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
     program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
-    other one. ``zero``: it is a matrix of zeros, and frozen. ``size`` is the 2-norm of its values
+    other one. ``size`` is the 2-norm of its values
     at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
     has no shape. ``derived``: a derivative was taken of what it went into, which is to be
     differentiated itself. ``kept``: backward calls brought it gradients again and again, and the
@@ -141,7 +141,6 @@ class TrackedParameter(Record):
     evaluated: bool = False
     handled: bool = False
     root: int | None = None
-    zero: bool = False
     size: Number | None = None
     lazy: bool = False
     derived: bool = False
@@ -355,8 +354,7 @@ class Step(SeenRecord, frozen=True):
     before, leaves of this graph were changed in place, as an optimizer or a descent by hand does.
     ``kept``: of those, how many still held in ``.grad``, when this call began, the gradient that
     they had been changed with.  ``reused``: of those, how many were then changed again with a
-    gradient that had the old one in it, which is certain only here; by the step of an optimizer at
-    ``reused_by``, where the one at ``used_by`` had used the old one.  ``in_closure``: the call was
+    gradient that had the old one in it, which is certain only here.  ``in_closure``: the call was
     made by a function that the program gave to a step.
     ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
     any more though nothing changed them, nor did the program read the gradient.
@@ -374,8 +372,6 @@ class Step(SeenRecord, frozen=True):
     reused: int = 0
     dropped: int = 0
     origin: Place = None
-    reused_by: Place = None
-    used_by: Place = None
     in_closure: bool = False
     scale: Number | None = None
 

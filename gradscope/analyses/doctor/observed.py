@@ -22,7 +22,6 @@ from gradscope.analyses.doctor.observed_cuts import (
     spoiling_steps,
 )
 from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
-from gradscope.autograd.elements import readable
 from gradscope.autograd.summary import metadata
 from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.observations import (
@@ -114,11 +113,6 @@ def _is_stray(known: KnownLeaf, leaf: torch.Tensor) -> bool:
     return known.made >= 0 > known.born and not known.read and not leaf._version
 
 
-def _is_zero(tensor: torch.Tensor) -> bool:
-    # A bias may be frozen at zero on purpose.
-    return tensor.dim() > 1 and readable(tensor) and not bool(tensor.detach().any())
-
-
 class _Run(NamedTuple):
     """What the parameters of a run are told of with: those in optimizers, by id; the numbers of the
     places that made optimizers; the ids of those in eval mode."""
@@ -174,7 +168,6 @@ class _Run(NamedTuple):
             loaded=known.loaded,
             evaluated=id(tensor) in self.evaluated,
             handled=known.read or leaves.is_edited(tensor),
-            zero=optimizer is not None and not tensor.requires_grad and _is_zero(tensor),
             root=next((at for at, one in enumerate(case.owners) if one is owner), None),
         )
 

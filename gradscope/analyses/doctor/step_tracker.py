@@ -181,5 +181,4 @@ class StepTracker:
     def _finish_last(self, edited: set[int]) -> None:
         """What the program did after the last call tells whether it used a mixed gradient."""
         if self._log.latest is not None:
-            found = self._accumulating.mixed_and_used(edited)
-            self._log.amend(reused=found.leaves, reused_by=found.at, used_by=found.before)
+            self._log.amend(reused=self._accumulating.mixed_and_used(edited))

@@ -50,7 +50,7 @@ class Optimizers:
     ``spoiling`` NaN that they make; the last two are measured while it ``compares``.
 
     ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
-    that a step has changed, and of its place.
+    that a step has changed.
 
     Args:
         recorder: is off while a step is made.
@@ -63,7 +63,7 @@ class Optimizers:
         self.order = LoopOrder()
         self.any_stepped = False
         self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = [leaves.note_step]
-        self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
+        self.on_changed: list[Callable[[Sequence[torch.Tensor]], None]] = []
         self._leaves = leaves
         self._recorder = recorder
         self._known: MutableMapping[Any, KnownOptimizer] = WeakIdKeyDictionary()
@@ -239,7 +239,7 @@ class Optimizers:
                 changed, f"{type(step.optimizer).__name__}.step", site
             )
             for told in self.on_changed:
-                told(changed, self._place(step.frame))
+                told(changed)
 
     def _place(self, frame: FrameType) -> int:
         return self._recorder.places.number_around(frame)
