@@ -41,8 +41,6 @@ from gradscope.autograd.summary import (
     WIDER,
     dense,
     flat_values,
-    half_counts,
-    half_sizes,
     name_of,
     read,
     read_ordinary,
@@ -135,7 +133,6 @@ class GradientTable:
         keep: values of gradients with at most this many elements are kept.
         limit: and at most so many values in all.
         histograms: count the elements by size of each gradient whose values are not kept.
-        halves: tell of float16 how much of it lies at the ends of its range.
 
     ``fault`` is the first reason for which a gradient could not be read, if any.  ``bad`` are the
     entries that are known not to be finite.
@@ -146,7 +143,6 @@ class GradientTable:
         keep: int = SMALL,
         limit: int = MAX_VALUES,
         histograms: bool = False,
-        halves: bool = False,
     ) -> None:
         # By entry: each device has its own backward thread, and they call hooks at the same time.
         self._table = {NOT_REACHED: GradientInfo("not reached"), NONE: GradientInfo("none")}
@@ -156,7 +152,6 @@ class GradientTable:
         self._keep = keep
         self._left = limit
         self._histograms = histograms
-        self._halves = halves
         self.fault: Fault | None = None
         self.bad: set[int] = set()
         self._known: dict[Hashable, _Known] = {}
@@ -242,9 +237,6 @@ class GradientTable:
         known.latest = TensorRef(gradient)
         return known.entry
 
-    def _is_half(self, gradient: torch.Tensor) -> bool:
-        return self._halves and gradient.dtype is torch.float16
-
     def _remember(self, elements: Hashable, known: _Known) -> None:
         self._known[elements] = known
         if len(self._known) > MAX_KNOWN:
@@ -272,9 +264,6 @@ class GradientTable:
         elif self._histograms and info.norm is not None:  # values say more
             still = dense(gradient.detach())
             info = _counted(info, count_by_size(still).tolist(), still.numel())
-        if self._is_half(gradient) and info.state == "finite" and info.norm is not None:
-            half = half_sizes(half_counts(dense(gradient.detach())).tolist())
-            info = msgspec.structs.replace(info, half=half)
         entry = self.append(info)
         if kept is not None:
             self._values[entry] = kept
@@ -327,8 +316,6 @@ class GradientTable:
         layout = name_of(still.layout)
         entry = self.append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
         bars = count_by_size(still) if self._histograms and values is None else None
-        if self._is_half(still):
-            statistics = torch.cat([statistics, half_counts(still).double()])
         self._pending.append(_Queued(entry, statistics, values, bars, still.numel()))
         return entry
 
@@ -351,7 +338,7 @@ def _counted(info: GradientInfo, bars: Sequence[int] | None, elements: int) -> G
 
 
 def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
-    norm, absmax, nan, infinite, *ends = row
+    norm, absmax, nan, infinite = row
     return msgspec.structs.replace(
         info,
         state=state_of(absmax),
@@ -359,7 +346,6 @@ def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
         absmax=number(absmax),
         nan=int(nan),
         inf=int(infinite),
-        half=half_sizes(ends) if ends else None,
     )
 
 

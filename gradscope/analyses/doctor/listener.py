@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.changes import Changes, collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
@@ -30,14 +29,11 @@ from gradscope.analyses.doctor.glances import (
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.odd_values import (
-    RoundedNumbers,
-    ScoreWeights,
-)
+from gradscope.analyses.doctor.odd_values import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.dropped_results import DroppedResults, GradientGraphs
+from gradscope.analyses.training.dropped_results import DroppedResults
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
@@ -49,8 +45,6 @@ from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import puts_gradients_together
 
 if TYPE_CHECKING:
-    from gradscope.analyses.doctor.capture import Capture
-    from gradscope.analyses.doctor.compared_terms import ComparedTerms
     from gradscope.analyses.doctor.derivatives import Derivatives
 
 MAX_OLD = 20_000
@@ -85,7 +79,6 @@ class DoctorListener(Listener):
         self.averages = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
-        self.rounded = RoundedNumbers()
         self.switches = Switches(recorder.sources, recorder.aside)
         self.cuts = Cuts(recorder, self.switches)
         self._patches = [
@@ -93,7 +86,6 @@ class DoctorListener(Listener):
             *self.switches.patches(recorder.places),
         ]
         self.lost_terms = LostTerms(self.cuts, recorder)
-        self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
         self.kept = GrowingContainers()
@@ -103,7 +95,6 @@ class DoctorListener(Listener):
         self.score_weights = ScoreWeights(self.mistaken_calls)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
-        self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults(self.mistaken_calls)
         self.alterations = Alterations()
         told = self.alterations.note_clipping, self.alterations.note_module_hook
@@ -136,18 +127,6 @@ class DoctorListener(Listener):
         self.leaves.stop()
         self.optimizers.stop()
         self.loop_calls.stop()
-
-    def look_at_terms(self, made: Capture) -> None:
-        """Measure what the terms of a call bring, where it has several."""
-        # Of several ranks a node called alone may be a collective.
-        terms = 0 if self.is_shared else len(terms_of(made.call.roots).tops)
-        if terms < 2:
-            return
-        if self.compared_terms is None:
-            from gradscope.analyses.doctor.compared_terms import ComparedTerms
-
-            self.compared_terms = ComparedTerms()
-        self.compared_terms.look(made, terms)
 
     def look_for_ranks(self, is_shared: bool) -> None:
         """Learn whether other ranks work with this one, and how: while its modules live."""
@@ -236,7 +215,7 @@ class DoctorListener(Listener):
         if self.light and kind.is_brief and is_known and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
             if not self._is_inside(call):
-                self._note_values(call)
+                self.values_seen.note(call)
             return
         if kind.is_loss and call.in_graph:
             kind.recorded.add(call.place)
@@ -264,13 +243,7 @@ class DoctorListener(Listener):
         """Whether a call is made by a custom Function, and is not that Function's own."""
         return len(self.recorder.functions) > (call.function == "apply")
 
-    def _note_values(self, call: TorchCall) -> None:
-        self.values_seen.note(call)
-        self.rounded.note(call)
-
     def _show(self, call: TorchCall, sort: Sort) -> None:
-        if sort not in ("grad", "put"):  # its `.grad` is another tensor
-            self.dropped.note_taken(call.operands)
         is_inside = self._is_inside(call)
         is_function = call.function == "apply" and bool(self.recorder.functions)
         if is_function:
@@ -284,7 +257,6 @@ class DoctorListener(Listener):
         elif sort == "data":
             self.cuts.note_data_set(call)
             self.optimizers.effects.note_cast(call.operands[0], call.place)
-            self.gradient_graphs.note_edit(call)
             self.leaves.note_edit(call)
         elif sort == "put":
             self.optimizers.order.put(call)
@@ -293,7 +265,6 @@ class DoctorListener(Listener):
         elif sort == "grad":
             self.reads.note(call)
             self.dropped.note_gradients(call.results)
-            self.optimizers.order.wasted.look()
             self.leaves.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)
@@ -313,7 +284,6 @@ class DoctorListener(Listener):
             self.changes.note(call)
             self.alterations.note_clip(call)
             self.optimizers.order.edit(call)
-            self.gradient_graphs.note_edit(call)
             self.leaves.note_edit(call)
         else:
             self.dropped.note(call)
@@ -322,7 +292,7 @@ class DoctorListener(Listener):
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.leaves.note_use(call)
-        self._note_values(call)
+        self.values_seen.note(call)
         if call.in_graph:
             self.carried.note(call, briefly=self.light)
         if not self.light:
