@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -31,9 +31,9 @@ from gradscope.autograd.numbers import (
     MANY,
     SMALL,
     SURE,
-    all_plain,
     count_by_size,
     histogram_of,
+    plain,
     vector_norm,
 )
 from gradscope.autograd.summary import (
@@ -48,7 +48,6 @@ from gradscope.autograd.summary import (
     state_of,
     unreadable,
 )
-from gradscope.autograd.tensors import TensorRef, elements_shown
 from gradscope.errors import Fault
 from gradscope.model.plain import number
 from gradscope.model.report import GradientInfo
@@ -84,14 +83,6 @@ NOT_REACHED, NONE = 0, 1
 MAX_VALUES = 32_768
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
 
-WORTH_KNOWING = 65_536
-"""Of a gradient with so many elements it is remembered that it was read: reading one that is
-smaller takes no longer than finding it."""
-
-MAX_KNOWN = 1_024
-"""Gradients of which that is remembered; the oldest are forgotten first."""
-
-
 Reader = Callable[[torch.Tensor, int], tuple[GradientInfo, Sequence[float] | None]]
 """Reads a gradient of a kind, and its values where they are at most so many."""
 
@@ -105,25 +96,6 @@ class _Queued(NamedTuple):
     values: torch.Tensor | None
     bars: torch.Tensor | None
     elements: int
-
-
-class _Known:
-    """What was read of some elements; it holds as long as a tensor that shows them lives.
-
-    The tensors are asked, not their storage, for which python would need an object
-    (:func:`has_memory`).
-    """
-
-    __slots__ = ("_first", "entry", "latest")
-
-    def __init__(self, entry: int, first: TensorRef) -> None:
-        self.entry = entry
-        self._first = self.latest = first
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the elements are still those: their memory cannot have been given to others."""
-        return self.latest() is not None or self._first() is not None
 
 
 class GradientTable:
@@ -154,7 +126,6 @@ class GradientTable:
         self._histograms = histograms
         self.fault: Fault | None = None
         self.bad: set[int] = set()
-        self._known: dict[Hashable, _Known] = {}
         self._values: dict[int, Sequence[float]] = {}
         self._pending: list[_Queued] = []
         self._lock = threading.Lock()
@@ -208,8 +179,6 @@ class GradientTable:
         if is_quick and gradient.is_cpu and not gradient.requires_grad:
             return self.append(self._size(gradient, name_of(gradient.dtype)))
         with self._lock:
-            if size >= WORTH_KNOWING and size > self._keep and not gradient.is_inference():
-                return self._add_once(gradient)
             return self._read(gradient, read_ordinary)
 
     def _size(self, still: torch.Tensor, dtype: str) -> GradientInfo:
@@ -225,23 +194,6 @@ class GradientTable:
         if math.isfinite(norm):
             return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype)
         return size_of_many(still, dtype)
-
-    def _add_once(self, gradient: torch.Tensor) -> int:
-        """One whose values are not kept; those are in the order of the shape, so that every shape
-        is read for itself.  An inference tensor has no version that would tell of a change."""
-        elements = elements_shown(gradient)
-        known = self._known.get(elements)
-        if known is None or not known.is_there:
-            known = _Known(self._read(gradient, read_ordinary), TensorRef(gradient))
-            self._remember(elements, known)
-        known.latest = TensorRef(gradient)
-        return known.entry
-
-    def _remember(self, elements: Hashable, known: _Known) -> None:
-        self._known[elements] = known
-        if len(self._known) > MAX_KNOWN:
-            # Dictionaries keep their order, so the first key is the oldest.
-            del self._known[next(iter(self._known))]
 
     def append(self, info: GradientInfo) -> int:
         """An entry for what is known already."""
@@ -272,11 +224,10 @@ class GradientTable:
     def finish(self) -> tuple[GradientInfo, ...]:
         """The whole table; waits for the devices once each."""
         self.read_back()
-        for single in (True, False):
-            entries = [at for at in self._values if (self._table[at].dtype == "float32") is single]
-            rows = all_plain([self._values[entry] for entry in entries], single)
-            for entry, values in zip(entries, rows, strict=True):
-                self._table[entry] = msgspec.structs.replace(self._table[entry], values=values)
+        for entry, numbers in self._values.items():
+            info = self._table[entry]
+            values = plain(numbers, info.dtype == "float32")
+            self._table[entry] = msgspec.structs.replace(info, values=values)
         self._values.clear()
         return tuple(self._table[entry] for entry in range(len(self._table)))
 

@@ -49,8 +49,7 @@ def study(live: LiveGraph, asked: Check) -> Checks:
 
 def customs_of(tape: Tape) -> set[Any]:
     """The custom Functions of the program that a tape may run again."""
-    calls = (*tape.taped, *tape.cuts.calls)
-    return {call.custom for call in calls if call.custom and codes_of(call.custom)}
+    return {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
 
 
 def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
@@ -100,8 +99,8 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
             compared = Found(reason=error.what)
     calls = (*_settled(placed, examined.found, compared.leaves), *examined.found_twice)
     covered = sum(len(placed.nodes[call]) for call in placed.calls if call.is_backward)
-    leaves, reason, cuts = compared
-    return Checks((*calls, *unseen), leaves, selection.repeats, covered, reason, cuts=cuts)
+    leaves, reason = compared
+    return Checks((*calls, *unseen), leaves, selection.repeats, covered, reason)
 
 
 def _differentiated(placed: TapedGraph, calls: Iterable[Call]) -> set[Call]:
