@@ -59,8 +59,7 @@ class Named(NamedTuple):
 _CHILD = f"""
 import sys
 sys.path[: not sys.flags.safe_path] = [{str(Path(__file__).parents[2])!r}]
-from gradscope.cli import entry, progress
-progress.side = sys.argv.pop(1)
+from gradscope.cli import entry
 entry()
 """
 
@@ -80,7 +79,7 @@ def run_diff(given: Given) -> Result:
         if is_saved(side.words):
             tell_unused(side.words, output.remark)
     with progress.shown(output.quiet):
-        a, b = (_report(side, given, output.quiet) for side in sides)
+        a, b = (_report(side, given) for side in sides)
         with doing.during("comparing A and B"):
             comparison = compare(a, b, Tolerance(given.rtol, given.atol))
         if comparison.is_same and calls == [None, None] and comparison.is_of_first_call:
@@ -169,7 +168,7 @@ def _later(sides: Sequence[Named], given: Given, first: _Compared) -> _Compared:
     return *first[:2], msgspec.structs.replace(found, same=tuple(same))
 
 
-def _report(side: Named, given: Given, quiet: bool) -> Report:
+def _report(side: Named, given: Given) -> Report:
     """One side: a saved report, or a program that is run in a process of its own.
 
     Raises:
@@ -178,10 +177,7 @@ def _report(side: Named, given: Given, quiet: bool) -> Report:
     words = side.words
     saved = is_saved(words)
     report = (
-        storage.load(words, given.max_size).of_target(words)
-        if saved
-        # It alone can tell how far its program is, between what that writes.
-        else _looked_at(side, given, None, None, "" if quiet else side.name)
+        storage.load(words, given.max_size).of_target(words) if saved else _looked_at(side, given)
     )
     if report is None:
         # That process has said why, and what to do next.
@@ -190,10 +186,9 @@ def _report(side: Named, given: Given, quiet: bool) -> Report:
 
 
 def _looked_at(
-    side: Named, given: Given, stderr: int | None, patience: float | None, shown: str = ""
+    side: Named, given: Given, stderr: int | None = None, patience: float | None = None
 ) -> Report | None:
-    """The report of a program, which writes to this stderr and says how far it is as ``shown``;
-    None where it gave none.
+    """The report of a program, which writes to this stderr; None where it gave none.
 
     Raises:
         subprocess.TimeoutExpired: it took longer than that many seconds.
@@ -206,7 +201,7 @@ def _looked_at(
         own = ["backward", "-q", "-o", str(path), *_of_both(given)]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
-            command = [sys.executable, "-c", _CHILD, shown, *own, *words]
+            command = [sys.executable, "-c", _CHILD, *own, *words]
             subprocess.run(
                 command, stdout=stderr or 2, stderr=stderr, check=False, timeout=patience
             )
