@@ -232,8 +232,8 @@ def depends(given: Given) -> Result:
 def watch(given: Given) -> Result:
     """Watch the gradients of a training for as long as it runs.
 
-    Runs the program to its end and shows the norms of each part of its models, step by step: on a
-    terminal below what the program writes, elsewhere a line for each row.
+    Runs the program to its end and shows the norms of each part of its models, step by step: a
+    line for each row, on a terminal one in ten seconds, and the whole at the end.
     """
     from gradscope.cli.watch import run_watch
 

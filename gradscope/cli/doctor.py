@@ -197,9 +197,9 @@ def _examined(
     from gradscope.running.session import run
 
     is_reserved = not verdict.is_text and program.target.kind != "cell"
-    with progress.shown(verdict.options.quiet, program.target.kind == "cell") as tell:
+    with progress.shown(verdict.options.quiet):
         with terminal.stdout_reserved(is_reserved):
-            outcome = run(program, replace(examination, on_step=tell), member)
+            outcome = run(program, replace(examination, on_step=progress.tell_step), member)
             outcome.ending.show()
         tell_unbound(program.target, outcome.ending.exception)
         # What this rank finds goes to the others; alone, it is diagnosed when it is told.

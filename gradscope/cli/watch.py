@@ -15,7 +15,6 @@ from gradscope import doing, render
 from gradscope.cli import last_target as memory
 from gradscope.cli import progress
 from gradscope.cli.given import Given, Result
-from gradscope.cli.live_view import LiveTraining
 from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.running import is_typed, prepared
 from gradscope.cli.terminal import say, tell_error
@@ -24,7 +23,7 @@ from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
 from gradscope.model import storage
 from gradscope.model.history import SUFFIXES, History, load
-from gradscope.model.rows import LogHead
+from gradscope.model.rows import LogHead, Row
 from gradscope.options import Writing, options_on
 from gradscope.ranks.job import Job
 from gradscope.render.answers import training
@@ -63,10 +62,12 @@ def run_watch(options: Given) -> Result:
     log = None if path is None else Log(Path(path), LogHead(VERSION, options.every or USUAL, None))
     with ExitStack() as stack:
         stack.enter_context(memory.remembered(target, is_first))
-        live = stack.enter_context(progress.drawn(is_quiet, False, LiveTraining))
-        show = live.put if live is not None else lambda row: say(training.sentence(row))
+        is_paced = stack.enter_context(progress.shown(is_quiet))
+        tell = doing.begin if is_paced else say
         history = History(title=path or target.describe())
-        takers = [history.put] if is_quiet else [history.put, show]
+        takers: list[Callable[[Row], None]] = [history.put]
+        if not is_quiet:
+            takers.append(lambda row: tell(training.sentence(row)))
         if log is not None:
             stack.callback(log.close)
             takers.insert(1, log.put)

@@ -214,7 +214,7 @@ class CallChecks:
         nodes = self.selected.get(call)
         if nodes is None:
             return
-        doing.still(f"checking call {len(self.found) + 1:,} of {len(self.selected):,}")
+        doing.begin(f"checking call {len(self.found) + 1:,} of {len(self.selected):,}")
         own, limit = self.own.get(call), self.selection.limit(call)
         one = CallExamination(call, operands, self.name_of, own, limit)
         self.found[call], *twice = one.check(nodes, call in self.differentiated)
