@@ -373,6 +373,18 @@ class Scene:
         """How far the gradients of a leaf are apart over ranks, or ""."""
         return self.rank.spread(item.title) if self.rank.is_compared(self.backward) else ""
 
+    @cached_property
+    def each(self) -> list[ViewGradients]:
+        """The gradients of every backward call, where there are several and none was chosen."""
+        passes = self.rank.passes
+        is_one = len(passes) < 2 or self.options.call is not None or self.report.ranks is not None
+        return [] if is_one else [ViewGradients(self.graph, one, self.view) for one in passes]
+
+    @property
+    def only(self) -> str:
+        """``call 1: `` before what is said of one of several backward calls."""
+        return f"call {self.backward.number}: " if self.each and self.backward else ""
+
     def passes(self) -> str:
         """Which of several backward passes is drawn, and how to see the others, or ""."""
         held = [backward.number for backward in self.report.passes]

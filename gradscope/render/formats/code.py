@@ -49,14 +49,14 @@ class _Code(Head):
         self.quantities = list(self.known.each())
         self.untold = list(self.scene.report.findings)
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
         functions = list(listing(self.scene.report, self.wanted))
         guilty = {finding.location.file for finding in self.untold if finding.location}
         files = set() if self.is_open else {function.file for function in functions} - guilty
         self.folded = {*filter(is_of_library, files)}
         known, report = self.known, self.scene.report
-        yield from self.first(findings=False)
+        yield from self.first(known.calls.head() if known.calls else calls, findings=False)
         if known.terms is not None and report.split is not None:
             folding = self.options.folding
             groups = leaf_groups(report, report.split, folding.depth, folding.all)
@@ -161,7 +161,8 @@ class _Code(Head):
     def _leaves(self, positions: Sequence[int], note: Cell) -> Cell:
         """The leaves that a line takes, with what each gets."""
         scene, sign = self.scene, self.glyphs.leaf
-        gradients = scene.gradients
+        # Of several calls each has sizes of its own.
+        gradients = None if self.known.calls else scene.gradients
         infos = [gradients.leaf(one) for one in positions] if gradients else []
         names = [next(iter(scene.graph.leaves[one].names), "?") for one in positions]
         if len(names) > MOST_NAMED:
