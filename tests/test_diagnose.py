@@ -36,6 +36,7 @@ from gradscope.model.observations import (
     Saved,
     SkippedSteps,
     Step,
+    TermShare,
     TrackedParameter,
 )
 from gradscope.model.plain import TensorInfo
@@ -593,6 +594,14 @@ OBSERVED: dict[str, tuple[Report, str]] = {
             learner("l.0.w", in_module=False, in_optimizer=False, reached=True, made=A, loose=True),
         ),
     ),
+    "a term that another one drowns": see(
+        "GS207 information 7",
+        faint_terms=(TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 2, 3),),
+    ),
+    "two terms that cancel": see(
+        "GS208 information 7",
+        cancelling_terms=(TermShare(A, "low", "high", 0.001, "w", 2, 2, 3),),
+    ),
     "in no optimizer, and switched on later": see(
         "GS307 warning 8",
         learners=(
@@ -1110,6 +1119,10 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS104", "GS205"): in_half(product(0.0, received=1e-6)),
     **{("GS106", code): after_a_step(code) for code in ("GS101", "GS102", "GS103", "GS105")},
     ("GS205", "GS204"): silent_units(),
+    ("GS205", "GS208"): observed(
+        product(0.0),
+        cancelling_terms=(TermShare(0, "low", "high", 0.001, "w", 2, 2, 3),),
+    ),
     ("GS102", "GS601"): observed(
         reports.broken(),
         functions=(

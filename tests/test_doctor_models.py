@@ -20,6 +20,7 @@ MODELS = ROOT / "tests" / "clinic" / "models"
 INFORMATION: dict[str, set[str]] = {
     "bert_own_head": {"GS302"},
     "unrolled_rnn": {"GS201"},
+    "vae": {"GS207"},
 }
 
 SICK = ("wrong_function.py", "compiled.py", "amp.py")

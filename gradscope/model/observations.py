@@ -222,6 +222,25 @@ class LostTerm(Record):
     times: int = 1
 
 
+class TermShare(Record):
+    """Two terms of a loss, ``name`` and ``beside``, the first made at ``origin``, and a share that
+    is small in each leaf that both reach: ``share`` at most, in ``leaf``.
+
+    Of a faint term it is its norm as a part of the other's, of two that cancel the norm of their
+    sum as a part of the larger one's.  Both reached up to ``leaves`` leaves, ``of`` those that the
+    faint term did, or either of the two, in so many ``calls`` of backward.
+    """
+
+    origin: Place
+    name: str
+    beside: str
+    share: float = 0.0
+    leaf: str = ""
+    leaves: int = 0
+    of: int = 0
+    calls: int = 0
+
+
 class Change(Struct, frozen=True):
     """A tensor changed in place after ``node`` had saved it in ``slot``.
 
@@ -483,6 +502,8 @@ class Observations(Watched, frozen=True):
     learners: tuple[TrackedParameter, ...] = ()
     cuts: tuple[Cut, ...] = ()
     lost_terms: tuple[LostTerm, ...] = ()
+    faint_terms: tuple[TermShare, ...] = ()
+    cancelling_terms: tuple[TermShare, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()

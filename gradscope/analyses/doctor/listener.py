@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from gradscope.analyses.doctor.ancestry import terms_of
 from gradscope.analyses.doctor.changes import Changes, collectives
 from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
@@ -45,6 +46,8 @@ from gradscope.recording.torch_call import TorchCall
 from gradscope.recording.wrappers import puts_gradients_together
 
 if TYPE_CHECKING:
+    from gradscope.analyses.doctor.capture import Capture
+    from gradscope.analyses.doctor.compared_terms import ComparedTerms
     from gradscope.analyses.doctor.derivatives import Derivatives
 
 MAX_OLD = 20_000
@@ -86,6 +89,7 @@ class DoctorListener(Listener):
             *self.switches.patches(recorder.places),
         ]
         self.lost_terms = LostTerms(self.cuts, recorder)
+        self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
         self.carried = CarriedHistories(recorder)
         self.kept = GrowingContainers()
@@ -127,6 +131,18 @@ class DoctorListener(Listener):
         self.leaves.stop()
         self.optimizers.stop()
         self.loop_calls.stop()
+
+    def look_at_terms(self, made: Capture) -> None:
+        """Measure what the terms of a call bring, where it has several."""
+        # Of several ranks a node called alone may be a collective.
+        terms = 0 if self.is_shared else len(terms_of(made.call.roots).tops)
+        if terms < 2:
+            return
+        if self.compared_terms is None:
+            from gradscope.analyses.doctor.compared_terms import ComparedTerms
+
+            self.compared_terms = ComparedTerms()
+        self.compared_terms.look(made, terms)
 
     def look_for_ranks(self, is_shared: bool) -> None:
         """Learn whether other ranks work with this one, and how: while its modules live."""

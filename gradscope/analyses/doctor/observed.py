@@ -184,6 +184,7 @@ def observations(
     origins, optimizers = case.origins, listener.optimizers
     places = optimizers.places()
     cuts, lost_terms = cuts_and_terms(listener, case)
+    terms = listener.compared_terms
     return msgspec.structs.replace(
         case.seen,
         optimizers=tuple(map(origins.of_place, places)),
@@ -192,6 +193,8 @@ def observations(
         ),
         cuts=(*cuts, *cut_copies(listener, case)),
         lost_terms=lost_terms,
+        faint_terms=tuple(map(origins.told, terms.faint if terms else ())),
+        cancelling_terms=tuple(map(origins.told, terms.cancelling if terms else ())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
         carried=tuple(_carried(listener, case.origins)),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),

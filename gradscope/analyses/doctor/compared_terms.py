@@ -1,0 +1,156 @@
+"""Terms of a loss that bring next to nothing beside another one, wherever both bring something; and
+two of which next to nothing is left together.
+
+Measured: each term's own gradient is sent through the graph, before a call that is looked at in
+full, for the first few such calls.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain, permutations
+from math import inf, prod
+
+from torch.autograd.function import BackwardCFunction
+
+from gradscope.analyses.doctor.capture import Capture
+from gradscope.autograd.nodes import is_nested, outputs_of
+from gradscope.graphing.study import LiveGraph, studied_call
+from gradscope.handlers import let_pass
+from gradscope.model.observations import TermShare
+from gradscope.model.request import SplitStudy
+from gradscope.model.studies import Combined, Split, SplitLeaf, SplitPiece
+
+FAINT = 0.01
+"""The norm of a term's gradient, as a part of that of another one, below which it is faint."""
+
+CANCELLING = 0.02
+"""The norm of the sum of two terms' gradients, as a part of that of the larger one, below
+which they cancel."""
+
+MOST_CALLS = 3
+"""Backward calls whose terms are measured."""
+
+MOST_VISITS = 4_000
+"""Nodes that all terms of a call may go through together."""
+
+MOST_ELEMENTS = 20_000_000
+"""Elements of the largest tensor, of which each term has a gradient for a moment."""
+
+_Pair = tuple[int, str, int, str]
+"""Where a term was made, and what it is called; and the same of the one that it is beside."""
+
+
+class ComparedTerms:
+    """Measures what the terms of the first calls bring, and keeps those that were faint in all, and
+    those that cancelled in all."""
+
+    def __init__(self) -> None:
+        self._calls = 0
+        # By where two terms are made, and what they are called; None where it was not so once.
+        self._faint: dict[_Pair, TermShare | None] = {}
+        self._cancelling: dict[_Pair, TermShare | None] = {}
+
+    @property
+    def faint(self) -> list[TermShare]:
+        """The terms that were faint whenever they were there, each beside one other."""
+        found: dict[tuple[int, str], TermShare] = {}
+        for (place, name, *_), one in self._faint.items():
+            if one is not None and one.calls:
+                best = found.setdefault((place, name), one)
+                found[place, name] = max(best, one, key=lambda term: (term.leaves, -term.share))
+        return [*found.values()]
+
+    @property
+    def cancelling(self) -> list[TermShare]:
+        """The terms that cancelled with another one whenever both were there; each pair once."""
+        return [one for one in self._cancelling.values() if one is not None and one.calls]
+
+    def look(self, made: Capture, terms: int) -> None:
+        """Measure the terms of a call that is about to be made, which has so many."""
+        call = made.call
+        # Of a call that asks for some inputs only, others would be told of.
+        is_whole = call.accumulates and not call.inputs
+        if self._calls == MOST_CALLS or not is_whole or not _is_small(made, terms):
+            return
+        self._calls += 1
+        split: Split
+        try:
+            live, split = studied_call(SplitStudy("term", only_leaves=True), call, made.recorder)
+        except Exception as error:  # the call is looked at all the same
+            let_pass(error)
+            return
+        of_place: dict[tuple[int, str], list[int]] = defaultdict(list)
+        for number, piece in enumerate(split.pieces):
+            if piece.nodes:
+                of_place[_place(live, made, piece), piece.plain_name].append(number)
+        leaves = {one.leaf: live.probe.graph.leaves[one.leaf].name for one in split.leaves}
+        for (of, own), (beside, others) in permutations(of_place.items(), 2):
+            # What one line adds up is one term to whoever reads it: its norm is that of all
+            # together at most, and not known where it is to be the larger one.
+            if of[0] == beside[0] or len(others) > 1:
+                continue
+            pair = *of, *beside
+            reached = [leaf for leaf in split.leaves if any(leaf.norms[one] for one in own)]
+            both = [leaf for leaf in reached if leaf.norms[others[0]]]
+            shares = [(_share(leaf, own, others[0]), leaves[leaf.leaf]) for leaf in both]
+            _note(self._faint, pair, shares, len(reached), FAINT)
+            if len(own) == 1 and of < beside:
+                either = sum(1 for one in split.leaves if one.norms[own[0]] or one.norms[others[0]])
+                left = [(_left(leaf, own[0], others[0]), leaves[leaf.leaf]) for leaf in both]
+                _note(self._cancelling, pair, left, either, CANCELLING)
+
+
+def _place(live: LiveGraph, made: Capture, piece: SplitPiece) -> int:
+    """The place that made a term."""
+    span = made.recorder.span_of(live.probe.walked.nodes[piece.nodes[0]]._sequence_nr())
+    return -1 if span is None else span.place
+
+
+def _share(leaf: SplitLeaf, own: Sequence[int], other: int) -> float:
+    """What some terms bring to a leaf as a part of what another one does, and of all that is not
+    theirs: two large ones may cancel.  Infinite beside what is not finite."""
+    norm = sum(float(leaf.norms[one]) for one in own)
+    least = min(float(leaf.norms[other]), *map(Combined([leaf]).others, own))
+    return norm / least if 0 < least < inf else inf
+
+
+def _left(leaf: SplitLeaf, one: int, other: int) -> float:
+    """What two terms bring to a leaf together, as a part of what the larger one does."""
+    norm = Combined([leaf]).together(one, other)
+    return norm / max(float(leaf.norms[one]), float(leaf.norms[other]))
+
+
+def _is_small(made: Capture, terms: int) -> bool:
+    """Whether sending so many terms alone costs little, and runs no code of the program."""
+    is_custom = any(isinstance(node, BackwardCFunction) for node in made.nodes)
+    if is_custom or terms * len(made.nodes) > MOST_VISITS:
+        return False
+    outputs = chain.from_iterable(map(outputs_of, made.nodes))
+    sizes = (prod(one.shape) for one in outputs if not is_nested(one))
+    return terms * max(sizes, default=0) <= MOST_ELEMENTS
+
+
+def _note(
+    found: dict[_Pair, TermShare | None],
+    pair: _Pair,
+    shares: Sequence[tuple[float, str]],
+    reached: int,
+    limit: float,
+) -> None:
+    """Note what one more call has shown of two terms: the share in each leaf, and the name of that;
+    None where it is not below the limit, or not in most of the leaves that are ``reached``."""
+    place, name, _, beside = pair
+    known = found.setdefault(pair, TermShare(place, name, beside))
+    if known is None or not shares:
+        return
+    is_below = all(share < limit for share, _ in shares)  # NaN is not
+    if not is_below or 2 * len(shares) < reached:
+        found[pair] = None
+        return
+    share, leaf = max(shares)
+    known.calls += 1
+    known.leaves, known.of = max((known.leaves, known.of), (len(shares), reached))
+    if share >= known.share:
+        known.share, known.leaf = share, leaf
