@@ -88,7 +88,7 @@ NETS: dict[str, Callable[[int], Tensor]] = {
     "examples/char_gpt, 12 layers": _char_gpt,
     "ViT, 4 layers": _vit,
     "CNN with group norm": lambda samples: _cnn(samples, lambda width: nn.GroupNorm(8, width)),
-    "CNN with batch norm": lambda samples: _cnn(samples, nn.BatchNorm2d),
+    "CNN with batch norm, which mixes samples": lambda samples: _cnn(samples, nn.BatchNorm2d),
     "GRU, a matrix product for each step": lambda samples: _rnn(samples, nn.GRU),
     "LSTM, one operation a layer": lambda samples: _rnn(samples, nn.LSTM),
     "MLP of 256, 512, 512, 10": _mlp,

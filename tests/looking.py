@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -174,9 +173,3 @@ def is_close(
     assert info.values is not None, info
     found = torch.tensor([float(value) for value in info.values], dtype=torch.float64)
     return torch.allclose(found, wanted, rtol=rtol, atol=1e-12, equal_nan=True)
-
-
-def hear_ctrl_c() -> None:
-    """To be called in a process that is about to start: in the background of a shell, where tests
-    may run, Ctrl-C is ignored, and children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -37,44 +37,6 @@ def read(leader: int) -> bytes:
         return b""
 
 
-def screen(raw: str, width: int, height: int = 40) -> list[str]:
-    """The lines that are left on a terminal and above: text writes over text, the cursor moves, and
-    at the bottom all scrolls.  One that is not known here is no move."""
-    lines: list[list[str]] = [[]]
-    row = column = top = 0
-    saved = (0, 0)
-    for part in re.findall(r"\x1b\[[\d;?]*[A-Za-z]|\x1b[78D]|[^\x1b]", raw):
-        count = int(part[2:-1]) if part[2:-1].isdigit() else 1
-        if part == "\x1b[2K":
-            lines[row] = []
-        elif part == "\x1b[J":
-            lines[row + 1 :] = [[] for _ in lines[row + 1 :]]
-            del lines[row][column:]
-        elif part == "\r":
-            column = 0
-        elif part in ("\n", "\x1bD"):
-            row += 1
-            column = 0 if part == "\n" else min(column, width - 1)
-        elif re.fullmatch(r"\x1b\[\d*A", part):
-            row, column = max(row - count, top), min(column, width - 1)
-        elif re.fullmatch(r"\x1b\[\d*B", part):
-            row, column = min(row + count, top + height - 1), min(column, width - 1)
-        elif part == "\x1b7":
-            saved = (row - top, column)
-        elif part == "\x1b8":
-            row, column = top + saved[0], saved[1]
-        elif not part.startswith("\x1b"):
-            if column == width:
-                row, column = row + 1, 0
-                lines += [[] for _ in range(row + 1 - len(lines))]
-            lines[row] += [" "] * (column + 1 - len(lines[row]))
-            lines[row][column] = part
-            column += 1
-        top = max(top, row - height + 1)
-        lines += [[] for _ in range(row + 1 - len(lines))]
-    return [text for line in lines if (text := "".join(line).rstrip())]
-
-
 def typed_in(shown: str) -> list[str]:
     """What a person typed, in a session as it stands on a terminal."""
     return _TYPED.findall(shown)

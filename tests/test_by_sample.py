@@ -1,12 +1,18 @@
-"""What each sample of a batch brings, against torch by hand, and where samples mix."""
+"""What each sample brings where samples travel together: against torch by hand, one at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from torch import nn
+from torch.nn import functional as F
 
+import gradscope
+from gradscope.analyses.split.contraction import Contraction
+from gradscope.autograd.nodes import leaf_of
 from gradscope.model.report import Report
 from gradscope.model.studies import Split
 from tests.conftest import process_preserved
@@ -281,6 +287,18 @@ def test_each_sample_brings_what_torch_says(title: str, session: Session) -> Non
     check(session, title, size=19)  # more than are compared with each other
 
 
+@pytest.mark.parametrize(
+    ("limit", "most"),
+    [("study.MOST_APART", 16), ("batch.MOST_BYTES", 0), ("batch.MOST_BYTES", 4_000)],
+)
+@pytest.mark.parametrize("title", ["linear layers", "a batch norm -> NativeBatchNorm"])
+def test_what_is_too_large_is_sent_in_parts(
+    title: str, limit: str, most: int, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"gradscope.analyses.split.{limit}", most)
+    check(session, title, size=40)
+
+
 def compare(
     report: Report, split: Split, wanted: list[torch.Tensor], namespace: dict[str, Any]
 ) -> None:
@@ -294,3 +312,88 @@ def compare(
         largest = norms.nan_to_num().max().item()
         told = torch.tensor([float(norm) for norm in one.norms], dtype=norms.dtype)
         torch.testing.assert_close(told, norms, rtol=slack, atol=1e-7 * largest, equal_nan=True)
+
+
+COUNTED = """
+calls = []
+def seen(gradient):
+    calls.append(gradient.shape)
+    return gradient * 2
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        return seen(gradient)
+"""
+"""A custom Function whose backward tells how often it was called."""
+
+
+@pytest.mark.parametrize(
+    ("norm", "size", "calls"),
+    [
+        ("nn.LayerNorm(6)", 40, 2),
+        ("nn.LayerNorm(6)", 256, 2),
+        ("nn.LayerNorm(6)", 257, 4),
+        ("nn.BatchNorm1d(6)", 40, 40),
+    ],
+)
+def test_samples_travel_together_until_they_mix(norm: str, size: int, calls: int) -> None:
+    text = f"""
+first, norm, last = nn.Linear(4, 6), {norm}, nn.Linear(6, 3)
+out = last(norm(Doubled.apply(first(torch.randn({size}, 4)))))
+loss = out.sigmoid().mean()
+"""
+    left = left_by(START + COUNTED + text)
+    report = gradscope.backward(left["loss"], by="sample")
+    assert len(split_of(report).pieces) == size
+    assert len(left["calls"]) == calls + 1  # and once for the gradient that is shown
+
+
+def data(*shape: int) -> torch.Tensor:
+    return torch.linspace(-9, 9, torch.Size(shape).numel()).view(shape).sin()
+
+
+def weight(*shape: int) -> nn.Parameter:
+    return nn.Parameter(data(*shape).cos())
+
+
+IDS = torch.tensor([5, 1, 1, 0, 2, 2])
+
+WRITTEN_OUT: dict[str, tuple[Callable[[], torch.Tensor], int]] = {
+    "a product": (lambda: data(6, 4) @ weight(4, 3), 0),
+    "a sum": (lambda: torch.addmm(weight(3), data(6, 4), weight(4, 3), alpha=2, beta=3), 0),
+    "from the left": (lambda: torch.addmm(weight(3, 1), weight(3, 4), data(4, 6)), 1),
+    "products": (lambda: torch.bmm(data(2, 6, 4), weight(2, 4, 3)), 1),
+    "sums": (lambda: torch.baddbmm(weight(1, 3), data(2, 6, 4), weight(2, 4, 3)), 1),
+    "expand": (lambda: weight(1, 3).expand(2, 6, 3), 1),
+    "embedding": (lambda: F.embedding(IDS, weight(6, 3), 1), 0),
+    "conv": (lambda: F.conv2d(data(6, 4, 7, 7), weight(6, 2, 3, 3), weight(6), 2, 1, 1, 2), 0),
+    "transposed": (lambda: F.conv_transpose1d(data(6, 4, 7), weight(4, 2, 3), weight(2), 2), 0),
+    "layer norm": (lambda: F.layer_norm(data(6, 4, 5), (4, 5), weight(4, 5), weight(4, 5)), 0),
+    "group norm": (lambda: F.group_norm(data(6, 4, 7), 2, weight(4), weight(4)), 0),
+    "batch norm": (
+        lambda: F.batch_norm(data(6, 4, 7), data(4), data(4) + 2, weight(4), weight(4)),
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_OUT)
+def test_what_a_sum_is_made_of_is_written_out(name: str) -> None:
+    make, dim = WRITTEN_OUT[name]
+    out = make()
+    gradient = data(*out.shape)
+    assert out.grad_fn is not None
+    operands = [(slot, node) for slot, (node, _) in enumerate(out.grad_fn.next_functions) if node]
+    assert operands
+    for slot, node in operands:
+        operand = leaf_of(node)
+        assert operand is not None
+        asked = Contraction(out.grad_fn, slot, operand.shape, dim)
+        found = asked.parts(gradient, lambda one, at: one.movedim(at, 0).unsqueeze(at + 1))
+        rows = ((out.select(dim, row) * gradient.select(dim, row)).sum() for row in range(6))
+        wanted = [torch.autograd.grad(row, operand, retain_graph=True)[0] for row in rows]
+        assert found is not None
+        torch.testing.assert_close(found, torch.stack(wanted))

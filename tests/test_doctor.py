@@ -23,7 +23,7 @@ from gradscope.running.session import run
 from gradscope.target import Program, parse_target
 from tests import forkserver
 from tests.looking import Session, own_words
-from tests.terminals import open_terminal, read, screen
+from tests.terminals import open_terminal, read
 
 LEAF = "import torch\nw = torch.zeros(3, requires_grad=True)\n"
 SICK = LEAF + "loss = w.sqrt().sum()\nloss.backward()\n"
@@ -540,18 +540,6 @@ def _interrupted(
 
 
 # ---------------------------------------------------------------- on a terminal
-
-
-@pytest.mark.parametrize("width", [20, 60, 100])
-def test_progress_never_mixes_with_what_the_program_prints(tmp_path: Path, width: int) -> None:
-    (tmp_path / "program.py").write_text(
-        LEAF + "import sys\n"
-        "for step in range(4):\n    w.exp().sum().backward(); w.grad = None\n    print('s', step)\n"
-        "w.exp().sum().backward()\nprint('err', file=sys.stderr)\n"
-    )
-    raw = _on_terminal(tmp_path, width)
-    assert "step 1, loss" in raw
-    assert screen(raw, width)[:5] == ["s 0", "s 1", "s 2", "s 3", "err"]
 
 
 def test_findings_are_coloured_on_a_terminal_only(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ ROOMS = {
     "patched": "",
     "version": "",
     "doing": "",
-    "holding": "handlers errors filesystem",
     # The wall: plain data.
     "model": "words errors escaping formats",
     "notation": "",
@@ -322,8 +321,7 @@ SPEAKERS = {
     "render/output.py": "results, through the gate for terminals",
     "cli/terminal.py": "errors and remarks, made visible; asks what stdout is, and flushes it; "
     "a pager for our own pages; a console of rich that writes into a string",
-    "cli/progress.py": "asks whether stderr is a terminal, and covers both streams",
-    "cli/status_line.py": "a line of numbers and our own words",
+    "cli/progress.py": "asks whether stderr is a terminal",
     "target/ending.py": "what python prints of the user's own exception",
     "target/shell.py": "what IPython prints of it",
     "api/watching.py": "what a watched training could not do, made visible",

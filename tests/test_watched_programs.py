@@ -16,7 +16,6 @@ import msgspec
 import pytest
 import torch
 
-from gradscope.cli import live_view
 from gradscope.model import history
 from gradscope.model.history import History
 from gradscope.model.rows import LogHead, ModuleRow, Row, line_of, row_of
@@ -26,9 +25,6 @@ from tests import forkserver
 from tests.conftest import ROOT
 from tests.hostile import acting
 from tests.looking import Session
-from tests.terminals import screen
-from tests.test_progress import WIDTH, Command
-from tests.test_progress import on_terminal as on_terminal
 
 HEAD = """
 import torch
@@ -298,81 +294,6 @@ def test_an_interrupt_ends_the_program_and_tells(tmp_path: Path) -> None:
     assert "KeyboardInterrupt" in done.stderr
     assert "gradscope/" not in done.stderr
     assert "run.jsonl · 2 rows" in done.stdout
-
-
-# ---------------------------------------------------------------------- on a terminal
-
-LOOP = (
-    LAYERS
-    + """
-import time
-loss = lambda: net(torch.ones(1, 2))
-def step():
-    optimizer.zero_grad(); value = loss(); value.backward(); optimizer.step()
-"""
-)
-
-FORMER = "norm by step"
-
-VIEWED = {
-    "lines": (
-        "for k in range(60):\n    step(); print('line', k)",
-        [f"line {k}" for k in range(60)],
-    ),
-    "a bar": (
-        "for k in range(5):\n    step(); print(end=f'\\r{k} ' + '=' * k, flush=True)\nprint()",
-        ["4 ===="],
-    ),
-    "a bar in all columns": (
-        f"for k in range(5):\n    step(); print(end='\\r' + str(k) * {WIDTH}, flush=True)\nprint()",
-        ["4" * WIDTH],
-    ),
-    "a line that grows beyond the screen": (
-        f"for k in range({WIDTH} + 9):\n    step(); print(end=str(k % 10), flush=True)\nprint()",
-        [("0123456789" * 20)[:WIDTH], ("0123456789" * 20)[:9]],
-    ),
-    "both streams": (
-        "for k in range(4):\n    step(); print('out', k); print('err', k, file=sys.stderr)",
-        [f"{one} {k}" for k in range(4) for one in ("out", "err")],
-    ),
-    "what moves the cursor": (
-        "for k in range(4):\n    step(); text = f'one {k}\\ntwo {k}\\x1b[1A'\n"
-        "    print(text, end='\\r', flush=True)\nprint('\\n')",
-        ["one 3", "two 3"],
-    ),
-    "tqdm": (
-        "import tqdm as bars\nbars.tqdm.monitor_interval = 0\n"
-        "for _ in bars.tqdm(range(5), bar_format='{n_fmt}/{total_fmt} {bar}', ascii=' #', "
-        "mininterval=0, position=0):\n    step()\nprint('done')",
-        ["5/5 " + "#" * (WIDTH - 5), "done"],
-    ),
-}
-
-
-@pytest.mark.parametrize("name", VIEWED)
-def test_a_view_leaves_what_the_program_writes_as_it_is(
-    name: str, on_terminal: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if name == "tqdm":
-        pytest.importorskip("tqdm")
-    for number in ("PAUSE", "SHARE"):
-        monkeypatch.setattr(live_view, number, 0.0)
-    text, left = VIEWED[name]
-    program = (
-        "from torch import nn\n" + LOOP + "step()\nprint('begun')\n" + text + "\nprint('ended')\n"
-    )
-    raw = on_terminal(program, "--every", "1", command="watch")
-    during, _, after = raw.partition("program.py · ")
-    assert FORMER in during
-    assert FORMER in after
-    assert screen(during, WIDTH)[: len(left) + 2] == ["begun", *left, "ended"]
-    wiping = live_view.LiveView.wiping.decode()
-    ends = [match.end() for match in re.finditer(re.escape(wiping), during)]
-    for end in ends[:: max(len(ends) // 20, 1)]:
-        # Each time that the program goes on, nothing of ours is there.
-        assert not any(FORMER in line or "step" in line for line in screen(during[:end], WIDTH))
-    if "moves" in name:
-        assert FORMER not in during.partition("one 0")[2]
 
 
 # ---------------------------------------------------------------------- what a log holds

@@ -17,7 +17,7 @@ from gradscope.cli.typed_command import (
 )
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
-from gradscope.formats import FORMATS, SAVED
+from gradscope.formats import SAVED
 from gradscope.model.request import (
     Check,
     CheckStep,
@@ -68,8 +68,6 @@ gradscope goes to the program, as does all after --.
 
 
 LEGEND = "\n".join(("\b", "Signs:", *(f"  {sign}  {meaning}" for sign, meaning in SIGNS.values())))
-
-QUESTIONS = ("status", "findings", "explain", *FORMATS, "next", "stop")
 
 
 def _no_pager(context: click.Context, _option: click.Parameter, is_given: bool) -> None:
@@ -179,32 +177,6 @@ def doctor(given: Given) -> Result:
 
 
 @gradscope.command(
-    examples=("explain --leaf w", "tree --focus blocks.3"),
-    epilog=FINDING_STATUSES,
-    context_settings={"allow_interspersed_args": False},
-)
-@click.argument("question", metavar="[QUESTION]", default="status", type=click.Choice(QUESTIONS))
-@click.argument("words", metavar="[ITS_OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
-def ask(given: Given, question: str, words: tuple[str, ...]) -> Result:
-    """Ask a run that waits: of gradscope doctor or watch --hold.
-
-    \b
-    QUESTION is one of
-      status            which run waits, where, and at which findings
-      findings          as gradscope doctor FILE.json tells them
-      explain           as gradscope explain FILE.json does: --leaf, --all
-      tree, table, ...  as gradscope show FILE.json draws it, in any format
-      next              let it go on until it waits again; status 1 where it ends
-      stop              end the program as Ctrl-C does, and wait for that
-
-    It takes the options of that command.  Does not import torch.
-    """
-    from gradscope.cli.holding import ask as asked
-
-    return asked(question, words, given.process)
-
-
-@gradscope.command(
     examples=("train.py --by module", "train.py --top 5 -o memory.html"), epilog=EXIT_STATUSES
 )
 def memory(given: Given) -> Result:
@@ -260,8 +232,8 @@ def depends(given: Given) -> Result:
 def watch(given: Given) -> Result:
     """Watch the gradients of a training for as long as it runs.
 
-    Runs the program to its end and shows the norms of each part of its models, step by step: on a
-    terminal below what the program writes, elsewhere a line for each row.
+    Runs the program to its end and shows the norms of each part of its models, step by step: a
+    line for each row, on a terminal one in ten seconds, and the whole at the end.
     """
     from gradscope.cli.watch import run_watch
 

@@ -6,16 +6,14 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import click
-import msgspec
 
 from gradscope import doing
-from gradscope.analyses.diff import Comparison, Tolerance, compare
+from gradscope.analyses.diff import Tolerance, compare
 from gradscope.api.difference import in_one
 from gradscope.cli import beforehand, progress, ranks
 from gradscope.cli import last_target as memory
@@ -59,8 +57,7 @@ class Named(NamedTuple):
 _CHILD = f"""
 import sys
 sys.path[: not sys.flags.safe_path] = [{str(Path(__file__).parents[2])!r}]
-from gradscope.cli import entry, progress
-progress.side = sys.argv.pop(1)
+from gradscope.cli import entry
 entry()
 """
 
@@ -75,16 +72,14 @@ def run_diff(given: Given) -> Result:
         ranks.only_alone("diff")
     output = Output.of(given, "diff")
     sides = [Named("A", given.a.strip()), Named("B", given.b.strip())]
-    calls = [_check(side, given) for side in sides]
     for side in sides:
+        _check(side, given)
         if is_saved(side.words):
             tell_unused(side.words, output.remark)
     with progress.shown(output.quiet):
-        a, b = (_report(side, given, output.quiet) for side in sides)
+        a, b = (_report(side, given) for side in sides)
         with doing.during("comparing A and B"):
             comparison = compare(a, b, Tolerance(given.rtol, given.atol))
-        if comparison.is_same and calls == [None, None] and comparison.is_of_first_call:
-            a, b, comparison = _later(sides, given, (a, b, comparison))
         shown, drawing = in_one(a, b, comparison, output.drawing, output.format)
         replace(output, drawing=drawing).write(shown)
     different = comparison.verdict in ("different", "unrelated")
@@ -97,9 +92,8 @@ def run_diff(given: Given) -> Result:
     return Result(ExitStatus.FINDINGS if different else ExitStatus.OK)
 
 
-def _check(side: Named, given: Given) -> int | None:
-    """Find out before either program runs whether this side could be looked at; returns the
-    backward call that is asked for, 0 for what gives only one: a saved report, or stdin.
+def _check(side: Named, given: Given) -> None:
+    """Find out before either program runs whether this side could be looked at.
 
     Raises:
         GradscopeError: the program is missing, or the saved report cannot be read.
@@ -107,7 +101,7 @@ def _check(side: Named, given: Given) -> int | None:
     """
     if is_saved(side.words):
         storage.load(side.words, given.max_size)
-        return 0
+        return
     words = side.split()
     own = [*_of_both(given), *(words[: words.index("--")] if "--" in words else words)]
     context = click.get_current_context()
@@ -119,11 +113,8 @@ def _check(side: Named, given: Given) -> int | None:
         what = f"{side.name} has -o or --format, which are of the comparison: {side.words}"
         raise TargetError(what, "write them outside of the quotes")
     target = program_of(of_side)
-    if target is not None and target.kind == "stdin":  # which can be read only once
-        return 0
-    if target is not None:
+    if target is not None and target.kind != "stdin":  # which can be read only once
         beforehand.check(of_side.part(Request, steps=1), Program.prepare(target))
-    return of_side.call
 
 
 def _of_both(given: Given) -> list[str]:
@@ -137,39 +128,7 @@ def _of_both(given: Given) -> list[str]:
     ]
 
 
-LATER = (2, 8)
-"""The backward calls that are compared as well where the first is the same: a step of an optimizer
-shows at the second, and what builds up a little later."""
-
-PATIENCE = 60.0
-"""Seconds that a program has for a later call; it may wait for somebody after its first."""
-
-_Compared = tuple[Report, Report, Comparison]
-
-
-def _later(sides: Sequence[Named], given: Given, first: _Compared) -> _Compared:
-    """The first of the later backward calls that differs, else what was found of the first call; of
-    both, at which calls the two programs were the same."""
-    found, same = first[2], [1]
-    for call in LATER:
-        with doing.during(f"comparing backward call {call}"):
-            asked = replace(given, call=call)
-            try:
-                a, b = (_looked_at(side, asked, subprocess.DEVNULL, PATIENCE) for side in sides)
-            except subprocess.TimeoutExpired:
-                # Whether there is a second call was not seen.
-                same = same if len(same) > 1 else []
-                break
-            if a is None or b is None:
-                break  # it makes no such call
-            then = compare(a, b, found.tolerance)
-        if not then.is_same:
-            return a, b, msgspec.structs.replace(then, same=tuple(same))
-        same.append(call)
-    return *first[:2], msgspec.structs.replace(found, same=tuple(same))
-
-
-def _report(side: Named, given: Given, quiet: bool) -> Report:
+def _report(side: Named, given: Given) -> Report:
     """One side: a saved report, or a program that is run in a process of its own.
 
     Raises:
@@ -178,10 +137,7 @@ def _report(side: Named, given: Given, quiet: bool) -> Report:
     words = side.words
     saved = is_saved(words)
     report = (
-        storage.load(words, given.max_size).of_target(words)
-        if saved
-        # It alone can tell how far its program is, between what that writes.
-        else _looked_at(side, given, None, None, "" if quiet else side.name)
+        storage.load(words, given.max_size).of_target(words) if saved else _looked_at(side, given)
     )
     if report is None:
         # That process has said why, and what to do next.
@@ -189,15 +145,8 @@ def _report(side: Named, given: Given, quiet: bool) -> Report:
     return report
 
 
-def _looked_at(
-    side: Named, given: Given, stderr: int | None, patience: float | None, shown: str = ""
-) -> Report | None:
-    """The report of a program, which writes to this stderr and says how far it is as ``shown``;
-    None where it gave none.
-
-    Raises:
-        subprocess.TimeoutExpired: it took longer than that many seconds.
-    """
+def _looked_at(side: Named, given: Given) -> Report | None:
+    """The report of a program; None where it gave none."""
     words = side.split()
     if given.arguments:
         words += given.arguments if "--" in words else ("--", *given.arguments)
@@ -206,10 +155,8 @@ def _looked_at(
         own = ["backward", "-q", "-o", str(path), *_of_both(given)]
         # Stdout is for the comparison; what the programs print goes where remarks go.
         with memory.kept():
-            command = [sys.executable, "-c", _CHILD, shown, *own, *words]
-            subprocess.run(
-                command, stdout=stderr or 2, stderr=stderr, check=False, timeout=patience
-            )
+            command = [sys.executable, "-c", _CHILD, *own, *words]
+            subprocess.run(command, stdout=2, check=False)
         if not path.exists():
             return None
         return storage.load(path, max_size=None).of_target(side.words)  # our own

@@ -89,7 +89,7 @@ def run_command(
     is_data = output.to_stdout and not output.is_text
     reserved = terminal.stdout_reserved(is_data and given.cell is None)
     numbers = memory.numbers(target, request, given.seed) if is_remembered else None
-    with progress.shown(output.quiet, given.cell is not None):
+    with progress.shown(output.quiet):
         with memory.remembered(target, is_remembered), reserved:
             outcome = run(program, request, member)
             outcome.ending.show()

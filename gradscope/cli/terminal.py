@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -137,14 +137,15 @@ def tell_unbound(target: Target, error: BaseException | None) -> None:
         say(f"--let '{name}=[1,2]' makes {name} a leaf with these numbers")
 
 
-def say(line: str) -> None:
-    """A line with our name before it, so that nobody takes it for the program's own."""
+def say(line: str, stream: TextIO | None = None) -> None:
+    """A line with our name before it, so that nobody takes it for the program's own; to this
+    stream, or to what stderr is now."""
     if terminal.is_notebook():  # where a stream is shown as soon as it is flushed
         terminal.flush()
-    if not getattr(sys.stderr, "closed", False):  # by the program, which goes on
+    if not getattr(stream or sys.stderr, "closed", False):  # by the program, which goes on
         # It may have closed what lies below as well: then nobody hears it.
         with contextlib.suppress(OSError):
-            click.echo(f"gradscope: {visible(line)}", err=True)
+            click.echo(f"gradscope: {visible(line)}", file=stream, err=True)
 
 
 NO_PAGER = "gradscope.no_pager"

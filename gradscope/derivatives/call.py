@@ -72,13 +72,23 @@ class TapeSlot:
 
     ``given`` where it came from outside.  ``origin`` is the slot whose memory a view shares when
     the tape is run again.  ``result`` is the value that the program had, kept of custom Functions
-    only.  ``carries``: it has a history now.
+    only.  ``carries``: it has a history now.  ``moving``, of a constant, is the slot of what it
+    descends from leaves by, though its history was cut.
     """
 
     given: OutsideValue | None = None
     origin: TapeSlot | None = None
     result: OutsideValue | None = None
     carries: bool = True
+    moving: TapeSlot | None = None
+
+    @property
+    def can_move(self) -> bool:
+        """Whether it is known how its value comes from leaves, or it is one."""
+        given = self.given
+        if given is None or given.leaf is not None or self.moving is not None:
+            return True
+        return self.carries and given.node is None
 
     @property
     def base(self) -> TapeSlot:
@@ -106,13 +116,14 @@ HIDDEN = "is torch's own and hides what it runs"
 
 @dataclass(eq=False)
 class Call:
-    """One call that made history, as it was made.
+    """One call that made history, or cut it, as it was made.
 
     ``leaves`` are its arguments flattened, each tensor replaced by its slot; ``results`` are the
     slots of the flattened result, None for what carries no history; ``changed`` the slot of an
     operand that it changed in place.  ``inputs`` are the operands that carried history.  Its nodes
     have the sequence numbers ``first <= n < end``.  ``random`` is the random state before it, where
-    it drew numbers.  ``problem`` says why it cannot be made again.
+    it drew numbers.  ``problem`` says why it cannot be made again; ``cut`` why it made no history,
+    where it did not.
     """
 
     function: Any
@@ -127,6 +138,7 @@ class Call:
     random: torch.Tensor | None = None
     random_on: dict[torch.device, torch.Tensor] = field(default_factory=dict)
     problem: str = ""
+    cut: str = ""
 
     @property
     def custom(self) -> Any:

@@ -39,8 +39,6 @@ from gradscope.autograd.summary import (
     WIDER,
     dense,
     flat_values,
-    half_counts,
-    half_sizes,
     name_of,
     read,
     read_ordinary,
@@ -98,7 +96,6 @@ class GradientTable:
         keep: values of gradients with at most this many elements are kept.
         limit: and at most so many values in all.
         histograms: count the elements by size of each gradient whose values are not kept.
-        halves: tell of float16 how much of it lies at the ends of its range.
 
     ``fault`` is the first reason for which a gradient could not be read, if any.  ``bad`` are the
     entries that are known not to be finite.
@@ -109,7 +106,6 @@ class GradientTable:
         keep: int = SMALL,
         limit: int = MAX_VALUES,
         histograms: bool = False,
-        halves: bool = False,
     ) -> None:
         # By entry: each device has its own backward thread, and they call hooks at the same time.
         self._table = {NOT_REACHED: GradientInfo("not reached"), NONE: GradientInfo("none")}
@@ -119,7 +115,6 @@ class GradientTable:
         self._keep = keep
         self._left = limit
         self._histograms = histograms
-        self._halves = halves
         self.fault: Fault | None = None
         self.bad: set[int] = set()
         self._values: dict[int, Sequence[float]] = {}
@@ -184,9 +179,6 @@ class GradientTable:
             return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype)
         return size_of_many(still, dtype)
 
-    def _is_half(self, gradient: torch.Tensor) -> bool:
-        return self._halves and gradient.dtype is torch.float16
-
     def append(self, info: GradientInfo) -> int:
         """An entry for what is known already."""
         entry = next(self._entries)
@@ -208,9 +200,6 @@ class GradientTable:
         elif self._histograms and info.norm is not None:  # values say more
             still = dense(gradient.detach())
             info = _counted(info, count_by_size(still).tolist(), still.numel())
-        if self._is_half(gradient) and info.state == "finite" and info.norm is not None:
-            half = half_sizes(half_counts(dense(gradient.detach())).tolist())
-            info = msgspec.structs.replace(info, half=half)
         entry = self.append(info)
         if kept is not None:
             self._values[entry] = kept
@@ -262,8 +251,6 @@ class GradientTable:
         layout = name_of(still.layout)
         entry = self.append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
         bars = count_by_size(still) if self._histograms and values is None else None
-        if self._is_half(still):
-            statistics = torch.cat([statistics, half_counts(still).double()])
         self._pending.append(_Queued(entry, statistics, values, bars, still.numel()))
         return entry
 
@@ -286,7 +273,7 @@ def _counted(info: GradientInfo, bars: Sequence[int] | None, elements: int) -> G
 
 
 def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
-    norm, absmax, nan, infinite, *ends = row
+    norm, absmax, nan, infinite = row
     return msgspec.structs.replace(
         info,
         state=state_of(absmax),
@@ -294,7 +281,6 @@ def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
         absmax=number(absmax),
         nan=int(nan),
         inf=int(infinite),
-        half=half_sizes(ends) if ends else None,
     )
 
 

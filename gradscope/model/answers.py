@@ -91,6 +91,10 @@ def _check_checks(checks: Checks, graph: Graph) -> None:
     if checks.step is not None:
         stepped = (one.leaf for one in checks.step.leaves)
         in_range(stepped, len(graph.leaves), "checks.step", "graph.leaves")
+    if checks.cuts is not None:
+        moved = (one.leaf for one in checks.cuts.leaves)
+        in_range(moved, len(graph.leaves), "checks.cuts", "graph.leaves")
+        _check_sizes((one.error for one in checks.cuts.leaves), "checks.cuts")
 
 
 def _check_calls(calls: Iterable[CallCheck], graph: Graph, table: str) -> None:

@@ -117,7 +117,7 @@ class Watcher:
             if self._is_done:
                 self._member.tell(self.report, self.error, self.calls)
                 self._goes_on = self._goes_on or not self._member.agrees_to_stop(self.calls)
-        doing.still(self._waiting())
+        doing.begin(self._waiting())
         # A failure is the program's own to handle, also where it would have been stopped.
         if watched is not None and (watched.failure is not None or self._may_go_on()):
             return watched.conclude()

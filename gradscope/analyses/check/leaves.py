@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import torch
 
+from gradscope.analyses.check.moving import MovingProgram
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.program import (
     COARSE,
@@ -28,7 +29,7 @@ from gradscope.derivatives.double_precision import Unrepeatable, value_of, widen
 from gradscope.derivatives.single_call import dense_of
 from gradscope.errors import CaptureError, described
 from gradscope.handlers import let_pass
-from gradscope.model.studies import LeafCheck
+from gradscope.model.studies import LeafCheck, MovedCuts
 from gradscope.words import count, listed
 
 Gradients = Sequence[torch.Tensor | None]
@@ -39,10 +40,11 @@ KEPT = "the calls were repeated: a second pass through the program's own graph w
 
 
 class Found(NamedTuple):
-    """What was compared, and why no more."""
+    """What was compared, why no more, and what backward does not see."""
 
     leaves: tuple[LeafCheck, ...] = ()
     reason: str = ""
+    cuts: MovedCuts | None = None
 
 
 class Doubts(NamedTuple):
@@ -147,13 +149,17 @@ def check_leaves(
     is_scaled = placed.graph.scale is not None
     whole = WholeProgram(replay, weights, values, tolerance, half_read, is_scaled)
     found = tuple(whole.check(leaves, work))
+    try:
+        cuts = MovingProgram(placed, whole, leaves).compared(work) if leaves else None
+    except Unrepeatable as error:
+        cuts = MovedCuts(reason=error.what)
     missing = len(placed.graph.leaves) - len(leaves)
     which = "one leaf is" if missing == 1 else f"{missing} leaves are"
     if not leaves:
         which = "every leaf is"
     if missing:
         reasons.append(f"{which} behind a call that was not compared")
-    return Found(found, "; ".join(reasons))
+    return Found(found, "; ".join(reasons), cuts)
 
 
 def all_leaves(

@@ -131,7 +131,7 @@ class WholeProgram:
         """Compare all leaves together, and each alone as far as the budget goes."""
         if not leaves:
             return
-        self._know(leaves)
+        self.know(leaves)
         may_each = BUDGET // max(work, 1) >= 4 * len(leaves)
         groups = [[leaf] for leaf in leaves]
         if len(leaves) > 1:
@@ -142,11 +142,16 @@ class WholeProgram:
         for group in groups:
             yield self._compared(group)
 
-    def _know(self, leaves: Iterable[LeafOnTape]) -> None:
+    def know(self, leaves: Iterable[LeafOnTape]) -> None:
         """These are to be moved."""
         for leaf in leaves:
             self._start.update({slot: value_of(slot.given) for slot in leaf.slots if slot.given})
             self._largest = max(self._largest, float(real(leaf.gradient).double().norm()))
+
+    def differences(self, leaves: Sequence[LeafOnTape], expected: float | None = None) -> Judgement:
+        """The slope in a random direction of leaves, beside what their gradients give, or beside
+        what is expected."""
+        return self._move(leaves, None, expected).judged
 
     def _guilty(self, leaves: Sequence[LeafOnTape]) -> Iterator[list[LeafOnTape]]:
         """The first leaf behind a disagreement, by halving."""
@@ -182,7 +187,9 @@ class WholeProgram:
     def _direction(self, leaves: Sequence[LeafOnTape], form: Form | None = None) -> LeafCheck:
         return self._told(self._move(leaves, form))
 
-    def _move(self, leaves: Sequence[LeafOnTape], form: Form | None) -> _Moved:
+    def _move(
+        self, leaves: Sequence[LeafOnTape], form: Form | None, expected: float | None = None
+    ) -> _Moved:
         directions = {leaf.number: self._random(leaf, len(leaves) == 1, form) for leaf in leaves}
         products = [
             along(real(leaf.gradient).double(), real(directions[leaf.number])) for leaf in leaves
@@ -201,7 +208,8 @@ class WholeProgram:
         ruler = Agreement(self.tolerance, scale, ROUNDING * abs(self._here))
         analytic = sum(float(product.sum()) for product in products)
         step = STEP * (self._size(leaves[0]) if len(leaves) == 1 else 1.0)
-        judged = judge(analytic, at, self._here, [step / 100, step], ruler)
+        given = analytic if expected is None else expected
+        judged = judge(given, at, self._here, [step / 100, step], ruler)
         return _Moved(leaves, directions, ruler, judged)
 
     def _size(self, leaf: LeafOnTape) -> float:

@@ -1,12 +1,12 @@
 """Making the calls on the tape again, in float64 and with the same random numbers.
 
-What carries no gradient history is held fixed at the value it had, as autograd holds it.  Knows
-nothing of derivatives or of nodes.
+What carries no gradient history is held fixed at the value it had, as autograd holds it, unless it
+is to be computed anew.  Knows nothing of derivatives or of nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -22,6 +22,9 @@ from gradscope.derivatives.double_precision import (
     widened,
 )
 
+COARSE = 1e-2
+"""What half precision leaves of a number; other random numbers differ by more."""
+
 
 class Replay:
     """Some calls of the tape, in their order, to be made again as often as needed.
@@ -29,15 +32,25 @@ class Replay:
     Args:
         calls: the calls; those whose results go into one of them or into a root are among them.
         roots: what is wanted of them.
+        free: constants that are not held, but computed by calls that cut history.
+        fixed: what others are held at, if not at the value that they had.
 
     ``failed`` says which calls could not be made; those after them go on with the value that the
     program had, where that is known.
     """
 
-    def __init__(self, calls: Sequence[Call], roots: Iterable[TapeSlot]) -> None:
+    def __init__(
+        self,
+        calls: Sequence[Call],
+        roots: Iterable[TapeSlot],
+        free: Collection[TapeSlot] = (),
+        fixed: Mapping[TapeSlot, torch.Tensor] | None = None,
+    ) -> None:
         self.calls = calls
         self.failed: dict[Call, str] = {}
         self._roots = set(roots)
+        self._free = free
+        self._fixed = fixed or {}
         self._last = _last_uses(calls)
         # A `grad` on the tape needs a graph that it can go through.
         self._with_graph = any(call.is_backward for call in calls)
@@ -55,7 +68,10 @@ class Replay:
             visit: told of every call before it is made, with a way to its operands.
             with_graph: build a graph, so that gradients can be asked for.
         """
-        values = _Values(moved or {}, with_graph or self._with_graph)
+        # Copies: a call may change one in place.
+        fixed = {slot: one.clone() for slot, one in self._fixed.items()}
+        values = _Values({**fixed, **(moved or {})}, with_graph or self._with_graph, self._free)
+        values.is_moved = bool(moved)
         graph: AbstractContextManager[Any] = (
             nullcontext() if with_graph or self._with_graph else torch.no_grad()
         )
@@ -73,7 +89,14 @@ class Replay:
             # Not tried once more: the tape runs many times, and each time has to go the same way.
             if call in self.failed:
                 raise Unrepeatable(self.failed[call])
-            values.take(call, make_again(call, values.of))
+            with torch.no_grad() if call.cut else nullcontext():
+                out = make_again(call, values.of)
+            # Some that change an operand give nothing.
+            if call.cut and call.changed is not None:
+                out = [values.of(call.changed)]
+            values.take(call, out)
+            if call.cut and call.draws and not values.is_moved:
+                values.require_drawn(call)
         except Unrepeatable as error:
             self.failed.setdefault(call, error.what)
             values.take_given(call)
@@ -82,9 +105,16 @@ class Replay:
 class _Values:
     """What the slots hold while the tape runs."""
 
-    def __init__(self, moved: Mapping[TapeSlot, torch.Tensor], with_graph: bool) -> None:
+    def __init__(
+        self,
+        moved: Mapping[TapeSlot, torch.Tensor],
+        with_graph: bool,
+        free: Collection[TapeSlot],
+    ) -> None:
+        self.is_moved = False
         self._moved = moved
         self._with_graph = with_graph
+        self._free = free
         self._values: dict[TapeSlot, torch.Tensor] = {}
         self._lost: set[TapeSlot] = set()
 
@@ -99,6 +129,8 @@ class _Values:
             Unrepeatable: when it is not known.
         """
         found = self._values.get(slot)
+        if found is None and slot in self._free and slot.moving in self._values:
+            found = self._values[slot] = self._values[slot.moving]
         if found is None:
             if slot.given is None or slot in self._lost:
                 raise Unrepeatable("its operands come from a call that could not be repeated")
@@ -113,6 +145,18 @@ class _Values:
         # Where a graph is built a leaf must not be changed in place; a copy of it may.
         return (found if found.requires_grad else found.requires_grad_()).clone()
 
+    def require_drawn(self, call: Call) -> None:
+        """A call that draws has been made where nothing is moved.
+
+        Raises:
+            Unrepeatable: when it has given something else than in the program.
+        """
+        for slot in call.results:
+            if slot is not None and slot.result is not None and not slot.result.is_lost:
+                one, other = self._values[slot], widened(slot.result.value)
+                if not torch.allclose(one, other, rtol=COARSE, atol=COARSE, equal_nan=True):
+                    raise Unrepeatable("in float64 it draws other numbers")
+
     def take(self, call: Call, out: Tensors) -> None:
         """A call has been made."""
         operands = {id(self._values[one]) for one in call.slots if one in self._values}
@@ -122,7 +166,8 @@ class _Values:
             if not is_wide(value):
                 raise Unrepeatable(f"its result is {value.dtype} also for float64 operands")
             # In the program it was another tensor, here a conversion had nothing to do.
-            is_same = id(value) in operands and slot not in call.slots
+            is_change = call.cut and call.changed is not None
+            is_same = id(value) in operands and slot not in call.slots and not is_change
             self._values[slot] = value.clone() if is_same else value
 
     def take_given(self, call: Call) -> None:
@@ -148,6 +193,8 @@ def _last_uses(calls: Sequence[Call]) -> dict[int, list[TapeSlot]]:
     for position, call in enumerate(calls):
         for slot in call.slots:
             last[slot] = position
+            if slot.moving is not None:
+                last[slot.moving] = position
         for result in call.results:
             if result is not None:
                 last[result] = position
@@ -168,6 +215,8 @@ def needed(calls: Sequence[Call], sequences: set[int], roots: Iterable[TapeSlot]
         changes = call.changed is not None and call.changed.base in memories
         if makes or changes or not sequences.isdisjoint(range(call.first, call.end)):
             found.append(call)
-            wanted.update(call.slots)
-            memories.update(slot.base for slot in call.slots)
+            moving = (slot.moving for slot in call.slots if slot.moving is not None)
+            taken = {*call.slots, *moving}
+            wanted |= taken
+            memories.update(slot.base for slot in taken)
     return found[::-1]

@@ -7,6 +7,7 @@ Knows nothing of calls.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -20,9 +21,14 @@ MAX_KNOWN = 1_000_000
 
 class Slots:
     """Which slot a tensor of the program is.  Holds neither: a slot lives with the calls that use
-    it."""
+    it.
 
-    def __init__(self) -> None:
+    Args:
+        is_kin: whether a tensor still requires a gradient as it did when its slot was made.
+    """
+
+    def __init__(self, is_kin: Callable[[TapeSlot, torch.Tensor], bool] | None = None) -> None:
+        self._is_kin = is_kin or _is_kin
         self._known: TensorTable[weakref.ref[TapeSlot]] = TensorTable(MAX_KNOWN)
         # Of each storage its version, and the slots that hold its content when the tape runs again.
         self._stamps: dict[int, tuple[int, weakref.WeakSet[TapeSlot]]] = {}
@@ -37,7 +43,9 @@ class Slots:
         if stamp is None:
             return None
         version, bases = stamp
-        is_same = version == version_of(tensor) and slot.base in bases and _is_kin(slot, tensor)
+        is_same = (
+            version == version_of(tensor) and slot.base in bases and self._is_kin(slot, tensor)
+        )
         return slot if is_same and not is_rewritten(slot, tensor) else None
 
     def operand(self, tensor: torch.Tensor) -> TapeSlot:
@@ -73,6 +81,11 @@ class Slots:
         # A detached tensor is a slot of its own, and yet as good as the one it was taken from.
         bases.add(base)
         self._stamps[memory_of(tensor)] = (version, bases)
+
+    def living(self) -> Iterator[TapeSlot]:
+        """The slots of tensors that the program still has."""
+        found = (known() for _, known in self._known.living())
+        return (slot for slot in found if slot is not None)
 
     def forget(self) -> None:
         """Let go of everything."""

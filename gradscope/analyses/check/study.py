@@ -49,7 +49,8 @@ def study(live: LiveGraph, asked: Check) -> Checks:
 
 def customs_of(tape: Tape) -> set[Any]:
     """The custom Functions of the program that a tape may run again."""
-    return {call.custom for call in tape.taped if call.custom and codes_of(call.custom)}
+    calls = (*tape.taped, *tape.cuts.calls)
+    return {call.custom for call in calls if call.custom and codes_of(call.custom)}
 
 
 def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
@@ -99,8 +100,8 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
             compared = Found(reason=error.what)
     calls = (*_settled(placed, examined.found, compared.leaves), *examined.found_twice)
     covered = sum(len(placed.nodes[call]) for call in placed.calls if call.is_backward)
-    leaves, reason = compared
-    return Checks((*calls, *unseen), leaves, selection.repeats, covered, reason)
+    leaves, reason, cuts = compared
+    return Checks((*calls, *unseen), leaves, selection.repeats, covered, reason, cuts=cuts)
 
 
 def _differentiated(placed: TapedGraph, calls: Iterable[Call]) -> set[Call]:
@@ -214,7 +215,7 @@ class CallChecks:
         nodes = self.selected.get(call)
         if nodes is None:
             return
-        doing.still(f"checking call {len(self.found) + 1:,} of {len(self.selected):,}")
+        doing.begin(f"checking call {len(self.found) + 1:,} of {len(self.selected):,}")
         own, limit = self.own.get(call), self.selection.limit(call)
         one = CallExamination(call, operands, self.name_of, own, limit)
         self.found[call], *twice = one.check(nodes, call in self.differentiated)

@@ -122,8 +122,7 @@ class Comparison(Struct, frozen=True):
 
     ``edges`` and ``leaves`` hold all that correspond and are not exactly equal.
     ``compared`` is the number of edges that correspond and have gradients, ``exact`` of how many of
-    them all values were compared and not the norms alone.  ``same`` are the backward calls of both
-    programs at which nothing differed, where several were compared.
+    them all values were compared and not the norms alone.
     """
 
     a: Side
@@ -137,7 +136,6 @@ class Comparison(Struct, frozen=True):
     leaves: tuple[LeafDifference, ...] = ()
     compared: int = 0
     exact: int = 0
-    same: tuple[int, ...] = ()
     format: Literal["gradscope-diff/1"] = "gradscope-diff/1"
 
     @property

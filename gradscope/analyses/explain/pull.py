@@ -95,14 +95,17 @@ class Puller:
         self._refusals: dict[int, str] = {}
         self._released = saved.ReleasedMemory()
 
-    def call(self, number: int, gradients: Mapping[int, torch.Tensor]) -> dict[int, torch.Tensor]:
-        """What a node sends along each of its edges for the gradients at its outputs, as they
-        arrive.
+    def call(
+        self, number: int, gradients: Mapping[int, torch.Tensor], *, is_fitted: bool = True
+    ) -> dict[int, torch.Tensor]:
+        """What a node sends along each of its edges for the gradients at its outputs.
 
         Args:
             number: the node's position.
             gradients: for its outputs, by number, in the shape and dtype of each; others are
                 undefined.
+            is_fitted: give them as they arrive; else as they are sent, not summed over broadcast
+                dimensions yet.
 
         Returns:
             For each edge that a gradient is sent along, that gradient.
@@ -117,7 +120,9 @@ class Puller:
         try:
             sent = _run(node, self._arranged(number, gradients))
             return {
-                edge: _fitted(sent[self.walked.edges[edge][1]], self.target(edge))
+                edge: _fitted(
+                    sent[self.walked.edges[edge][1]], self.target(edge) if is_fitted else None
+                )
                 for edge in self.leaving[number]
                 if sent[self.walked.edges[edge][1]] is not None
             }

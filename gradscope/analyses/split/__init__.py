@@ -2,7 +2,9 @@
 
 study ─► pieces, terms   at which tensors the gradient is taken apart, and into what
   ├────► lockstep        all pieces go through the graph together, node by node
-  └────► mixing          whether the samples of a batch stay apart
+  └────► batch           samples as one piece, as long as they are apart
+         ├► axes         where they are, and whether they are apart
+         └► contraction  what each brings where an operation sums over them
 
 Backward is linear, so a gradient that is written as a sum may be sent summand by summand.  The
 pieces go in step: at a leaf all of them are there at once, and only their norms and inner products

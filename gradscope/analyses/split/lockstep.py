@@ -102,7 +102,7 @@ class Lockstep:
             yield number, arrived
             if is_leaf(node) or number == self._at:
                 continue
-            doing.still(f"{words}, node {number + 1:,} of {count(len(nodes), 'node')}")
+            doing.begin(f"{words}, node {number + 1:,} of {count(len(nodes), 'node')}")
             self._require_time()
             self._pass_on(number, arrived)
 

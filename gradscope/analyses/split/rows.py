@@ -48,7 +48,7 @@ def by_sample(live: LiveGraph, names: Sequence[str]) -> Plan:
     pieces = [SplitPiece(str(row), index=(row,)) for row in range(size[0])]
     rows = tuple(dict.fromkeys(map(known.of, places)))
     every = range(size[0])
-    return Plan(pieces, dict.fromkeys(places, every), row_alone, rows, size[0])
+    return Plan(pieces, dict.fromkeys(places, every), rows=rows, total=size[0])
 
 
 def row_alone(gradient: torch.Tensor, row: int, dim: int = 0) -> torch.Tensor:

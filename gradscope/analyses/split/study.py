@@ -10,6 +10,8 @@ from functools import partial
 import torch
 
 from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
+from gradscope.analyses.split.axes import MOST_APART, Samples
+from gradscope.analyses.split.batch import BatchInStep, TooManyAtOnce
 from gradscope.analyses.split.lockstep import (
     AT_ONCE,
     WHOLE,
@@ -72,17 +74,21 @@ class _Splitting:
             self.ahead = _leading_to({node for node, _ in plan.places}, self.live.probe.graph)
         end = None if asked.budget is None else time.monotonic() + asked.budget
         done = 0
+        at_once = MOST_APART if asked.kind == "sample" else AT_ONCE
         unfinished = ""
         try:
             while done < len(plan.pieces):
-                chosen = range(done, min(done + AT_ONCE, len(plan.pieces)))
-                self._follow(plan, chosen, end)
-                done = chosen.stop
+                chosen = range(done, min(done + at_once, len(plan.pieces)))
+                try:
+                    self._follow(plan, chosen, end)
+                    done = chosen.stop
+                except TooManyAtOnce:
+                    at_once = AT_ONCE
         except OverBudget:
             unfinished = self._left_out(len(plan.pieces), done)
         self._read()
         # Of the first ones some leaves are known, also where the time was over.
-        pieces = plan.pieces[: max(done, AT_ONCE)]
+        pieces = plan.pieces[: max(done, at_once)]
         labels = [*range(len(pieces))]
         if any(norms.get(WHOLE) for norms in self.norms.values()):
             labels.append(WHOLE)
@@ -131,9 +137,12 @@ class _Splitting:
     def _follow(self, plan: Plan, chosen: range, end: float | None) -> None:
         """Send some of the pieces through the graph, and note what they bring."""
         steps = Lockstep(self.puller, self.seeds, partial(plan.cut, chosen), end)
-        if self.asked.kind == "sample" and not chosen.start:
-            self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
-            steps.passed = self.watch.passed
+        if self.asked.kind == "sample":
+            samples = Samples(len(plan.pieces), chosen)
+            steps = BatchInStep(self.puller, self.seeds, plan.places, samples, end)
+            if not chosen.start:
+                self.watch = MixingWatch(self.live.probe.graph, len(plan.pieces))
+                steps.passed = self.watch.passed
         for node, arrived in steps.run(plan.told(chosen)):
             if node not in self.leaf_at:
                 self._note_on_the_way(node, arrived)

@@ -66,23 +66,10 @@ class _DifferenceWriter(Writer):
 
     def _caveats(self) -> Iterator[str]:
         found = self.found
-        *others, last = map(str, found.same or (1,))
-        calls = f"calls {', '.join(others)} and {last}" if others else f"call {last}"
-        if not found.is_same and found.same:
-            between = (
-                "; those between were not compared" if found.a.call - found.same[-1] > 1 else ""
-            )
-            told = f"this is backward call {found.a.call}; {calls} did not differ{between}"
-            yield from self.wrapped(told)
-        elif others:
-            other = either("; --call N compares another", "")
-            yield from self.wrapped(f"the same at backward {calls}{other}")
-        elif found.is_same and found.is_of_first_call:
-            text = "compared is backward call 1, before any step of an optimizer; "
-            # A program was asked for its second call, a saved report was not.
-            none, later = "a second was not seen in both", "what differs in steps shows at a later"
-            later += f" call{either(': --call 2', '')}"
-            yield from self.wrapped(text + (none if found.same else later))
+        if found.is_same and found.is_of_first_call:
+            text = "compared is backward call 1, before any step of an optimizer; what differs in"
+            text += f" steps shows at a later call{either(': --call 2', '')}"
+            yield from self.wrapped(text)
         by_norm = found.compared - found.exact
         if by_norm:
             every = either("--values", "values=True in both looks")

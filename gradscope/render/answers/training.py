@@ -42,11 +42,6 @@ class Movement:
     far: float
     where: Span
 
-    @property
-    def size(self) -> float:
-        """The same for ten times as much and for a tenth."""
-        return abs(math.log(self.now)) if self.now else 0.0
-
 
 def movement(history: History, infos: list[GradientInfo], last: GradientInfo) -> Movement | None:
     """How the norms of a part have moved; None where none is finite and above 0."""
@@ -66,11 +61,6 @@ def movement(history: History, infos: list[GradientInfo], last: GradientInfo) ->
 def render(history: History, options: Options) -> str:
     """The text, ending with a newline."""
     return "\n".join(_TrainingWriter(history, options).lines()) + "\n"
-
-
-def live(history: History, options: Options, lines: int) -> list[str]:
-    """What fits in so many lines, of a training that runs."""
-    return list(_TrainingWriter(history, options).live(lines))
 
 
 def shares(history: History, name: str) -> tuple[str, str]:
@@ -136,30 +126,6 @@ class _TrainingWriter(Writer):
             yield from self._remarks()
         for note in history.notes:
             yield from self.wrapped(note)
-
-    def live(self, most: int) -> Iterator[str]:
-        """Two lines on the whole, and as many parts as there is room for: those that moved most."""
-        history = self.history
-        if history.last is None or most < 1:
-            return
-        yield self.fitted(sentence(history.last), "bold")
-        names = list(history.names)
-        told = list(self._alarms())[: max(most - 4, 0)]
-        room = most - 2 - len(told)
-        if len(names) > room:
-            names = sorted(names, key=self._rank)[: max(room - 1, 0)]
-            names = [name for name in history.names if name in names]
-        if names:
-            yield from self._table(names)
-        left = len(history.names) - len(names)
-        if left and most > 2:
-            yield self.fitted(f"… {count(left, 'more part')}, which moved less", "dim")
-        for line in told:
-            yield self.fitted(line, "red")
-
-    def _rank(self, name: str) -> tuple[bool, float]:
-        moved, info = self.moved[name], self.infos[name][-1]
-        return info.state == "finite", -moved.size if moved else 0.0
 
     # ------------------------------------------------------------------ pieces
 

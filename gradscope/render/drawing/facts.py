@@ -140,7 +140,8 @@ def frame(scene: Scene, template: Frame) -> Note:
     rounds = tuple(scene.rounds(template))
     kind = template.type if template.type != template.title else ""
     title = " ".join(filter(None, (visible(template.title), visible(kind))))
-    return Note(f"{title} ×{template.count:,}", None, rounds=rounds, across=True)
+    times = f"×{template.count:,}{scene.never_called(template)}"
+    return Note(f"{title} {times}", None, rounds=rounds, across=True)
 
 
 def _raised(scene: Scene, item: Item) -> list[Note]:

@@ -241,7 +241,6 @@ class CutOffRule(Rule):
 
     reasons: ClassVar[tuple[CutReason, ...]]
     before = {
-        "GS306": "failure",
         "GS310": "place",
         "GS409": "failure",
         "GS317": "place",
