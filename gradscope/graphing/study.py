@@ -85,13 +85,17 @@ def _room(asked: Study) -> Any:
 
 
 def made_tensor(name: str, probe: Probe, scopes: Scopes) -> tuple[int, int] | None:
-    """The node, by its number, and the output of it that a variable holds or once held, also one of
-    a function that has returned; or ``#3``, a node itself.  None where the graph has none.
+    """The node, by its number, and the output of it that a name means: that of a leaf, or what a
+    variable holds or once held, also one of a function that has returned; or ``#3``, a node itself.
+    None where the graph has none.
 
     Raises:
         RootError: when such a variable held several, one after the other, or holds another now.
     """
     graph, index = probe.graph, probe.walked.index
+    for leaf in graph.leaves:
+        if name in leaf.names:
+            return leaf.node, 0
     tensor = named_tensor(name, scopes)
     if tensor is not None and requires_grad(tensor):
         node, output = edge_of(tensor)
