@@ -19,7 +19,7 @@ from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, RootError, without_frames
 from gradscope.escaping import message
 from gradscope.graphing.blame import failed_call, gone, operands, told
-from gradscope.graphing.initial_gradient import parse_gradient
+from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
     last_made,
@@ -44,7 +44,6 @@ from gradscope.running.look import listener_of
 from gradscope.running.remarks import (
     batched,
     futile_reads,
-    implicit_start,
     misfit,
     refusal,
     single,
@@ -200,7 +199,7 @@ class Watcher:
             if self._root:
                 root = self._root.at_call(scopes)
                 if root is not None:
-                    self._take(self._derived([root], scopes, call.frame), scopes, call)
+                    self._take(self._derived([root], scopes, call.frame), scopes)
             elif request.create_graph is not None:
                 root = self._derived(call.roots, scopes, call.frame, call.gradients)
                 self._take(root, scopes)
@@ -320,7 +319,6 @@ class Watcher:
         self,
         root: torch.Tensor,
         scopes: Scopes,
-        call: BackwardCall | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         if not self._request.gradients:
@@ -329,11 +327,8 @@ class Watcher:
         probe = self._probe([root], scopes)
         text = self._request.gradient
         if text is None:
-            # The gradient of a leaf, which --create-graph makes, no call of the program sends on.
-            name = None if self._request.create_graph else self._request.root
             try:
-                seed, more = implicit_start(root, name, call)
-                notes = (*notes, *more)
+                seed = implicit_gradient(root)
             except RootError:
                 study = self._request.study
                 if not (self._request.or_graph or (study and not study.needs_gradient)):
