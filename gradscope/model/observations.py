@@ -108,8 +108,7 @@ class TrackedParameter(Record):
     hand. ``thawed``: it was frozen when an optimizer was made, and the program has let it learn
     since, at ``thawed_at``. ``loaded``: the program has copied other numbers into it.
     ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
-    program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
-    other one. ``size`` is the 2-norm of its values
+    program reads its gradient, or changes it by hand. ``size`` is the 2-norm of its values
     at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
     has no shape. ``derived``: a derivative was taken of what it went into, which is to be
     differentiated itself. ``kept``: backward calls brought it gradients again and again, and the
@@ -140,7 +139,6 @@ class TrackedParameter(Record):
     loaded: bool = False
     evaluated: bool = False
     handled: bool = False
-    root: int | None = None
     size: Number | None = None
     lazy: bool = False
     derived: bool = False
@@ -198,26 +196,17 @@ class Cut(Record, eq=False):
     ungiven: bool = False
 
 
-class LossTerm(Record):
-    """One term of a loss, by what made it, and the names of the leaves to which it gives a
-    gradient."""
-
-    origin: Place
-    leaves: tuple[str, ...] = ()
-
-
 class LostTerm(Record):
     """A term of a loss that gave no gradient to anything that the next step changed, though it was
     computed from such parameters (``leaves``), behind ``cut``.
 
     ``origin`` made the term, None where it is a plain number; ``call`` is the backward call where
-    that was first seen, and ``times`` in how many it was.  ``terms`` are all terms of that loss.
+    that was first seen, and ``times`` in how many it was.
     """
 
     cut: Cut
     origin: Place = None
     leaves: tuple[str, ...] = ()
-    terms: tuple[LossTerm, ...] = ()
     call: int = 0
     times: int = 1
 
