@@ -198,7 +198,7 @@ def test_a_backward_call_that_fails_raises_as_without_us_and_is_diagnosed() -> N
         return [(frame.filename, frame.lineno) for frame in told]
 
     assert frames(watched.value) == frames(alone.value)
-    assert rules(run.report()) == ["GS410"]
+    assert rules(run.report()) == ["GS403"]
 
 
 @contextlib.contextmanager

@@ -584,7 +584,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         learners=(REACHED, learner("b", used=A)),
         cuts=(Cut(B, "grad", "function", ("b",)),),
     ),
-    "not a leaf": see("GS306 warning 8", learners=(learner("b", history="mul", made=B),)),
     "frozen": see(
         "GS305 information 7", learners=(REACHED, learner("b", requires_grad=False, made=A))
     ),
@@ -874,6 +873,8 @@ def test_a_backward_that_writes_into_its_gradient_is_told_so() -> None:
 
 
 MESSAGES = {
+    "GS403": "grad can be implicitly created only for scalar outputs",
+    "GS404": "Mismatch in shape: grad_output[0] has a shape of torch.Size([3]) and output[0] has a",
     "GS405": "a view of a leaf Variable that requires grad is being used in an in-place operation.",
     "GS406": "function ScaleBackward returned an incorrect number of gradients (expected 2, got 1)",
     "GS407": "derivative for aten::grid_sampler_2d_backward is not implemented",

@@ -144,10 +144,25 @@ x = torch.ones(2, requires_grad=True)
 loss = (x * 3).sum()
 {call}
 """
+RESHAPED = ("reshape",)
+REFUSALS = {
+    "several numbers for one": Case(
+        REFUSED.format(call="loss.backward(torch.ones(2))"), "GS404", 4,
+        (added_up(2, 1)[1:], misfit("[2]", "[]"), "of shape []"), RESHAPED,
+    ),
+    "other numbers of elements": Case(
+        REFUSED.format(call="(x * 3).backward(torch.ones(3))"), "GS404", 4,
+        (misfit("[3]", "[2]"), "of shape [2]"), (*RESHAPED, "early versions"),
+    ),
+    "as many elements": Case(
+        REFUSED.format(call="(x * 3).backward(torch.ones(2, 1))"), "GS404", 4,
+        (misfit("[2, 1]", "[2]"), *RESHAPED), ("early versions",),
+    ),
+}  # fmt: skip
 
 
-def test_a_misfit_is_told_in_words(session: Session) -> None:
-    text = REFUSED.format(call="loss.backward(torch.ones(2))")
+def test_a_misfit_is_told_in_the_same_words_by_every_command(session: Session) -> None:
+    text = REFUSALS["several numbers for one"].program
     (note,) = session.look(text).notes
     assert misfit("[2]", "[]") in note
     assert added_up(2, 1) in note
@@ -589,6 +604,7 @@ def test_what_spoilt_a_gradient(session: Session, name: str) -> None:
 PROGRAMS = {
     "what clipping was given": CLIPS,
     "what a function was not given": ARGUMENTS,
+    "what torch refused": REFUSALS,
     "where a view came from": CHANGED_VIEWS,
     "what changed a saved tensor": OWN_CHANGES,
     "what a limit decides": CLIPPED_AWAY,

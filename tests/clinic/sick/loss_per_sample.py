@@ -15,12 +15,12 @@ y = torch.randint(0, 3, (40,))
 
 
 def weighted_loss(scores, labels):
-    return criterion(scores, labels) * rarity[labels]  # <~ GS410
+    return criterion(scores, labels) * rarity[labels]  # <~ GS403
 
 
 for step in range(3):
     optimizer.zero_grad()
     loss = weighted_loss(model(x), y)
-    loss.backward()  # <- GS410
+    loss.backward()  # <- GS403
     optimizer.step()
     print(f"step {step} loss {loss.item():.4f}")

@@ -18,7 +18,7 @@ class Recogniser(nn.Module):
         mask = torch.arange(gt.shape[1])[None, :] >= seq_len[:, None]
         cce[mask] = 0
         ce_loss = cce.sum(1) / seq_len.to(dtype=torch.float32)
-        return ce_loss.unsqueeze(1)  # <~ GS410
+        return ce_loss.unsqueeze(1)  # <~ GS403
 
     def forward(self, x, target=None, seq_len=None):
         out = {"logits": self.linear(self.backbone(x)[0])}
@@ -31,7 +31,7 @@ def fit_one_epoch(model, loader, optimizer):
     for images, targets, lengths in loader:
         train_loss = model(images, targets, lengths)["loss"]
         optimizer.zero_grad()
-        train_loss.backward()  # <- GS410
+        train_loss.backward()  # <- GS403
         nn.utils.clip_grad_norm_(model.parameters(), 5)
         optimizer.step()
 
