@@ -47,7 +47,7 @@ Environment variables:
   PAGER                  the pager for long help and rules; cat: no pager
   GRADSCOPE_DOT          the program dot of Graphviz, where it is not on PATH
   GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
-  XDG_CACHE_HOME         where each folder's last program and numbers are kept
+  XDG_CACHE_HOME         where each folder's last program is kept
 
 Project settings are in pyproject.toml, under [tool.gradscope]: {joined(SETTINGS)}.
 """
