@@ -125,7 +125,7 @@ def test_the_documented_line_asks_for_the_script_of_the_shell(shell: str, folder
         ),
         (["explain", "--thorogh"], "gradscope: --thorough is an option of gradscope doctor\n"),
         (["docter"], "Did you mean 'doctor'?"),
-        (["trace", "--lr", "1"], "program go after `--`: gradscope trace -- --lr 1"),
+        (["trace", "--lr", "1"], "program go after `--`: gradscope trace … -- --lr"),
     ],
 )
 def test_a_mistyped_option(words: list[str], said: str, session: Session) -> None:

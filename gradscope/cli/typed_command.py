@@ -163,10 +163,9 @@ class TypedCommand(_PagedHelp):
             from gradscope.cli import program_arguments
 
             last = given.get(OF_THE_PROGRAM, ())
-            division = program_arguments.divided(ctx, args, last)
-            args = division.ours
-            given[OF_THE_PROGRAM] = (*division.program, *last)
-            given["notes"] = tuple(division.notes)
+            args, program, notes = program_arguments.divided(ctx, args)
+            given[OF_THE_PROGRAM] = (*program, *last)
+            given["notes"] = tuple(notes)
         ctx.obj = given
         return super().parse_args(ctx, args)
 
