@@ -16,7 +16,6 @@ from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.split_groups import largest_pieces, percent
-from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify.gradients import combine, middle
@@ -39,60 +38,22 @@ class Quantity(NamedTuple):
 
 
 class Quantities:
-    """All that there is to say of the nodes of one scene in which nothing is folded.
-
-    ``answer`` is what a command's own answer is called, ``""`` where there is none.
-    """
+    """All that there is to say of the nodes of one scene in which nothing is folded."""
 
     def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
         self.scene, self.glyphs = scene, glyphs
         self.item_of = {item.members[0]: item for item in scene.view.items}
-        leaves = scene.graph.leaves
-        self.names = {leaf.node: visible(next(iter(leaf.names), "")) for leaf in leaves}
-        self.answer = "" if scene.options.overlay is None else scene.options.overlay.name
-        if scene.report.explanation is not None:
-            self.answer = "derivative"
         split = scene.report.split
         self.terms = TermColumns(split, self) if split is not None and split.nodes else None
 
     def each(self) -> Iterator[Quantity]:
         """Each quantity of which there is something to say."""
-        yield Quantity([Column(self.answer, right=True, drop=4, narrowest=8)], self._answers)
         # Where terms are asked for, they are what stays.
         norm = Column("‖g‖", right=True, drop=5 if self.terms else 0)
         yield Quantity([norm, Column("", drop=3), Column("", drop=2)], self._sizes)
         if self.terms is not None:
             yield Quantity(self.terms.columns(), self.terms.cells)
         yield Quantity([Column("", drop=1, narrowest=12, comfort=20)], self._meetings)
-
-    # ------------------------------------------------------------------ a command's own answer
-
-    def _answers(self, _: Made | None, pieces: Sequence[Made]) -> list[Cell]:
-        """Of what a line made the bytes that are saved, the verdict that matters most, or the local
-        derivatives where it is one operation."""
-        nodes = [node for piece in pieces for node in piece.nodes]
-        local, overlay = self._local(nodes), self.scene.options.overlay
-        if local or overlay is None:
-            return [local]
-        if total := sum(overlay.bytes.get(node, 0) for node in nodes):
-            return [size(total)]
-        marks = [overlay.nodes[node] for node in nodes if node in overlay.nodes]
-        worst = max(marks, key=lambda mark: mark.weight, default=None)
-        return ["" if worst is None else Part(worst.words, f"bold {worst.color}")]
-
-    def _local(self, nodes: Sequence[int]) -> str:
-        """``by x: [0.5403, -0.99]``, of each operand of a single operation."""
-        edges = self.scene.graph.edges
-        factors = self.scene.factors.items() if len(nodes) == 1 else ()
-        return " · ".join(
-            f"by {self._operand(edges[edge].target)}: {factor}"
-            for edge, factor in factors
-            if edges[edge].source == nodes[0]
-        )
-
-    def _operand(self, number: int) -> str:
-        node = self.scene.graph.nodes[number]
-        return self.names.get(number) or visible(node.variable) or self.scene.called(node)
 
     # ------------------------------------------------------------------ the gradient
 
