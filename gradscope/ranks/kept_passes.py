@@ -28,11 +28,9 @@ from gradscope.ranks.job import Job
 class KeptPasses:
     """What is to be kept, as looks come in, and then is."""
 
-    def __init__(self, shown: Report, own: RankLook, chosen: int | None = None) -> None:
-        """``chosen``: a rank that is kept in any case, if its graph is the same."""
+    def __init__(self, shown: Report, own: RankLook) -> None:
         self._shown = shown
         self._own = own
-        self._chosen = chosen
         self._best: dict[str, tuple[float, int]] = {}
         self._first: list[int] = []
         self._other_shapes: set[int] = set()
@@ -45,8 +43,6 @@ class KeptPasses:
             return
         if look.shapes != self._own.shapes:
             self._other_shapes.add(rank)
-        if rank == self._chosen:
-            self._rate("chosen", 0.0, rank)
         found = [one.local for one in look.parameters if one.local is not None]
         bad = sum(info.state == "non-finite" for info in found)
         if bad:
@@ -65,7 +61,7 @@ class KeptPasses:
 
     def wanted(self) -> list[int]:
         """The ranks whose gradients to ask for, at most :data:`MOST_PASSES`."""
-        order = ("chosen", "not finite", "largest", "smallest", "silent")
+        order = ("not finite", "largest", "smallest", "silent")
         telling = [self._best[what][1] for what in order if what in self._best]
         return list(dict.fromkeys([*telling, *sorted(self._first)]))[:MOST_PASSES]
 
