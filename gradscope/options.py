@@ -357,12 +357,6 @@ class Showing:
         "--sort COLUMN  Order the rows of --format table and csv by this column:",
         "trace backward show",
     )
-    rank: int | None = row(
-        "--rank K  Under torchrun: draw the gradients of rank K.",
-        "backward show",
-        least=0,
-        without="those of rank 0",
-    )
     ignore: tuple[str, ...] = row(
         "--ignore RULE  Do not apply this rule; may be repeated.",
         "doctor",
@@ -430,8 +424,7 @@ class Writing:
     )
     format_name: str | None = rows(
         variant(_FORMAT, "trace backward show", choices=tuple(FORMATS)),
-        variant(_FORMAT, "explain memory check", choices=("text", "code", "markdown", *DRAWINGS)),
-        variant(_FORMAT, "diff depends", choices=("text", *DRAWINGS)),
+        variant(_FORMAT, STUDIES, choices=("text", *DRAWINGS)),
         variant("--format FORMAT  Output format of the findings:", "doctor", choices=DIAGNOSES),
     )
     max_size: int = row(

@@ -28,69 +28,40 @@ _CALLS_NO_BACKWARD |= {"tqdm", "yaml", "sklearn", "einops", "rich", "click"}
 looked through."""
 
 _MOST_FILES = 500
-_MOST_IN_PART = 40
-"""Files that are read where a guess will do, which must not take long."""
-
-_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
-_READS_ARGUMENTS = ("argv", "argparse", "optparse", "getopt", "click")
-_MAKES_OPTIONS = {
-    *("HfArgumentParser", "LightningCLI", "Tap", "fire", "typer", "tyro", "simple_parsing"),
-    *("jsonargparse", "draccus", "cyclopts", "defopt", "clize", "plac", "pydantic_settings"),
-}
-"""Imports that make options of the names of fields or of a function's parameters."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The texts of the files of one program, and the names that are assigned in them.
-
-    ``options`` are the words in its strings that look like options.  ``names_are_options``: it also
-    makes options of names.  ``is_complete``: this is all that it may run.
-    """
+    """The texts of the files of one program, and the names that are assigned in them."""
 
     texts: tuple[str, ...]
     names: tuple[str, ...]
-    options: frozenset[str]
-    names_are_options: bool
-    is_complete: bool
 
     @classmethod
-    def of(cls, target: Target, source: str = "", in_part: bool = False) -> Vocabulary | None:
+    def of(cls, target: Target, source: str = "") -> Vocabulary | None:
         """Collect the names a program uses; None where not all that it may run is known.
 
         Args:
             target: the program.
             source: its text, where that is in no file.
-            in_part: what can be read will do; None then is of a program without a readable text.
         """
         files = _files_to_start(target)
-        if not files and target.kind != "stdin" and not (in_part and source):
+        if not files and target.kind != "stdin":
             return None
         is_path = target.kind in ("script", "function")
-        reading = _Reading(files[0].resolve().parent if is_path else Path(here()), in_part)
+        reading = _Reading(files[0].resolve().parent if is_path else Path(here()))
         try:
             waiting = [(reading.read(file), file.parent) for file in files]
             waiting += [] if files else [(reading.read_text(source), reading.folder)]
             reading.follow(waiting)
         except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
             return None  # python says what is wrong with it
-        found = reading.found()
-        return found if found.is_complete or in_part else None
+        return reading.found()
 
     def mentions(self, word: str) -> bool:
         """Whether a word stands anywhere in the sources, be it in a comment."""
         whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
         return any(whole.search(text) for text in self.texts)
-
-    def has_option(self, option: str) -> bool:
-        """Whether the program seems to know an option, such as ``--lr``."""
-        name = option.lstrip("-").replace("-", "_")
-        return option in self.options or (self.names_are_options and name in self.names)
-
-    @property
-    def may_read_arguments(self) -> bool:
-        """Whether arguments of the command line can have any effect."""
-        return not self.is_complete or any(map(self.mentions, _READS_ARGUMENTS))
 
 
 def _files_to_start(target: Target) -> list[Path]:
@@ -113,28 +84,19 @@ def _files_of(folder: Path, parts: list[str]) -> Iterator[Path]:
 
 
 class _Reading:
-    """Reads a file and all that it imports from its folder; with ``in_part`` also where that is not
-    all that may run."""
+    """Reads a file and all that it imports from its folder."""
 
-    def __init__(self, folder: Path, in_part: bool) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._in_part = in_part
         self._is_complete = True
-        self._names_are_options = False
         self._texts: list[str] = []
         self._names: dict[str, None] = {}
-        self._options: set[str] = set()
         self._known: set[Path] = set()
 
-    def found(self) -> Vocabulary:
-        """What was read."""
-        return Vocabulary(
-            tuple(self._texts),
-            tuple(self._names),
-            frozenset(self._options),
-            self._names_are_options,
-            self._is_complete,
-        )
+    def found(self) -> Vocabulary | None:
+        """What was read; None where that is not all that may run."""
+        known = Vocabulary(tuple(self._texts), tuple(self._names))
+        return known if self._is_complete else None
 
     def read(self, file: Path) -> ast.Module:
         self._known.add(file.resolve())
@@ -147,36 +109,20 @@ class _Reading:
 
     def follow(self, waiting: list[tuple[ast.Module, Path]]) -> None:
         """Read what these files import, and so on, while that is of use."""
-        while waiting and (self._is_complete or self._in_part):
+        while waiting and self._is_complete:
             tree, folder = waiting.pop(0)
-            # What stands alone says how the program is to be called, which may be by us.
-            alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
             for node in ast.walk(tree):
                 self._note(node)
-                if isinstance(node, ast.Constant) and id(node) not in alone:
-                    self._note_options(node.value)
                 for start, parts in _imported(node, folder, self.folder):
                     files = list(_files_of(start, parts))
                     self._is_complete &= bool(files) or _is_harmless(node, parts[0])
                     new = [file for file in files if file.resolve() not in self._known]
                     waiting += [(self.read(file), file.parent) for file in new]
-            if len(self._known) > (_MOST_IN_PART if self._in_part else _MOST_FILES):
-                self._is_complete = False
-                return
+            self._is_complete &= len(self._known) <= _MOST_FILES
 
     def _note(self, node: ast.AST) -> None:
         self._is_complete &= not _may_make_names(node)
         self._names.update(dict.fromkeys(_assigned(node)))
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            modules = [(getattr(node, "module", None) or "").partition(".")[0]]
-            modules += [alias.name.partition(".")[0] for alias in node.names]
-            self._names_are_options |= not _MAKES_OPTIONS.isdisjoint(modules)
-
-    def _note_options(self, text: object) -> None:
-        if isinstance(text, str) and "-" in text:
-            self._options.update(_OPTION.findall(text))
-            # As in f"--{name}", or "--" + name.
-            self._names_are_options |= text == "--"
 
 
 def _assigned(node: ast.AST) -> Iterator[str]:

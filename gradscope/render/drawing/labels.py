@@ -320,7 +320,7 @@ class Labels:
             lines.append(
                 text(f"{SIGNS[severity]} {shorten(line, LONGEST_TITLE, '…')}", BADGE_INKS[severity])
             )
-        notes = [*filter(None, [scene.rank.others()]), *scene.report.notes]
+        notes = scene.report.notes
         lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])
         if len(notes) > MOST_NOTES:
             lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))

@@ -7,7 +7,7 @@ Must not know of any one format.  Texts it returns are made visible
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain
 
@@ -44,8 +44,8 @@ class Scene:
         self.graph = report.graph
         self.view: View = simplify(report.graph, options.folding)
         self.incoming = self.view.incoming()
-        self.rank = DrawnRank(report, options.rank)
-        self.backward = _chosen_pass(report, self.rank.passes, options.call)
+        self.rank = DrawnRank(report)
+        self.backward = _chosen_pass(report, options.call)
         self.gradients: ViewGradients | None = None
         on_edges: Iterable[GradientInfo] = ()
         if self.backward is not None:
@@ -376,7 +376,7 @@ class Scene:
     @cached_property
     def each(self) -> list[ViewGradients]:
         """The gradients of every backward call, where there are several and none was chosen."""
-        passes = self.rank.passes
+        passes = self.report.passes
         is_one = len(passes) < 2 or self.options.call is not None or self.report.ranks is not None
         return [] if is_one else [ViewGradients(self.graph, one, self.view) for one in passes]
 
@@ -412,12 +412,10 @@ def state_word(info: GradientInfo, silent: str, bad: str) -> str:
     return ""
 
 
-def _chosen_pass(
-    report: Report, passes: Sequence[BackwardPass], call: int | None
-) -> BackwardPass | None:
+def _chosen_pass(report: Report, call: int | None) -> BackwardPass | None:
     if call is None:
-        return passes[0] if passes else None
-    for backward in passes:
+        return report.passes[0] if report.passes else None
+    for backward in report.passes:
         if backward.number == call:
             return backward
     held = sorted(number for one in report.graphs for number in one.call_numbers)
