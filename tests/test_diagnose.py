@@ -610,6 +610,11 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         ),
         optimizers=(B,),
     ),
+    "in no optimizer, and two hold the same": see(
+        "GS307 warning 9",
+        learners=(held("G.w", (0, 1)), learner("D.w", in_optimizer=False, reached=True, made=A)),
+        optimizers=(B, C),
+    ),
     "in no optimizer, and one place makes two that hold the same": see(
         "GS307 information 7",
         learners=(held("G.w", (0, 1)), learner("D.w", in_optimizer=False, reached=True, made=A)),

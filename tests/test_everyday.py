@@ -24,6 +24,22 @@ def learn(optimizer, loss):
     optimizer.step()
 """
 
+BESIDE = """
+a, b = net(4, 8), net(8, 3)
+{before}
+optimizer = torch.optim.Adam({held}.parameters()){mark}
+for _ in range(4):
+    x, y = batch()
+    learn(optimizer, F.cross_entropy(b(a(x)), y))
+    {after}
+"""
+
+
+def beside(held: str, mark: str = "", before: str = "pass", after: str = "pass") -> str:
+    """Two modules, one made beside the other, of which an optimizer holds one."""
+    return BESIDE.format(held=held, mark=mark and f"  # <- {mark}", before=before, after=after)
+
+
 MASKED = """
 q, k = nn.Linear(4, 6), nn.Linear(4, 6)
 with torch.no_grad():
@@ -134,6 +150,19 @@ train(parts(e=nn.Linear(6, 4), codes=nn.Embedding(9, 4), d=nn.Linear(4, 6)), str
 PROGRAMS = {
     "calls that mean something else": MISTAKEN,
     "calls that look like them": MEANT,
+    "an encoder that is left out": beside("b", "GS307"),
+    "a decoder that is left out": beside("a", "GS307"),
+    "an encoder that was loaded": beside("b", before="a.load_state_dict(net(4, 8).state_dict())"),
+    "an encoder in eval mode": beside("b", before="a.eval()"),
+    "an encoder that learns by hand": beside(
+        "b", after="for p in a.parameters(): p.data -= 0.1 * p.grad; p.grad = None"
+    ),
+    "a part of one module": beside("b", before="both = nn.Sequential(a, b)"),
+    "an encoder that nothing random fills": beside(
+        "b",
+        before="for p in list(a): p.__dict__['_parameters'] = "
+        "{k: nn.Parameter(v.detach() + 0) for k, v in p._parameters.items()}",
+    ),
     "an infinite weight before a mask": masked("-inf", "GS105"),
     "a weight that is finite": masked("-1e2"),
     "a Function that gives a parameter zeros": NO_GRADIENT,

@@ -31,6 +31,7 @@ from gradscope.model.observations import (
     Intake,
     Step,
 )
+from gradscope.model.plain import TensorInfo
 from gradscope.model.ranks import OneRank
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, GradientComparison
@@ -238,6 +239,27 @@ def frozen(count: int) -> Report:
     return observed(plain(), learners=(REACHED, *learners), steps=(Step(1), Step(2)))
 
 
+def left_out(count: int, size: int = 1) -> Report:
+    """A chain of so many layers, of which the optimizer holds all but the second, whose parameter
+    has so many elements and the others one."""
+    program = Program()
+    x = program.leaf("x")
+    for number in range(count):
+        shape = (size,) if number == 1 else (1,)
+        weight = program.leaf(f"w{number}", data=(1.0,), shape=shape)
+        x = program.op("MulBackward0", [(x, 1.0), (weight, 1.0)], (1.0,), "layer(x)")
+    report = program.report((x, (1.0,)))
+    numbers = {leaf.names[0]: number for number, leaf in enumerate(report.graph.leaves)}
+    learners = tuple(
+        msgspec.structs.replace(
+            learner(f"m.w{n}", leaf=numbers[f"w{n}"], reached=True, in_optimizer=n != 1),
+            tensor=TensorInfo((size if n == 1 else 1,), "float32"),
+        )
+        for n in range(count)
+    )
+    return observed(report, learners=learners)
+
+
 def headed(count: int) -> Report:
     """A chain of so many layers, of which the optimizer holds all but the last."""
     program = Program()
@@ -280,9 +302,7 @@ def behind_a_cut(count: int) -> Report:
 
 def failed(length: int) -> Report:
     """A failure that torch tells with so many characters."""
-    text = "a leaf Variable that requires grad is being used in an in-place operation".ljust(
-        length, "."
-    )
+    text = "grad can be implicitly created only for scalar outputs".ljust(length, ".")
     return observed(plain(), failure=Failure("Error", text, A))
 
 
@@ -565,6 +585,15 @@ EDGES = (
     Edge("wording.FEWEST", out_of_order("step alone", 2), "GS509", out_of_order("step alone", 1)),
     Edge("stops.FEWEST_EMPTY", nothing(5), "GS205", nothing(4)),
     Edge("remade_parameter.FEWEST_REMADE", remade(3), "GS312", remade(2)),
+    Edge("left_out.MOST_LEFT", left_out(5), WARNING, left_out(4), REMARK, severity),
+    Edge(
+        "left_out.MOST_LEFT",
+        left_out(9, size=2),
+        WARNING,
+        left_out(9, size=3),
+        REMARK,
+        ask=severity,
+    ),
     Edge("left_out.MOST_LEFT", headed(5), WARNING, headed(4), REMARK, severity),
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), "GS307", copied(2)),
     Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), "GS313", still(2, 95)),

@@ -108,7 +108,8 @@ class TrackedParameter(Record):
     hand. ``thawed``: it was frozen when an optimizer was made, and the program has let it learn
     since, at ``thawed_at``. ``loaded``: the program has copied other numbers into it.
     ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
-    program reads its gradient, or changes it by hand. ``size`` is the 2-norm of its values
+    program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
+    other one. ``size`` is the 2-norm of its values
     at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
     has no shape. ``derived``: a derivative was taken of what it went into, which is to be
     differentiated itself. ``kept``: backward calls brought it gradients again and again, and the
@@ -139,6 +140,7 @@ class TrackedParameter(Record):
     loaded: bool = False
     evaluated: bool = False
     handled: bool = False
+    root: int | None = None
     size: Number | None = None
     lazy: bool = False
     derived: bool = False

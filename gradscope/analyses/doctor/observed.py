@@ -168,6 +168,7 @@ class _Run(NamedTuple):
             loaded=known.loaded,
             evaluated=id(tensor) in self.evaluated,
             handled=known.read or leaves.is_edited(tensor),
+            root=next((at for at, one in enumerate(case.owners) if one is owner), None),
         )
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from gradscope.model.observations import TrackedParameter
-from gradscope.rules.facts import Facts
-from gradscope.rules.questions.ops import WEIGHING
-from gradscope.rules.questions.optimizers import order_of, replacements
+from gradscope.rules.facts import Facts, elements
+from gradscope.rules.questions.ops import MOVING, REDUCING, VIEWS, WEIGHING
+from gradscope.rules.questions.optimizers import order_of, replacements, twin_optimizers
+from gradscope.walks import walk
 from gradscope.words import count
 
 _Items = Sequence[TrackedParameter]
@@ -27,7 +28,8 @@ class Evidence(NamedTuple):
 
 
 MOST_LEFT = 0.2
-"""The share of all parameters up to which a last layer that is left out is called forgotten."""
+"""The share of all parameters (between others, of their elements as well) up to which those that
+are left out are called forgotten."""
 
 _REPLACED = (
     "it took the place of a parameter that an optimizer still holds, and that is no longer used"
@@ -38,6 +40,10 @@ _AFTER = (
 )
 _LATER = "Give the optimizer what is switched on later as well: `optimizer.add_param_group(...)`."
 _BOTH = "Give the optimizer the parameters of all of them."
+_OF_LOSS = (
+    "Give the optimizer the parameters of the loss, too: "
+    "`[*model.parameters(), *criterion.parameters()]`."
+)
 
 
 def evidence(facts: Facts, left: _Items) -> Evidence | None:
@@ -45,7 +51,11 @@ def evidence(facts: Facts, left: _Items) -> Evidence | None:
     probes: tuple[Callable[[Facts, _Items], Evidence | None], ...] = (
         _replaced,
         _thawed,
+        _twins,
+        _of_the_loss,
         _late,
+        _between,
+        _beside,
         _after,
     )
     return next((found for probe in probes if (found := probe(facts, left))), None)
@@ -69,6 +79,59 @@ def _late(facts: Facts, left: _Items) -> Evidence | None:
     return Evidence("made after the optimizer, which cannot hold it", place, _AFTER)
 
 
+def _between(facts: Facts, left: _Items) -> Evidence | None:
+    """Few of many parameters, and they lie between layers that an optimizer holds.
+
+    To train the last layers only is ordinary, and so are small ones put between the others."""
+    learned, held, out = _shares(facts)
+    if len(out) > MOST_LEFT * len(learned) or _weight(out) > MOST_LEFT * _weight(learned):
+        return None
+    own, leaves = _nodes(facts, left), _nodes(facts, held)
+    users = {node for leaf in own for node in facts.above(leaf)}
+    later = {node for leaf in leaves for node in facts.above(leaf)} - users
+    is_between = leaves & facts.reachable(users) and own & facts.reachable(later)
+    if not own or not is_between:
+        return None
+    share = f"{len(held):,} of {len(learned):,} parameters"
+    words = f"the optimizer holds {share}, of layers before it and after it"
+    return Evidence(words, order_of(facts, held[0]), _BOTH)
+
+
+def _beside(facts: Facts, left: _Items) -> Evidence | None:
+    """A whole module beside the one that the optimizer holds: it is given what that makes, or gives
+    it what it makes.
+
+    A part of one module may well be left as it was drawn, and so may what was trained before."""
+    _, held, _ = _shares(facts)
+    is_drawn = all(one.initialised is not None for one in left if len(one.tensor.shape) > 1)
+    if not is_drawn or not _is_beside(left, held) or not _should_learn(left, held):
+        return None
+    own, over = _nodes(facts, left), _nodes(facts, held)
+    before, after = _weighed(facts, over, own), _weighed(facts, own, over)
+    # What is given something else as well may be there for a loss.
+    if any(before) == any(after) or (any(after) and not all(after)):
+        return None
+    way = "what it makes goes through" if any(before) else "it is given what is made by"
+    words = f"{way} another module, which the optimizer holds; it starts from random numbers"
+    return Evidence(words, order_of(facts, held[0]), _BOTH)
+
+
+def _is_beside(left: _Items, held: _Items) -> bool:
+    """Whether the optimizer holds nothing of the modules that these are of; what a plain list keeps
+    was to be a part of another."""
+    roots = {None if one.loose else one.root for one in left}
+    return bool(held) and None not in roots and roots.isdisjoint(one.root for one in held)
+
+
+def _weighed(facts: Facts, own: set[int], others: set[int]) -> list[bool]:
+    """For each call that weighs something by one of these leaves, whether that was computed of
+    those."""
+    weights = own | {node for leaf in own for node in facts.above(leaf) if facts.op(node) in VIEWS}
+    made = facts.reaching(others) - others
+    users = {node for one in weights for node in facts.above(one) if facts.op(node) in _JOINING}
+    return [not made.isdisjoint(set(facts.below(node)) - weights) for node in users]
+
+
 def _after(facts: Facts, left: _Items) -> Evidence | None:
     """The last layer before the loss, and the optimizer holds what comes before it."""
     learned, held, out = _shares(facts)
@@ -89,6 +152,10 @@ def _shares(facts: Facts) -> tuple[_Items, _Items, _Items]:
     return learned, held, [item for item in learned if item.in_optimizer is False]
 
 
+def _weight(items: Iterable[TrackedParameter]) -> int:
+    return sum(elements(item.tensor.shape) for item in items)
+
+
 def _thawed(facts: Facts, left: _Items) -> Evidence | None:
     """A parameter was frozen while the optimizer was made, and switched on since."""
     late = [item for item in left if item.thawed]
@@ -97,6 +164,60 @@ def _thawed(facts: Facts, left: _Items) -> Evidence | None:
     where = facts.at(late[0].thawed_at)
     words = f"frozen when the optimizer was made; requires_grad was switched on later{where}"
     return Evidence(words, _first_optimizer(facts), _LATER)
+
+
+def _twins(facts: Facts, left: _Items) -> Evidence | None:
+    """Two optimizers, made by different lines, hold the same, and one module is in none."""
+    tops = {item.name.partition(".")[0] for item in left}
+    if any(item.held_by and item.name.partition(".")[0] in tops for item in facts.seen.learners):
+        return None
+    found = twin_optimizers(facts)
+    if found is None:
+        return None
+    place = facts.location(found[0])
+    where = f" as the one at {place}" if place else ""
+    words = f"two optimizers hold the same parameters: this one{where}"
+    return Evidence(words, found[1], "Give the second optimizer the parameters of this module.")
+
+
+def _of_the_loss(facts: Facts, left: _Items) -> Evidence | None:
+    """Parameters that the module of the loss itself holds, or a projection inside of it, but not a
+    network."""
+    paths = sorted(_losses(facts), key=len)
+    path = next((one for one in paths for item in left if _is_own(facts, item, one)), None)
+    if path is None:
+        return None
+    words = f"{path} makes the loss, and has parameters of its own"
+    return Evidence(words, _first_optimizer(facts), _OF_LOSS)
+
+
+def _is_own(facts: Facts, item: TrackedParameter, path: str) -> bool:
+    """Whether a parameter is one of this module, or of layers inside of it that only project: what
+    they make is the layers' product with nothing after it."""
+    if item.name.rpartition(".")[0] == path:
+        return True
+    inner = {
+        node.short_op
+        for node in facts.graph.nodes
+        if facts.module(node).startswith(f"{path}.") and node.short_op != "AccumulateGrad"
+    }
+    return item.name.startswith(f"{path}.") and inner <= WEIGHING | MOVING
+
+
+def _losses(facts: Facts) -> set[str]:
+    """The modules in whose calls the terms of the loss were made."""
+
+    def onwards(node: int) -> Iterable[int]:
+        is_outside = not facts.module(facts.graph.nodes[node])
+        return facts.below(node) if is_outside and facts.op(node) in REDUCING else ()
+
+    found = set[str]()
+    for node in walk((root.node for root in facts.graph.roots), onwards):
+        record = facts.graph.nodes[node]
+        first = record.outputs[0] if record.outputs else None
+        if first is not None and not first.shape:
+            found.add(facts.module(record))
+    return found - {""}
 
 
 def _first_optimizer(facts: Facts) -> int | None:

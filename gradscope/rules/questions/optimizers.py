@@ -56,6 +56,17 @@ def _is_match(new: TrackedParameter, old: TrackedParameter) -> bool:
     return one == other or (is_named and len(one) == len(other))
 
 
+def twin_optimizers(facts: Facts) -> tuple[int | None, int | None] | None:
+    """The lines that make two optimizers which hold the same."""
+    members: dict[frozenset[str], int] = {}
+    for number, origin in enumerate(facts.seen.optimizers):
+        names = frozenset(one.name for one in facts.seen.learners if number in one.held_by)
+        other = members.setdefault(names, number)
+        if names and origin != facts.seen.optimizers[other]:
+            return facts.seen.optimizers[other], origin
+    return None
+
+
 def copies(
     facts: Facts,
 ) -> tuple[list[TrackedParameter], list[TrackedParameter], Cut] | None:

@@ -6,9 +6,9 @@ from torch import nn
 torch.manual_seed(0)
 
 encoder = nn.Sequential(nn.Linear(30, 12), nn.Tanh(), nn.Linear(12, 4))
-decoder = nn.Sequential(nn.Linear(4, 12), nn.Tanh(), nn.Linear(12, 30))  # <- GS000
+decoder = nn.Sequential(nn.Linear(4, 12), nn.Tanh(), nn.Linear(12, 30))  # <- GS307
 
-optimizer = torch.optim.Adam(encoder.parameters(), lr=3e-3)  # <~ GS000
+optimizer = torch.optim.Adam(encoder.parameters(), lr=3e-3)  # <~ GS307
 batches = [torch.randn(25, 30)] * 3
 
 

@@ -20,9 +20,9 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     def __init__(self):
         super().__init__()
-        self.emb = nn.Embedding(TGT, HID)  # <- GS000
-        self.rnn = nn.GRU(HID, HID, batch_first=True)  # <~ GS000
-        self.out = nn.Linear(HID, TGT)  # <~ GS000
+        self.emb = nn.Embedding(TGT, HID)  # <- GS307
+        self.rnn = nn.GRU(HID, HID, batch_first=True)  # <~ GS307
+        self.out = nn.Linear(HID, TGT)  # <~ GS307
 
     def forward(self, t, h):
         o, h = self.rnn(self.emb(t), h)
@@ -31,7 +31,7 @@ class Decoder(nn.Module):
 
 def train_iters(encoder, decoder, n_iters, lr=0.01):
     encoder_optimizer = optim.SGD(encoder.parameters(), lr=lr)
-    decoder_optimizer = optim.SGD(encoder.parameters(), lr=lr)  # <~ GS000
+    decoder_optimizer = optim.SGD(encoder.parameters(), lr=lr)  # <~ GS307
     criterion = nn.CrossEntropyLoss()
     for it in range(1, n_iters + 1):
         source, target = torch.randint(0, SRC, (5, 7)), torch.randint(0, TGT, (5, 6))

@@ -13,7 +13,7 @@ def build_optimizer(model, cfg):
         }
     ]
     groups += [{"params": model.head.parameters(), "lr": cfg.base_lr}]
-    return torch.optim.SGD(groups, momentum=cfg.momentum, weight_decay=cfg.weight_decay)  # <- GS000
+    return torch.optim.SGD(groups, momentum=cfg.momentum, weight_decay=cfg.weight_decay)  # <- GS307
 
 
 def make_pair(cfg, generator):

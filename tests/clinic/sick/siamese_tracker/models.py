@@ -53,7 +53,7 @@ class SiameseTracker(nn.Module):
     def __init__(self, cfg):
         super().__init__()
         self.backbone = Backbone(cfg.channels)
-        self.down = nn.ConvTranspose2d(3 * cfg.channels, cfg.channels, 1, 1)  # <~ GS000
+        self.down = nn.ConvTranspose2d(3 * cfg.channels, cfg.channels, 1, 1)  # <~ GS307
         self.head = Head(cfg.channels, cfg.head_layers)
 
     def forward(self, template, search):
