@@ -128,9 +128,13 @@ class _Code(Head):
             wholes = line.wholes
             yield self._row(line, wholes, margin)
             if self.is_open:
-                yield from (self._part(piece) for piece in line.pieces[len(wholes) == 1 :])
+                yield from (self._part(piece, [piece]) for piece in line.pieces[len(wholes) == 1 :])
             elif len(wholes) > 1:
-                yield from (self._part(one) for one in wholes)
+                # Many lines have no answer, and some thousands of values.
+                yield from (
+                    self._part(one, line.within(one) if self.known.answer else [one])
+                    for one in wholes
+                )
             yield from self._findings(function.file, line, margin)
 
     def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
@@ -143,10 +147,10 @@ class _Code(Head):
             row[-1] = self._leaves(line.leaves, row[-1])
         return row
 
-    def _part(self, piece: Made) -> list[Cell]:
-        """A row of its own."""
+    def _part(self, piece: Made, with_parts: Sequence[Made]) -> list[Cell]:
+        """A row of its own, whose answer is on all of an expression that is told in no other."""
         text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
-        return ["", Part(text, "dim"), *self._cells(piece, [piece])]
+        return ["", Part(text, "dim"), *self._cells(piece, with_parts)]
 
     def _cells(self, whole: Made | None, pieces: Sequence[Made]) -> list[Cell]:
         """What each quantity says of an expression with all its parts."""
