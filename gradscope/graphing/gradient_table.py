@@ -18,12 +18,10 @@ import msgspec
 import torch
 
 from gradscope.autograd.elements import (
-    are_the_same,
     has_data,
     has_memory,
     is_ordinary,
     is_plain,
-    is_sole,
     is_usual,
 )
 from gradscope.autograd.isolation import fault_of, functions_off
@@ -68,13 +66,6 @@ class MeasuredTensor(msgspec.Struct, frozen=True, gc=False):
         """Whether this is that very tensor, unchanged since."""
         is_it = self.tensor() is gradient
         return is_it and (self.version == -1 or self.version == gradient._version)
-
-    def shows(self, gradient: torch.Tensor) -> bool:
-        """Whether a gradient is that tensor in another shape, unchanged since."""
-        one = self.tensor()
-        if one is None or self.version == -1 or gradient.is_inference() or not is_usual(one):
-            return False
-        return self.version == gradient._version and are_the_same(one, gradient)
 
 
 NOT_REACHED, NONE = 0, 1
@@ -150,31 +141,24 @@ class GradientTable:
             # Detached, a parameter is a tensor like any other, and quick to read.
             return self.add_unseen(tensor.detach())
 
-    def add_unseen(self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor] = ()) -> int:
-        """As :meth:`add`, inside of :func:`functions_off`; ``arrived`` are gradients that may be
-        this one in another shape."""
+    def add_unseen(self, gradient: torch.Tensor) -> int:
+        """As :meth:`add`, inside of :func:`functions_off`."""
         try:
             if not is_usual(gradient):
                 with self._lock:
                     return self._read(gradient, read)
-            return self._add_usual(gradient, arrived)
+            return self._add_usual(gradient)
         except Exception as error:
             # This runs inside the program's backward, which must not fail because of us.
             self.note_fault(error)
             return self.append(unreadable(gradient))
 
-    def _add_usual(self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor]) -> int:
+    def _add_usual(self, gradient: torch.Tensor) -> int:
         # Nearly all go by here, without a step that can be spared.
         size = gradient.numel()
-        if not is_sole(gradient):
-            # Large ones are known by their memory, the values of few elements stand in the order of
-            # their shape.
-            for seen in arrived if self._keep < size < MANY else ():
-                if seen.shows(gradient):
-                    return seen.entry
-            if not has_memory(gradient):
-                with self._lock:
-                    return self._read(gradient, read)
+        if not has_memory(gradient):
+            with self._lock:
+                return self._read(gradient, read)
         is_quick = self._keep < size < MANY and gradient.dtype in self._is_quick
         if is_quick and gradient.is_cpu and not gradient.requires_grad:
             return self.append(self._size(gradient, name_of(gradient.dtype)))

@@ -115,7 +115,6 @@ class Recording:
         """The call that has just raised; forgotten at the next."""
         self.elsewhere = Elsewhere(self.sources, self.places)
         self.transforms = 0  # those that torch.func made inside of a transform
-        self.known_breaks = 0  # graphs that torch.compile broke before it was started
         self.first = 0
         """The sequence number with which it began."""
         self.is_light = False

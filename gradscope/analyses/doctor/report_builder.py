@@ -171,7 +171,7 @@ class ReportBuilder:
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
         derivatives = self._listener.derivatives
         unseen = (
-            *hidden(graph, self._listener.recorder),
+            *hidden(graph),
             *_unread(case),
             *(() if derivatives is None else derivatives.in_words(case.origins)),
             *self._faults(),
