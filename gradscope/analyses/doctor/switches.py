@@ -8,8 +8,9 @@ recorder hears; ``inference_mode`` makes none, and of what it cuts the call itse
 from __future__ import annotations
 
 import functools
+import inspect
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import NamedTuple
 
 from torch.distributions import Distribution
@@ -80,15 +81,24 @@ def _method(frame: FrameType | None) -> str:
 
 def _switched_by(frame: FrameType | None, places: Places) -> Switch:
     """Who has switched history off, from the frame outwards in which that was done."""
-    inner, is_decorated = frame, False
+    inner: FrameType | None = None
+    is_decorated = False
     while frame is not None and places.is_foreign(frame.f_code):
-        # A decorator of torch's stands in the place of a function of the program's.
-        is_decorated |= _stem(frame.f_code.co_filename) == "_contextlib"
+        is_decorated |= _is_around_own(frame, places)
         inner, frame = frame, frame.f_back
     place = -1 if frame is None else places.number(frame)
     if is_decorated or inner is None or _stem(inner.f_code.co_filename) == "grad_mode":
         return Switch(place)
     return Switch(place, *_function_of_torch(inner))
+
+
+def _is_around_own(frame: FrameType, places: Places) -> bool:
+    """Whether it is torch's decorator, in the place of a function of the program's."""
+    if _stem(frame.f_code.co_filename) != "_contextlib":
+        return False
+    function = locals_of(frame).get("func")
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    return isinstance(code, CodeType) and not places.is_foreign(code)
 
 
 def _function_of_torch(frame: FrameType) -> tuple[str, str]:

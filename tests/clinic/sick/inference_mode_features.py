@@ -11,9 +11,9 @@ class Trunk(nn.Module):
         super().__init__()
         self.layer = nn.Linear(8, 8)
 
-    @torch.inference_mode()  # <~ GS000
+    @torch.inference_mode()  # <~ GS304
     def features(self, x):
-        return torch.tanh(self.layer(x))  # <- GS000
+        return torch.tanh(self.layer(x))  # <- GS304
 
 
 class Head(nn.Module):
