@@ -37,7 +37,7 @@ def explain(words: Sequence[str]) -> str:
     if len(found) > 1:
         return _listed(found)
     rule = found[0] if found else find(" ".join(words))
-    return terminal.drawn(rule.page())
+    return rule.page()
 
 
 def _matching(words: Sequence[str]) -> list[Rule]:
