@@ -119,7 +119,7 @@ class _Tree:
                 return None
             return RankTable(ranks, self.options)
         leaves = LeafTable(self.scene, gradients, self.walk.order)
-        if ranks is None or not self.scene.rank.is_compared(self.scene.backward):
+        if ranks is None or not self.scene.is_compared:
             return leaves
         return RankTable(ranks, self.options, leaves.names)
 
