@@ -202,8 +202,8 @@ class _TrainingWriter(Writer):
         if history.bad is not None:
             step, names = history.bad
             where = f", in {listed(names)}" if names else ""
-            told = f"{self.glyphs.bad} first not finite at step {step:,}{where}"
-            yield from self.wrapped(told, "red")
+            line = f"{self.glyphs.bad} first not finite at step {step:,}{where}"
+            yield from self.wrapped(line, "red")
         for row, text in history.told_events():
             kept = f" ({row.report})" if row.report else ""
             yield from self.wrapped(f"▲ {text}{kept}", "red")
