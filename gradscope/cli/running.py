@@ -82,7 +82,8 @@ def run_command(
         histograms=given.histograms or output.format in LISTS,
     )
     _check_steps(request)
-    beforehand.check(request, program)
+    for note in beforehand.notes(given.root, given.gradient, target):
+        output.remark(note)
     # A cell's shell has its own memory.
     is_remembered = not member.job.rank and given.cell is None
     is_data = output.to_stdout and not output.is_text

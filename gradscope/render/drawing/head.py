@@ -74,7 +74,7 @@ class Head(Writer):
         leaves = len(self.scene.graph.leaves)
         words = [
             visible(self.scene.report.meta.target),
-            self.scene.rank.words(),
+            self.scene.rank(),
             self.scene.size(),
             count(leaves, "leaf"),
             last,

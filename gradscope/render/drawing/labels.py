@@ -307,7 +307,7 @@ class Labels:
         way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":
             way = "values flow down, gradients up"
-        facts = [place, scene.rank.words(), scene.size(), way]
+        facts = [place, scene.rank(), scene.size(), way]
         lines = [
             text(shorten(title, LONGEST_TITLE, "…"), size=14, bold=True),
             text(" · ".join(fact for fact in facts if fact), FAINT, 11),

@@ -1,4 +1,4 @@
-"""Which rank of a job is drawn, and how far the gradients of a parameter are apart over ranks.
+"""How far the gradients of a parameter are apart over ranks.
 
 Must not know of any one format; texts are not escaped for markup.
 """
@@ -6,10 +6,8 @@ Must not know of any one format; texts are not escaped for markup.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
-from gradscope.model.report import BackwardPass, Report
 from gradscope.render.words import numbers
 from gradscope.words import ranked
 
@@ -26,32 +24,6 @@ def why_not(ranks: Ranks, rank: int) -> str:
     if rank in ranks.other_graphs:
         return "it made another graph"
     return "this report does not hold its gradients"
-
-
-class DrawnRank:
-    """The rank whose gradients a drawing shows; nothing to say where there are no ranks."""
-
-    def __init__(self, report: Report) -> None:
-        self._passes = report.passes
-        self._ranks = report.ranks
-
-    def is_compared(self, backward: BackwardPass | None) -> bool:
-        """Whether the table of parameters is of this backward call: it is of the first."""
-        first = next(iter(self._passes), None)
-        return self._ranks is not None and (backward is None or backward is first)
-
-    def words(self) -> str:
-        """``rank 0 of 2``, or ""."""
-        return f"rank {self._ranks.shown} of {self._ranks.size:,}" if self._ranks else ""
-
-    @cached_property
-    def _spreads(self) -> dict[str, str]:
-        ranks = self._ranks
-        return {one.name: spread(one, ranks) for one in ranks.parameters} if ranks else {}
-
-    def spread(self, leaf: str) -> str:
-        """How far the gradients of a leaf are apart over ranks, or ""."""
-        return self._spreads.get(leaf, "")
 
 
 def extremes(one: AcrossRanks) -> tuple[AtRank, AtRank] | None:
