@@ -357,12 +357,6 @@ class Showing:
         "--sort COLUMN  Order the rows of --format table and csv by this column:",
         "trace backward show",
     )
-    rank: int | None = row(
-        "--rank K  Under torchrun: draw the gradients of rank K.",
-        "backward show",
-        least=0,
-        without="those of rank 0",
-    )
     ignore: tuple[str, ...] = row(
         "--ignore RULE  Do not apply this rule; may be repeated.",
         "doctor",

@@ -453,6 +453,7 @@ def see(found: str, **seen: Any) -> tuple[Report, str]:
 
 
 OBSERVED: dict[str, tuple[Report, str]] = {
+    "not a leaf": see("GS306 warning 8", learners=(learner("b", history="mul", made=B),)),
     "unused, its numbers are read with all others": see(
         "GS301 warning 7",
         learners=(REACHED, learner("b", made=A)),
@@ -784,15 +785,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "a reward with history": see(
         "GS533 warning 7", mistaken_calls=(MistakenCall("weight learns", A, 1, (3,)),)
-    ),
-    "a scaler that refuses": see(
-        "GS518 error 7",
-        failure=Failure(
-            "RuntimeError",
-            "unscale_() has already been called on this optimizer since the last update().",
-            A,
-            ended=True,
-        ),
     ),
     "bias": see("", broadcasts=(Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)),
     "hook": see("GS504 information 7", alterations=(Alteration(A, "register_hook", 0, 1.0, 2.0),)),

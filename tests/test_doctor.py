@@ -159,7 +159,7 @@ RUNS = {
     "a root of several elements": Run(
         HEALTHY, "--root w", 2, "", "--root w has 3 elements, and the doctor starts from one"
     ),
-    "a root that is nowhere": Run(HEALTHY, "--root los", 2, "", "did you mean loss?"),
+    "a root that is nowhere": Run(HEALTHY, "--root los", 2, err="did you mean loss?"),
     "a call that never comes": Run(HEALTHY, "--call 2", 2, "", "so there is no call 2"),
     "going on": Run(SICK + "print('further')\n", "--keep-going", 1, "further\n"),
     "the program's own status": Run(

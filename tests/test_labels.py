@@ -338,3 +338,41 @@ def test_a_notebook_cell_is_read_from_linecache(session: Session) -> None:
         """)
     assert expressions(report) == ["(w * 4).sum()", "w * 4"]
     assert report.graph.origins[0].file == "<cell 1>"
+
+
+def test_nodes_of_two_threads_with_one_number_have_no_line(fresh: Session) -> None:
+    """Torch numbers the nodes of each thread from 0, and says of none who made it."""
+    path = fresh.write(
+        """
+        import threading
+        import torch
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        v = torch.tensor([3.0, 4.0], requires_grad=True)
+        parts = []
+        worker = threading.Thread(target=lambda: parts.append(v.exp().sin()))
+        worker.start()
+        worker.join()
+        mine = w.exp().cos()
+        loss = (mine * parts[0]).sum()
+        loss.backward()
+        """
+    )
+    report = fresh.look_at(str(path))
+    lines = {
+        node.short_op: report.graph.origins[node.origin].line
+        for node in report.graph.nodes
+        if node.origin is not None
+    }
+    assert lines == {"Sum": 10, "Mul": 10}
+    (note,) = report.notes
+    assert note.endswith("which line made which of 4 operations is not known")
+    # A call of one thread is not compared for a node of another one.
+    checks = fresh.look_at(str(path), command="check").checks
+    assert checks is not None
+    checked = {
+        report.graph.nodes[number].short_op
+        for call in checks.calls
+        if call.verdict != "not checked"
+        for number in call.nodes
+    }
+    assert checked == {"Sum", "Mul"}

@@ -114,7 +114,7 @@ def test_what_a_backward_made_is_counted_where_there_is_no_line(session: Session
         "(slope,) = torch.autograd.grad(x**4, x, create_graph=True)\nslope.backward()\n"
     )
     out = session.cli("backward", "program.py", "--format", "code").out
-    assert out.endswith("\n\n3 nodes more, made by a backward or by no line of the program\n")
+    assert out.endswith("\n\n3 nodes more, made by a backward, or by no line that is known\n")
     assert "\n\n\n" not in out
 
 

@@ -184,10 +184,10 @@ def test_ranks_whose_tensors_have_other_shapes_tell_no_values(folder: Path) -> N
 
 
 def test_of_many_ranks_all_gradients_of_a_few_are_kept(folder: Path) -> None:
-    told = watched(folder, "backward --rank 4 -o r.json", size=5)
+    told = watched(folder, "backward -o r.json", size=5)
     assert [one.status for one in told] == [0] * 5
     kept = {one.rank for one in ranks_of(folder / "r.json").passes}
-    assert kept == {1, 2, 4}
+    assert kept == {1, 2, 3}
 
 
 def test_the_parameters_of_fsdp_have_their_names(asked: Asked) -> None:
@@ -311,7 +311,7 @@ def test_without_a_process_group_each_rank_tells_its_own(folder: Path) -> None:
         assert one.status == 0
 
 
-# ---------------------------------------------------------------- which rank is drawn
+# ---------------------------------------------------------------- how far ranks are apart
 
 
 def _saved(session: Session, report: Report) -> str:
@@ -319,48 +319,9 @@ def _saved(session: Session, report: Report) -> str:
     return "saved.json"
 
 
-@pytest.mark.parametrize("form", ["tree", "table", "dot", "csv"])
-def test_the_gradients_of_another_rank_are_drawn(session: Session, form: str) -> None:
-    file = _saved(session, on_ranks())
-    own = session.cli("show", file, "--format", form)
-    other = session.cli("show", file, "--format", form, "--rank", "1")
-    # The norms of b's gradient, which is [1.2, 16, 0.002].
-    assert ("16.04" in own.out, "16.04" in other.out) == (True, form in ("tree", "dot")), other.out
-    assert "48.13" in other.out or "48.1349" in other.out
-    if form != "csv":
-        assert "rank 0 of 4" in own.out and "rank 1 of 4" in other.out
-
-
 def test_a_picture_says_how_far_the_ranks_are_apart(session: Session) -> None:
     shown = session.cli("show", _saved(session, on_ranks()), "--format", "dot").out
     assert "‖g‖ 16.04 … 48.13 over 4 ranks, not in the graph of rank 3" in shown
-    assert "--rank K draws the gradients of rank 1" in shown
-
-
-@pytest.mark.parametrize(
-    ("rank", "what", "hint"),
-    [
-        ("7", "--rank 7: there are 4 ranks, from 0", "--rank 3 is the last"),
-        ("2", "--rank 2: it made another graph", "FILE.rank2.json"),
-        ("-1", "-1 is not in the range x>=0", ""),
-        ("one", "'one' is not a valid integer", ""),
-    ],
-)
-def test_a_rank_that_cannot_be_drawn_is_refused(
-    session: Session, rank: str, what: str, hint: str
-) -> None:
-    file = _saved(session, on_ranks())
-    for form in ("tree", "html"):
-        done = session.cli("show", file, "--rank", rank, "--format", form)
-        assert (done.status, done.out) == (2, "")
-        assert what in done.err and hint in done.err
-
-
-def test_a_rank_of_one_process_is_refused(session: Session) -> None:
-    done = session.cli("show", _saved(session, small()), "--rank", "1")
-    assert done.status == 2 and "the report is of one process" in done.err
-    done = session.cli("backward", "-c", "ones(2)", "--rank", "1")
-    assert done.status == 2 and "the program is one process" in done.err
 
 
 # ---------------------------------------------------------------- what the doctor compares
@@ -584,12 +545,6 @@ def test_what_needs_all_ranks_is_refused_in_two_lines(folder: Path, words: str, 
     assert (second.out, second.err, second.status) == ("", "", 0)
 
 
-def test_a_rank_that_is_not_there_is_refused_before_the_program_runs(folder: Path) -> None:
-    for one in watched(folder, "backward --rank 2 -o r.json"):
-        assert "--rank 2: there are 2 ranks, from 0" in one.err
-        assert (one.status, one.out, one.err.count("\n")) == (2, "", 2)
-
-
 def test_programs_are_not_compared_in_every_rank(folder: Path) -> None:
     for one in run(folder, ["diff", "train.py", "train.py"]):
         assert "diff starts programs itself" in one.err
@@ -602,12 +557,12 @@ def test_programs_are_not_compared_in_every_rank(folder: Path) -> None:
 def test_of_many_ranks_the_smallest_the_largest_and_the_odd_ones_are_kept(folder: Path) -> None:
     watched(folder, "backward -o r.json")
     report = storage.load(folder / "r.rank0.json")
-    collected = Collected(report, look_of(report, Job(0, 100), "", 1), 100, chosen=50)
+    collected = Collected(report, look_of(report, Job(0, 100), "", 1), 100)
     for rank in range(1, 100):
         collected.add(look_of(_scaled(report, rank), Job(rank, 100), "", 1))
     ranks = collected.report(10.0).ranks
     assert ranks is not None
-    assert collected.passes.wanted() == [50, 1, 2]
+    assert collected.passes.wanted() == [1, 2, 3]
     for one in ranks.parameters:
         assert {0, 99, 50} <= {at.rank for at in one.local}
         assert len(one.local) <= 6

@@ -132,14 +132,11 @@ def on_terminal(*arguments: str, **more: str) -> str:
     return said.decode()
 
 
-def test_on_a_terminal_a_page_is_drawn_and_what_is_longer_than_the_screen_paged() -> None:
+def test_on_a_terminal_what_is_longer_than_the_screen_is_paged() -> None:
     color = {"TERM": "xterm", "NO_COLOR": ""}
     shown = on_terminal("rule", "GS304", **color)
     assert "paged:" in shown
-    assert "```" not in shown
-    assert "## " not in shown
-    assert "\x1b[1;4mGS304 no-grad-region\x1b[0m" in shown
-    assert not re.search(r"\x1b\[[\d;]*4[0-7]m", shown), "a background of our own"
+    assert "paged:# GS304 no-grad-region" in shown
     plain = on_terminal("--no-pager", "rule", "GS304", TERM="xterm", NO_COLOR="1")
     assert "paged:" not in plain
     assert "\x1b[" not in plain

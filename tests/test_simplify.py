@@ -33,6 +33,7 @@ from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.sums import MOST_PARTS, Sums
 from gradscope.simplify.view import Item, View
 from tests.program import Program, Value
+from tests.proven import prove
 from tests.reports import CASES, chain, doublings, recurrent, small, towers, transformer, unet
 
 FOLDINGS = [Folding(), Folding(all=True), *(Folding(depth=depth) for depth in (1, 2, 3, 9))]
@@ -46,7 +47,7 @@ def titles(view: View) -> list[str]:
 @pytest.mark.parametrize("folding", FOLDINGS, ids=str)
 def test_nothing_is_lost(case: str, folding: Folding) -> None:
     graph = CASES[case]().graph
-    simplify(graph, folding).check(graph)
+    prove(simplify(graph, folding), graph)
 
 
 def test_a_small_graph_is_left_as_it_is() -> None:
@@ -58,7 +59,7 @@ def test_a_small_graph_is_left_as_it_is() -> None:
 def test_equal_blocks_are_drawn_once_with_every_round(layers: int) -> None:
     graph = transformer(layers).graph
     view = simplify(graph, Folding(limit=15))
-    view.check(graph)
+    prove(view, graph)
     (blocks,) = view.templates
     assert (blocks.title, blocks.type, blocks.count) == ("gpt.h.*", "Block", layers)
     assert blocks.round_names == tuple(f"gpt.h.{i}" for i in range(layers - 1, -1, -1))
@@ -131,7 +132,7 @@ def test_what_only_some_rounds_have_is_drawn_with_those_that_have_it() -> None:
         program.exit()
     graph = program.report((x, (1.0,))).graph
     view = simplify(graph, Folding(limit=10))
-    view.check(graph)
+    prove(view, graph)
     assert len(view.templates) == 1
     assert [(item.title, len(item.members)) for item in view.items] == [
         ("Sin", 20),
@@ -144,7 +145,7 @@ def test_what_only_some_rounds_have_is_drawn_with_those_that_have_it() -> None:
 def test_a_way_to_a_leaf_is_drawn_block_by_block() -> None:
     graph = transformer().graph
     view = simplify(graph, Folding(path="gpt.h.3.attn.c_fc.weight"))
-    view.check(graph)
+    prove(view, graph)
     assert not view.templates and "gpt.h.7" in titles(view)
 
 
@@ -160,7 +161,7 @@ def test_a_module_called_twice_is_two_items_and_its_shared_weight_its_own() -> N
     report = program.report((x, (1.0,)))
     view = simplify(report.graph, Folding(depth=1))
     assert titles(view) == ["lin", "lin", "x", "lin.weight"]
-    view.check(report.graph)
+    prove(view, report.graph)
 
 
 def test_a_module_entered_again_from_outside_is_opened_rather_than_drawn_as_a_cycle() -> None:
@@ -174,7 +175,7 @@ def test_a_module_entered_again_from_outside_is_opened_rather_than_drawn_as_a_cy
     last = program.op("TanBackward0", [(outside, 1)], (1,), "tan(z)")
     report = program.report((last, (1.0,)))
     view = simplify(report.graph, Folding(depth=1))
-    view.check(report.graph)
+    prove(view, report.graph)
     assert titles(view) == ["Tan", "Cos", "Sin", "x"]
 
 
@@ -258,7 +259,7 @@ def test_a_root_inside_a_chain_stays_visible() -> None:
 def test_a_path_leaves_out_everything_else() -> None:
     graph = small().graph
     view = simplify(graph, Folding(path="a"))
-    view.check(graph)
+    prove(view, graph)
     assert [item.label or item.title for item in view.items] == [
         "y = 3*a + 2*b*b + torch.log(c)",
         "3*a + 2*b*b",
@@ -271,7 +272,7 @@ def test_a_path_leaves_out_everything_else() -> None:
 def test_the_leaf_of_a_path_is_drawn_though_its_module_is_closed() -> None:
     graph = transformer().graph
     view = simplify(graph, Folding(path="gpt.h.3.attn.c_fc.weight", depth=2))
-    view.check(graph)
+    prove(view, graph)
     assert "gpt.h.3.attn.c_fc.weight" in titles(view)
 
 
@@ -321,7 +322,7 @@ def _sources(inputs: Sequence[tuple[Value, object]]) -> list[Value]:
 @given(programs(), st.sampled_from([*FOLDINGS, Folding(limit=3)]))
 def test_nothing_is_lost_of_any_graph(report: Report, folding: Folding) -> None:
     check(report)
-    simplify(report.graph, folding).check(report.graph)
+    prove(simplify(report.graph, folding), report.graph)
 
 
 @st.composite
@@ -364,7 +365,7 @@ def pieces(report: Report, item: Item) -> int:
 @given(networks(), st.sampled_from([*FOLDINGS, Folding(limit=3)]))
 def test_what_is_folded_hangs_together(report: Report, folding: Folding) -> None:
     view = simplify(report.graph, folding)
-    view.check(report.graph)
+    prove(view, report.graph)
     folded = [item for item in view.items if item.folded and item.kind != "module"]
     assert all(pieces(report, item) == 1 for item in folded)
 

@@ -320,7 +320,7 @@ def test_no_class_name_stands_twice() -> None:
 SPEAKERS = {
     "render/output.py": "results, through the gate for terminals",
     "cli/terminal.py": "errors and remarks, made visible; asks what stdout is, and flushes it; "
-    "a pager for our own pages; a console of rich that writes into a string",
+    "a pager for our own pages",
     "cli/progress.py": "asks whether stderr is a terminal",
     "target/ending.py": "what python prints of the user's own exception",
     "target/shell.py": "what IPython prints of it",

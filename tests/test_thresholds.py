@@ -29,8 +29,6 @@ from gradscope.model.observations import (
     Cut,
     Failure,
     Intake,
-    LossTerm,
-    LostTerm,
     Step,
 )
 from gradscope.model.plain import TensorInfo
@@ -300,14 +298,6 @@ def copied(calls: int) -> Report:
 def behind_a_cut(count: int) -> Report:
     """So many parameters behind one detach."""
     return idle(count, Cut(B, "detach", "function", tuple(f"w{n}" for n in range(count))))
-
-
-def losing(count: int) -> Report:
-    """A loss of so many terms, of which one is lost to the step."""
-    terms = tuple(LossTerm(A, ("v",)) for _ in range(count))
-    cut = Cut(B, "detach", "function", ("w",))
-    lost = LostTerm(cut, A, ("w",), terms)
-    return observed(plain(), learners=(REACHED,), cuts=(cut,), lost_terms=(lost,))
 
 
 def failed(length: int) -> Report:
@@ -638,14 +628,6 @@ EDGES = (
         behind_a_cut(3),
         "w0, w1, w2",
         subject,
-    ),
-    Edge(
-        "term_without_gradient.MOST_TERMS",
-        losing(5),
-        "and 1 more term",
-        losing(4),
-        "`call7()` gives a gradient to v",
-        last_line,
     ),
     Edge("readings: 300", failed(301), 307, failed(299), 306, length),
     Edge(

@@ -9,12 +9,7 @@ import click
 
 from gradscope.cli import terminal
 from gradscope.cli.given import Given, Result
-from gradscope.cli.typed_command import (
-    TypedCommand,
-    TypedGroup,
-    offered_commands,
-    offered_rules,
-)
+from gradscope.cli.typed_command import TypedCommand, TypedGroup
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
 from gradscope.formats import SAVED
@@ -47,7 +42,7 @@ Environment variables:
   PAGER                  the pager for long help and rules; cat: no pager
   GRADSCOPE_DOT          the program dot of Graphviz, where it is not on PATH
   GRADSCOPE_TRACEBACK=1  an internal error shows its traceback
-  XDG_CACHE_HOME         where each folder's last program and numbers are kept
+  XDG_CACHE_HOME         where each folder's last program is kept
 
 Project settings are in pyproject.toml, under [tool.gradscope]: {joined(SETTINGS)}.
 """
@@ -303,7 +298,7 @@ def diff(given: Given) -> Result:
 
 
 @gradscope.command(examples=("GS303", "nan"), epilog="Without WORD: all rules, one sentence each.")
-@click.argument("words", metavar="[WORD]...", nargs=-1, shell_complete=offered_rules)
+@click.argument("words", metavar="[WORD]...", nargs=-1)
 def rule(words: tuple[str, ...]) -> Result:
     """Explain a rule of the doctor: what it means, how it is recognised, what to do.
 
@@ -317,7 +312,7 @@ def rule(words: tuple[str, ...]) -> Result:
 
 
 @gradscope.command("help")
-@click.argument("command", metavar="[COMMAND]", required=False, shell_complete=offered_commands)
+@click.argument("command", metavar="[COMMAND]", required=False)
 def help_command(command: str | None) -> Result:
     """Show the help of a command, as COMMAND --help does."""
     root = click.get_current_context().find_root()

@@ -15,8 +15,8 @@ import click
 from gradscope import doing
 from gradscope.analyses.diff import Tolerance, compare
 from gradscope.api.difference import in_one
-from gradscope.cli import beforehand, progress, ranks
 from gradscope.cli import last_target as memory
+from gradscope.cli import progress, ranks
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output
 from gradscope.cli.running import is_saved, program_of, tell_unused
@@ -24,7 +24,6 @@ from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
 from gradscope.model import storage
 from gradscope.model.report import Report
-from gradscope.model.request import Request
 from gradscope.options import Looking, Running, options_on
 from gradscope.target import Program
 
@@ -114,7 +113,7 @@ def _check(side: Named, given: Given) -> None:
         raise TargetError(what, "write them outside of the quotes")
     target = program_of(of_side)
     if target is not None and target.kind != "stdin":  # which can be read only once
-        beforehand.check(of_side.part(Request, steps=1), Program.prepare(target))
+        Program.prepare(target)
 
 
 def _of_both(given: Given) -> list[str]:

@@ -21,7 +21,7 @@ from gradscope.filesystem import here
 from gradscope.formats import SAVED, TEXTS
 from gradscope.model.observations import Finding
 from gradscope.model.report import Report
-from gradscope.model.request import HANDFUL, WHILE, Examination, Request
+from gradscope.model.request import HANDFUL, WHILE, Examination
 from gradscope.ranks.member import Member
 from gradscope.render.answers import diagnosis
 from gradscope.render.output import STDOUT
@@ -167,7 +167,8 @@ def run_doctor(given: Given) -> Result:
         "graver": is_graver,
     }
     examination = given.part(Examination, **limits, **more)
-    beforehand.check(given.part(Request, steps=1), program)
+    for note in beforehand.notes(given.root, None, target):
+        verdict.remark(note)
     with memory.remembered(target, not member.job.rank and not is_cell):
         return _examined(program, examination, verdict, member)
 

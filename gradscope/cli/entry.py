@@ -51,8 +51,7 @@ def run(arguments: list[str]) -> Result:
         from gradscope.cli.program_arguments import hint_of
 
         tell_misuse(error)
-        hint = owner_of(error) or hint_of(error)
-        if hint:
+        for hint in filter(None, (owner_of(error), hint_of(error))):
             say(hint)
         return Result(status=ExitStatus.USAGE)
     except click.Abort:  # Ctrl-C while no program of the user's was running

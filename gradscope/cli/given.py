@@ -11,12 +11,7 @@ from gradscope.options import Looking, Running, Showing, Writing
 if TYPE_CHECKING:
     from gradscope.model.report import Report
     from gradscope.render.options import Options
-    from gradscope.target import Program
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gradscope.target import Ending
-
+    from gradscope.target import Ending, Program
 
 Record = TypeVar("Record")
 

@@ -28,23 +28,8 @@ if TYPE_CHECKING:
 
 
 def member(given: Given) -> Member:
-    """This process, as a launcher says; where none does, its program may yet say more.
-
-    Raises:
-        RanksError: there is no rank of the number that is to be drawn.
-    """
-    job, chosen = Job.of(), given.rank
-    if chosen is not None and job is None:
-        raise RanksError(
-            f"--rank {chosen}: the program is one process without ranks",
-            "leave out --rank, or start the program with torchrun",
-        )
-    if chosen is not None and job is not None and chosen >= job.size:
-        raise RanksError(
-            f"--rank {chosen}: there are {job.size} ranks, from 0",
-            f"--rank {job.size - 1} is the last",
-        )
-    return Member(job, given.wait, _keeper(given.output), chosen)
+    """This process, as a launcher says; where none does, its program may yet say more."""
+    return Member(Job.of(), given.wait, _keeper(given.output))
 
 
 def own_file(path: str, rank: int) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from gradscope.cli import terminal
 from gradscope.cli.terminal import say
 from gradscope.render.words.findings import sentence
-from gradscope.render.words.text import wrapped
 from gradscope.rules import RULES, Rule, find_rule
 
 LIST = "gradscope rule lists them all"
@@ -37,7 +35,7 @@ def explain(words: Sequence[str]) -> str:
     if len(found) > 1:
         return _listed(found)
     rule = found[0] if found else find(" ".join(words))
-    return terminal.drawn(rule.page())
+    return rule.page()
 
 
 def _matching(words: Sequence[str]) -> list[Rule]:
@@ -56,20 +54,8 @@ def _matching(words: Sequence[str]) -> list[Rule]:
 
 
 def _line(rule: Rule) -> str:
-    return f"{rule.code}  {rule.name}  {_sentence(rule)}"
-
-
-def _sentence(rule: Rule) -> str:
-    return sentence(rule.page())
+    return f"{rule.code}  {rule.name}  {sentence(rule.page())}"
 
 
 def _listed(rules: Iterable[Rule]) -> str:
-    """One line for each rule; on a terminal, where that would be cut, as many as it needs."""
-    if not terminal.is_terminal():
-        return "".join(f"{_line(rule)}\n" for rule in rules)
-    lines: list[str] = []
-    for rule in rules:
-        lines.append(f"{rule.code}  {rule.name}")
-        below = wrapped(_sentence(rule), max(terminal.width() - 7, 20))
-        lines += (f"       {line}" for line in below)
-    return "\n".join(lines) + "\n"
+    return "".join(f"{_line(rule)}\n" for rule in rules)

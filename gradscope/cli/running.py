@@ -11,7 +11,6 @@ from click.core import ParameterSource
 from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.given import Given, Result
-from gradscope.cli.last_target import NOTE
 from gradscope.cli.output import Output
 from gradscope.cli.terminal import tell_error, tell_unbound
 from gradscope.errors import (
@@ -83,12 +82,12 @@ def run_command(
         histograms=given.histograms or output.format in LISTS,
     )
     _check_steps(request)
-    beforehand.check(request, program)
+    for note in beforehand.notes(given.root, given.gradient, target):
+        output.remark(note)
     # A cell's shell has its own memory.
     is_remembered = not member.job.rank and given.cell is None
     is_data = output.to_stdout and not output.is_text
     reserved = terminal.stdout_reserved(is_data and given.cell is None)
-    numbers = memory.numbers(target, request, given.seed) if is_remembered else None
     with progress.shown(output.quiet):
         with memory.remembered(target, is_remembered), reserved:
             outcome = run(program, request, member)
@@ -98,9 +97,6 @@ def run_command(
         has_table = study is None and (output.is_text or output.format == "json")
         told = ranks.combined(member, outcome, target if has_table else None)
         result = Result(ending=outcome.ending) if told is None else _conclude(told, output, request)
-    looked = None if told is None else told.report
-    if numbers is not None and looked is not None and numbers.have_changed(looked):
-        output.remark(NOTE)
     if told is not None and not (result.status or outcome.ending.status):
         result.status = _status(told.report, is_bad)
     ranks.end(member)

@@ -17,15 +17,11 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from gradscope.cli import terminal
 from gradscope.errors import GradscopeError
 from gradscope.escaping import for_terminal, visible
 
 if TYPE_CHECKING:
     from gradscope.target import Target
-import re
-
-from gradscope.escaping import own_style
 
 PIPED_WIDTH = 100
 """Columns of a tree that goes into a pipe or a file, unless COLUMNS says otherwise."""
@@ -140,8 +136,8 @@ def tell_unbound(target: Target, error: BaseException | None) -> None:
 def say(line: str, stream: TextIO | None = None) -> None:
     """A line with our name before it, so that nobody takes it for the program's own; to this
     stream, or to what stderr is now."""
-    if terminal.is_notebook():  # where a stream is shown as soon as it is flushed
-        terminal.flush()
+    if is_notebook():  # where a stream is shown as soon as it is flushed
+        flush()
     if not getattr(stream or sys.stderr, "closed", False):  # by the program, which goes on
         # It may have closed what lies below as well: then nobody hears it.
         with contextlib.suppress(OSError):
@@ -150,9 +146,6 @@ def say(line: str, stream: TextIO | None = None) -> None:
 
 NO_PAGER = "gradscope.no_pager"
 """Where a context keeps that ``--no-pager`` was given."""
-
-_COMFORT = 100
-"""Columns of running text that are read with ease."""
 
 _LESS = "FRX"
 """As git starts ``less``: with colours, and not at all for what fits the screen."""
@@ -184,36 +177,9 @@ def _is_paged(text: str) -> bool:
     context = click.get_current_context(silent=True)
     refused = context is not None and context.meta.get(NO_PAGER, False)
     typed = sys.stdin is not None and sys.stdin.isatty()
-    is_read = typed and terminal.is_terminal() and not refused
+    is_read = typed and is_terminal() and not refused
     if not is_read or len(text.splitlines()) < shutil.get_terminal_size().lines:
         return False
     os.environ.setdefault("LESS", _LESS)
-    click.echo_via_pager(text, color=terminal.color("auto"))
+    click.echo_via_pager(text, color=color("auto"))
     return True
-
-
-def drawn(markdown: str) -> str:
-    """A page in Markdown as a terminal shows it; as it was written where stdout is none."""
-    if not terminal.is_terminal():
-        return markdown
-    from rich.console import Console
-    from rich.markdown import Markdown
-    from rich.theme import Theme
-
-    said = io.StringIO()
-    colored = terminal.color("auto")
-    console = Console(
-        file=said,
-        force_terminal=colored,
-        no_color=not colored,
-        width=min(terminal.width(), _COMFORT),
-        legacy_windows=False,
-        # Rich's own has code on black, whatever the terminal's background is.
-        theme=Theme({"markdown.code": "bold cyan", "markdown.h1": "bold underline"}),
-    )
-    # The themes of a highlighter have backgrounds of their own; these are the terminal's colours.
-    console.print(Markdown(markdown, code_theme="ansi_dark", hyperlinks=False))
-    text = said.getvalue()
-    for sequence in set(re.findall(r"\x1b\[[\d;]*m", text)):
-        own_style(sequence)
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"

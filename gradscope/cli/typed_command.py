@@ -1,6 +1,5 @@
-"""Commands made of the table of options: what click is given, how their help is laid out, what
-their functions get; and what a shell offers when Tab is pressed, where click does not know it:
-rules, reports, files.
+"""Commands made of the table of options: what click is given, how their help is laid out, and what
+their functions get.
 """
 
 from __future__ import annotations
@@ -9,15 +8,12 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import click
-from click.shell_completion import CompletionItem
 
 from gradscope.cli import terminal
 from gradscope.cli.given import Given
-from gradscope.formats import SAVED
 from gradscope.options import FIRST, GROUPS, Option, options_on
 
 OF_THE_PROGRAM = "arguments"
@@ -34,54 +30,8 @@ _WHOLE = "\u2011"
 """A hyphen at which no line is broken, until the help is whole."""
 
 
-Items = list[CompletionItem[str]]
-
-
-def offered_rules(_context: click.Context, _parameter: click.Parameter, begun: str) -> Items:
-    """Rules of the doctor whose code begins so, or whose name does."""
-    from gradscope.rules import RULES
-
-    by_code = [one for one in RULES.values() if one.code.startswith(begun.upper())]
-    items = [CompletionItem(rule.code, help=rule.name) for rule in by_code]
-    names = (rule for rule in RULES.values() if rule.name.startswith(begun.lower()))
-    return items or [CompletionItem(rule.name, help=rule.code) for rule in names]
-
-
-def offered_commands(context: click.Context, _parameter: click.Parameter, begun: str) -> Items:
-    """The commands of gradscope whose name begins so."""
-    known = context.find_root().command
-    return known.shell_complete(context.find_root(), begun)
-
-
-def offered_files(_context: click.Context, _parameter: click.Parameter, begun: str) -> Items:
-    """Any file: the shell lists them itself."""
-    return [CompletionItem(begun, type="file")]
-
-
-def offered_reports(context: click.Context, parameter: click.Parameter, begun: str) -> Items:
-    """Saved reports; where there is none in that folder, whatever the shell lists."""
-    return [CompletionItem(name) for name in _saved(begun)] or offered_files(
-        context, parameter, begun
-    )
-
-
-def _saved(begun: str) -> Iterator[str]:
-    folder = begun[: begun.rfind("/") + 1]
-    try:
-        names = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
-    except (OSError, ValueError):  # there is no such folder, or it may not be read
-        return
-    for name in names:
-        if name.endswith((*SAVED, ".jsonl")) and f"{folder}{name}".startswith(begun):
-            yield f"{folder}{name}"
-
-
-_OFFERED = {
-    **dict.fromkeys(("TARGET", "FILE", "FILE.jsonl"), offered_files),
-    **dict.fromkeys(("A", "B", "FILE.json"), offered_reports),
-    "RULE": offered_rules,
-}
-"""What a shell offers for a value, by the word for it."""
+_FILES = {"TARGET", "A", "B", "FILE", "FILE.json", "FILE.jsonl"}
+"""Words for values that are names of files, which the shell completes itself."""
 
 
 class _PagedHelp(click.Command):
@@ -163,10 +113,9 @@ class TypedCommand(_PagedHelp):
             from gradscope.cli import program_arguments
 
             last = given.get(OF_THE_PROGRAM, ())
-            division = program_arguments.divided(ctx, args, last)
-            args = division.ours
-            given[OF_THE_PROGRAM] = (*division.program, *last)
-            given["notes"] = tuple(division.notes)
+            args, program, notes = program_arguments.divided(ctx, args)
+            given[OF_THE_PROGRAM] = (*program, *last)
+            given["notes"] = tuple(notes)
         ctx.obj = given
         return super().parse_args(ctx, args)
 
@@ -250,11 +199,10 @@ def _read(
 
 def parameter(one: Option) -> click.Parameter:
     """What click is given for an option."""
-    offered: Any = _OFFERED.get(one.value)
     if not one.names:
         named = None if one.default is None else one.value
         return click.Argument(
-            [one.name], required=named is not None, metavar=named, shell_complete=offered
+            [one.name], required=named is not None, metavar=named, type=_type(one)
         )
     return click.Option(
         [*one.names, one.name],
@@ -265,12 +213,13 @@ def parameter(one: Option) -> click.Parameter:
         callback=partial(_read, one.read) if one.read else None,
         metavar=one.value or None,
         help=one.words,
-        shell_complete=offered,
     )
 
 
 def _type(one: Option) -> Any:
     choices = _choices(one)
+    if one.value in _FILES:
+        return click.Path()
     if choices or one.read:
         return click.Choice(choices) if choices else str
     kinds = _plain(one.kind)

@@ -245,6 +245,11 @@ class Probe:
                 f"the lines of {unseen:,} of {count(len(operations), 'operation')} are not known: "
                 "see gradscope.record()"
             )
+        if self.walked.ambiguous:
+            many = f"{self.walked.ambiguous:,} operations"
+            limits.append(
+                f"several threads made this graph: which line made which of {many} is not known"
+            )
         if self.graph.scale is not None:
             limits.append(
                 f"the GradScaler multiplied the loss by {self.graph.scale:.12g}, and so every "

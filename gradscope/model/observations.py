@@ -198,26 +198,17 @@ class Cut(Record, eq=False):
     ungiven: bool = False
 
 
-class LossTerm(Record):
-    """One term of a loss, by what made it, and the names of the leaves to which it gives a
-    gradient."""
-
-    origin: Place
-    leaves: tuple[str, ...] = ()
-
-
 class LostTerm(Record):
     """A term of a loss that gave no gradient to anything that the next step changed, though it was
     computed from such parameters (``leaves``), behind ``cut``.
 
     ``origin`` made the term, None where it is a plain number; ``call`` is the backward call where
-    that was first seen, and ``times`` in how many it was.  ``terms`` are all terms of that loss.
+    that was first seen, and ``times`` in how many it was.
     """
 
     cut: Cut
     origin: Place = None
     leaves: tuple[str, ...] = ()
-    terms: tuple[LossTerm, ...] = ()
     call: int = 0
     times: int = 1
 

@@ -134,8 +134,8 @@ def _size(info: GradientInfo) -> float:
 class Collected:
     """All that was heard, as it comes in."""
 
-    def __init__(self, shown: Report, own: RankLook, size: int, chosen: int | None = None) -> None:
-        """``size`` is the number of ranks; ``chosen`` one whose gradients are kept in any case."""
+    def __init__(self, shown: Report, own: RankLook, size: int) -> None:
+        """``size`` is the number of ranks."""
         self._shown = shown
         self._own = own
         self._compared = own
@@ -146,7 +146,7 @@ class Collected:
         self._other_calls: list[int] = []
         self._heard: list[int] = []
         self._findings: dict[tuple[str, str, str], Finding] = {}
-        self.passes = KeptPasses(shown, own, chosen)
+        self.passes = KeptPasses(shown, own)
         self.add(own)
 
     def add(self, look: RankLook) -> None:

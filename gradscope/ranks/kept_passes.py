@@ -1,6 +1,6 @@
 """The ranks of which every gradient of the graph is kept: a few, however many there are.
 
-The first ones, and one that was asked for; only of ranks with the shown rank's graph.  Each of
+The first ones, if they have the shown rank's graph.  Each of
 these leaves its gradients for the one that collects, unasked: all gradients of a graph are not
 small.
 """
@@ -18,37 +18,34 @@ from gradscope.model.report import BackwardPass, Report
 from gradscope.ranks.board import Board, NoAnswer, wait_for
 
 
-def leave_passes(board: Board, rank: int, report: Report | None, chosen: int | None) -> None:
+def leave_passes(board: Board, rank: int, report: Report | None) -> None:
     """Leave all gradients of a rank for the one that collects, if they are wanted.
 
     Raises:
         NoAnswer: the store does not answer.
     """
-    if report is not None and report.passes and (0 < rank < FEW or rank == chosen):
+    if report is not None and report.passes and 0 < rank < FEW:
         board.put(f"passes/{rank}", msgspec.msgpack.encode(report.passes))
 
 
 class KeptPasses:
     """What is to be kept, as looks come in, and then is."""
 
-    def __init__(self, shown: Report, own: RankLook, chosen: int | None = None) -> None:
-        """``chosen``: a rank that is kept in any case, if its graph is the same."""
+    def __init__(self, shown: Report, own: RankLook) -> None:
         self._shown = shown
         self._own = own
-        self._chosen = chosen
         self._fitting: dict[int, RankLook] = {}
         self._kept: dict[int, RankPasses] = {}
 
     def consider(self, look: RankLook) -> None:
         """Take in what one rank told."""
-        is_wanted = 0 < look.rank < FEW or look.rank == self._chosen
+        is_wanted = 0 < look.rank < FEW
         if is_wanted and look.rank != self._own.rank and look.graph == self._own.graph:
             self._fitting[look.rank] = look
 
     def wanted(self) -> list[int]:
         """The ranks whose gradients to wait for, at most :data:`MOST_PASSES`."""
-        ranks = sorted(self._fitting, key=lambda rank: (rank != self._chosen, rank))
-        return ranks[:MOST_PASSES] if self._shown.passes else []
+        return sorted(self._fitting)[:MOST_PASSES] if self._shown.passes else []
 
     def gather(self, board: Board, wait: float) -> None:
         """Take the gradients that are wanted, those that come in this time; a store that does not

@@ -43,19 +43,16 @@ class Member:
         job: Job | None,
         wait: float = WAIT,
         keep: Callable[[Report, int], None] | None = None,
-        chosen: int | None = None,
     ) -> None:
         """``job`` is the one of the launcher that started this command in every rank; None where
         only the program knows of its ranks, of which some may run without us.  ``wait``: seconds
         after which a rank that has not told is left out.  ``keep`` gets this rank's own report and
-        its number when it is told; what it raises is said by the one that collects.  ``chosen``: a
-        rank whose every gradient is wanted.
+        its number when it is told; what it raises is said by the one that collects.
         """
         self.job = job or Job(0, 1)
         self.is_launched = job is not None
         self._process = os.getpid()
         self._keep = keep
-        self._chosen = chosen
         self.wait = wait
         self.termination = Termination()
         self.is_unanswered = False
@@ -203,7 +200,7 @@ class Member:
             is_cut_short = is_interrupted or self.termination.has_come
             self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
             self._board.put(f"look/{self.job.rank}", msgspec.msgpack.encode(self._look))
-            leave_passes(self._board, self.job.rank, report, self._chosen)
+            leave_passes(self._board, self.job.rank, report)
         except NoAnswer:
             self._lost()
 
@@ -232,7 +229,7 @@ class Member:
         from gradscope.ranks.looks import look_of
 
         own = self._look or look_of(report, self.job, "", 0)
-        every = Collected(report, own, self.job.size, self._chosen)
+        every = Collected(report, own, self.job.size)
         waiting = [rank for rank in range(self.job.size) if rank != self.job.rank]
         try:
             for rank in self._absent(waiting):

@@ -42,10 +42,6 @@ from gradscope.recording.torch_call import MAX_LATEST, SequenceSpan, Spans, Torc
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
 
-MOST_UNDIFFERENTIABLE = 1_000
-"""Nodes whose backward cannot be differentiated that are remembered."""
-
-
 sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 

@@ -125,12 +125,6 @@ class Sources:
         text = textwrap.dedent("".join(lines[first - 1 : last]))
         return first, text.splitlines()
 
-    def decorators(self, code: CodeType) -> list[tuple[int, str]]:
-        """The lines above the ``def`` of a function, with their numbers."""
-        first, last = code.co_firstlineno, self.lines_of(code)[0]
-        lines = self._file(code).lines
-        return [(line, lines[line - 1].strip()) for line in range(first, last)]
-
     def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
         first, last = code_lines(code)

@@ -58,10 +58,10 @@ class Options:
     A field that has the name of an option is what that says (:mod:`gradscope.options`). ``width``
     is in terminal cells; ``lines`` is the budget of a tree that is not folded by ``--all``,
     ``screen`` that of the terminal which shows an answer; 0 for no terminal. ``call``: None takes
-    the first of the report's backward passes. ``rank``: None is the one that the report is of.
-    ``direction``: which way the arrows of pictures point. ``overlay``: what a picture shows instead
-    of the report's own gradients.  ``answer``: what a command says in words, which a page shows as
-    well.  ``sides``: the names of the passes of a comparison."""
+    the first of the report's backward passes. ``direction``: which way the arrows of pictures
+    point. ``overlay``: what a picture shows instead of the report's own gradients.  ``answer``:
+    what a command says in words, which a page shows as well.  ``sides``: the names of the passes of
+    a comparison."""
 
     width: int = 100
     color: bool = False
@@ -71,7 +71,6 @@ class Options:
     lines: int = 40
     screen: int = 0
     call: int | None = None
-    rank: int | None = None
     direction: Literal["backward", "forward"] = "backward"
     by: str | None = None
     top: int | None = None
@@ -106,7 +105,6 @@ class ToPrint(TypedDict, total=False):
     values: bool
     saved: bool
     call: int | None
-    rank: int | None
     color: bool
     unicode: bool
 

@@ -3,7 +3,7 @@
 Nothing is lost on the way from a graph to its view: each node is in exactly one item or is listed
 as left out, each edge is inside an item, in exactly one link, carried from one round of a template
 to another, or touches a node left out.
-:meth:`View.check` proves it.  Must not know of gradients or of any output format."""
+The tests prove it.  Must not know of gradients or of any output format."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from typing import Literal
 
 import msgspec
 
-from gradscope.errors import ReportError
-from gradscope.model.report import Graph
 from gradscope.simplify.hierarchy import GroupKind
 
 ItemKind = Literal["op", "leaf", "custom", "opaque"] | GroupKind
@@ -102,43 +100,3 @@ class View(msgspec.Struct, frozen=True):
         for index, end in enumerate(ends):
             rows[end].append(index)
         return rows
-
-    def check(self, graph: Graph) -> None:
-        """Prove that nothing of the graph was lost, doubled, or put out of order.
-
-        Raises:
-            ReportError: naming what is wrong.
-        """
-        place = self._place_of_nodes(graph)
-        linked: dict[int, tuple[int, int]] = {}
-        for link in self.links:
-            _demand(link.source < link.target, f"link {link.source} → {link.target} runs upward")
-            for index in link.edges:
-                _demand(index not in linked, f"edge {index} is in two links")
-                linked[index] = (link.source, link.target)
-        carried = {index for frame in self.templates for index in frame.carried}
-        for index, edge in enumerate(graph.edges):
-            ends = (place[edge.source], place[edge.target])
-            inside = ends[0] == ends[1] or -1 in ends or index in carried
-            expected = None if inside else ends
-            _demand(linked.get(index) == expected, f"edge {index} is not where its ends are")
-        for root, item in zip(graph.roots, self.roots, strict=True):
-            _demand(place[root.node] == item, f"root node {root.node} is not in item {item}")
-
-    def _place_of_nodes(self, graph: Graph) -> list[int]:
-        """The item of every node, -1 where it is left out."""
-        place: list[int | None] = [None] * len(graph.nodes)
-        parts = [(-1, self.left_out), *((item.id, item.members) for item in self.items)]
-        for position, item in enumerate(self.items):
-            _demand(item.id == position, f"item {position} has id {item.id}")
-        for owner, members in parts:
-            for node in members:
-                _demand(place[node] is None, f"node {node} is in two items")
-                place[node] = owner
-        _demand(None not in place, "a node is in no item")
-        return [-1 if owner is None else owner for owner in place]
-
-
-def _demand(holds: bool, what: str) -> None:
-    if not holds:
-        raise ReportError(f"view: {what}")

@@ -255,8 +255,10 @@ class Doctor:
         is_full = self._is_full(call, loss)
         if is_full:
             listener.look_for_ranks(self._member.is_grouped)
+        # Ranks are compared by norms, which all are to read alike: one alone may write a file.
+        keep = 0 if self._member.is_grouped else self._keep
         made = Capture(
-            call, self.recorder, log.calls, listener.values_seen, is_full=is_full, keep=self._keep
+            call, self.recorder, log.calls, listener.values_seen, is_full=is_full, keep=keep
         )
         log.glanced += not is_full
         self._tracker.begin(made, loss)

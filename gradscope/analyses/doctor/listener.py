@@ -82,12 +82,9 @@ class DoctorListener(Listener):
         self.averages = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
-        self.switches = Switches(recorder.sources, recorder.aside)
+        self.switches = Switches()
         self.cuts = Cuts(recorder, self.switches)
-        self._patches = [
-            *collectives(recorder, self.cuts),
-            *self.switches.patches(recorder.places),
-        ]
+        self._patches = collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)

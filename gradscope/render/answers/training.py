@@ -121,7 +121,7 @@ class _TrainingWriter(Writer):
             yield from self.wrapped(" · ".join(word for word in words if word), "bold")
             yield from self._losses()
             yield ""
-            yield from self._table(list(history.names))
+            yield from self._table()
             yield ""
             yield from self._remarks()
         for note in history.notes:
@@ -129,15 +129,15 @@ class _TrainingWriter(Writer):
 
     # ------------------------------------------------------------------ pieces
 
-    def _strip_width(self, names: list[str]) -> int:
-        longest = max((cells(self.glyphs.text(name)) for name in names), default=0)
+    def _strip_width(self) -> int:
+        longest = max((cells(self.glyphs.text(name)) for name in self.history.names), default=0)
         last = self.history.last
         zeros = last is not None and any(part.zero for part in last.modules.values())
         room = self.options.width - min(longest, _LONGEST_NAME) - _NUMBERS - 14 * zeros
         return max(room, 12)
 
-    def _table(self, names: list[str]) -> Iterator[str]:
-        width = self._strip_width(names)
+    def _table(self) -> Iterator[str]:
+        width = self._strip_width()
         columns = [
             Column("part", narrowest=6, comfort=12, essential=True),
             Column("norm by step, log"),
@@ -148,7 +148,7 @@ class _TrainingWriter(Writer):
             Column("cosine", drop=2, right=True),
             Column("zero", drop=1, right=True),
         ]
-        yield from self.table(columns, [self._row(name, width) for name in names])
+        yield from self.table(columns, [self._row(name, width) for name in self.history.names])
 
     def _row(self, name: str, width: int) -> list[Cell]:
         last, infos, moved = self.history.last, self.infos[name], self.moved[name]
@@ -196,19 +196,17 @@ class _TrainingWriter(Writer):
                 f"loss {' to '.join(map(number, ends))} of the steps that reach {parts}"
             )
 
-    def _alarms(self) -> Iterator[str]:
+    def _remarks(self) -> Iterator[str]:
+        """What was not finite, what has happened, and what was far from its median."""
         history = self.history
         if history.bad is not None:
             step, names = history.bad
             where = f", in {listed(names)}" if names else ""
-            yield f"{self.glyphs.bad} first not finite at step {step:,}{where}"
+            line = f"{self.glyphs.bad} first not finite at step {step:,}{where}"
+            yield from self.wrapped(line, "red")
         for row, text in history.told_events():
             kept = f" ({row.report})" if row.report else ""
-            yield f"▲ {text}{kept}"
-
-    def _remarks(self) -> Iterator[str]:
-        for line in self._alarms():
-            yield from self.wrapped(line, "red")
+            yield from self.wrapped(f"▲ {text}{kept}", "red")
         moved = {name: one for name, one in self.moved.items() if one is not None}
         order = sorted(moved, key=lambda name: -abs(math.log(moved[name].far)))
         far = [name for name in order if not 1 / FAR < moved[name].far < FAR][:3]

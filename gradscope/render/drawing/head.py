@@ -64,7 +64,7 @@ class Head(Writer):
             yield glyphs.text(
                 f"… {more:,} more findings: {either('gradscope doctor FILE.json', '.findings')}"
             )
-        for which in filter(None, (calls or scene.passes(), scene.rank.others())):
+        if which := calls or scene.passes():
             yield from self.wrapped(which, "dim")
         for note in scene.report.notes:
             yield from self.wrapped(visible(note))
@@ -74,7 +74,7 @@ class Head(Writer):
         leaves = len(self.scene.graph.leaves)
         words = [
             visible(self.scene.report.meta.target),
-            self.scene.rank.words(),
+            self.scene.rank(),
             self.scene.size(),
             count(leaves, "leaf"),
             last,

@@ -307,7 +307,7 @@ class Labels:
         way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":
             way = "values flow down, gradients up"
-        facts = [place, scene.rank.words(), scene.size(), way]
+        facts = [place, scene.rank(), scene.size(), way]
         lines = [
             text(shorten(title, LONGEST_TITLE, "…"), size=14, bold=True),
             text(" · ".join(fact for fact in facts if fact), FAINT, 11),
@@ -320,7 +320,7 @@ class Labels:
             lines.append(
                 text(f"{SIGNS[severity]} {shorten(line, LONGEST_TITLE, '…')}", BADGE_INKS[severity])
             )
-        notes = [*filter(None, [scene.rank.others()]), *scene.report.notes]
+        notes = scene.report.notes
         lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])
         if len(notes) > MOST_NOTES:
             lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))

@@ -7,7 +7,7 @@ Must not know of any one format.  Texts it returns are made visible
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain
 
@@ -17,7 +17,7 @@ from gradscope.model.observations import Finding, Severity
 from gradscope.model.plain import TensorInfo, in_rows
 from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
 from gradscope.render.drawing.scale import Round, Scale
-from gradscope.render.drawing.spread import DrawnRank
+from gradscope.render.drawing.spread import spread
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES, badges, head, worst
@@ -44,8 +44,7 @@ class Scene:
         self.graph = report.graph
         self.view: View = simplify(report.graph, options.folding)
         self.incoming = self.view.incoming()
-        self.rank = DrawnRank(report, options.rank)
-        self.backward = _chosen_pass(report, self.rank.passes, options.call)
+        self.backward = _chosen_pass(report, options.call)
         self.gradients: ViewGradients | None = None
         on_edges: Iterable[GradientInfo] = ()
         if self.backward is not None:
@@ -369,14 +368,30 @@ class Scene:
         is_sent = any(one.state in ("zero", "finite", "non-finite") for one in sent)
         return "gradients flow down" if is_sent else "gradients would flow down"
 
+    def rank(self) -> str:
+        """``rank 0 of 2``, or "" where there are none."""
+        ranks = self.report.ranks
+        return f"rank {ranks.shown} of {ranks.size:,}" if ranks else ""
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the ranks are compared at the call that is drawn: they are at the first."""
+        first = next(iter(self.report.passes), None)
+        return self.report.ranks is not None and self.backward is first
+
     def spread(self, item: Item) -> str:
         """How far the gradients of a leaf are apart over ranks, or ""."""
-        return self.rank.spread(item.title) if self.rank.is_compared(self.backward) else ""
+        return self._spreads.get(item.title, "") if self.is_compared else ""
+
+    @cached_property
+    def _spreads(self) -> dict[str, str]:
+        ranks = self.report.ranks
+        return {one.name: spread(one, ranks) for one in ranks.parameters} if ranks else {}
 
     @cached_property
     def each(self) -> list[ViewGradients]:
         """The gradients of every backward call, where there are several and none was chosen."""
-        passes = self.rank.passes
+        passes = self.report.passes
         is_one = len(passes) < 2 or self.options.call is not None or self.report.ranks is not None
         return [] if is_one else [ViewGradients(self.graph, one, self.view) for one in passes]
 
@@ -412,12 +427,10 @@ def state_word(info: GradientInfo, silent: str, bad: str) -> str:
     return ""
 
 
-def _chosen_pass(
-    report: Report, passes: Sequence[BackwardPass], call: int | None
-) -> BackwardPass | None:
+def _chosen_pass(report: Report, call: int | None) -> BackwardPass | None:
     if call is None:
-        return passes[0] if passes else None
-    for backward in passes:
+        return report.passes[0] if report.passes else None
+    for backward in report.passes:
         if backward.number == call:
             return backward
     held = sorted(number for one in report.graphs for number in one.call_numbers)

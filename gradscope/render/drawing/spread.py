@@ -1,4 +1,4 @@
-"""Which rank of a job is drawn, and how far the gradients of a parameter are apart over ranks.
+"""How far the gradients of a parameter are apart over ranks.
 
 Must not know of any one format; texts are not escaped for markup.
 """
@@ -6,46 +6,13 @@ Must not know of any one format; texts are not escaped for markup.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
-from gradscope.errors import ReportError
 from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
-from gradscope.model.report import BackwardPass, Report
 from gradscope.render.words import numbers
-from gradscope.words import either, option, ranked
+from gradscope.words import ranked
 
 CLOSE = 1e-5
 """Relative difference of two norms up to which they are not told apart."""
-
-
-def passes_of(report: Report, rank: int | None) -> tuple[BackwardPass, ...]:
-    """The gradients of a rank on the report's graph; None is the rank that the report is of.
-
-    Raises:
-        ReportError: there is no such rank, or its gradients are not here.
-    """
-    ranks = report.ranks
-    if rank is None:
-        return report.passes
-    if ranks is None:
-        raise ReportError(
-            f"{option('rank', rank)}: the report is of one process, and not of several ranks",
-            f"leave out {either('--rank', 'rank')}, or run the program with torchrun",
-        )
-    if not 0 <= rank < ranks.size:
-        what = f"{option('rank', rank)}: there are {ranks.size:,} ranks, from 0"
-        raise ReportError(what, f"{option('rank', ranks.size - 1)} is the last")
-    if rank == ranks.shown:
-        return report.passes
-    for one in ranks.passes:
-        if one.rank == rank:
-            return one.passes
-    known = sorted([ranks.shown, *(one.rank for one in ranks.passes)])
-    raise ReportError(
-        f"{option('rank', rank)}: {why_not(ranks, rank)}",
-        f"gradients are here of {ranked(known)}; those of each rank are in FILE.rank{rank}.json "
-        f"{either('beside the FILE.json that -o wrote', 'beside FILE.json')}",
-    )
 
 
 def why_not(ranks: Ranks, rank: int) -> str:
@@ -57,49 +24,6 @@ def why_not(ranks: Ranks, rank: int) -> str:
     if rank in ranks.other_graphs:
         return "it made another graph"
     return "this report does not hold its gradients"
-
-
-class DrawnRank:
-    """The rank whose gradients a drawing shows; nothing to say where there are no ranks."""
-
-    def __init__(self, report: Report, rank: int | None) -> None:
-        """``rank``: as it was asked for.
-
-        Raises:
-            ReportError: see :func:`passes_of`.
-        """
-        self.passes = passes_of(report, rank)
-        self._ranks = report.ranks
-        self._number = report.ranks.shown if report.ranks and rank is None else rank or 0
-
-    def is_compared(self, backward: BackwardPass | None) -> bool:
-        """Whether the table of parameters is of this backward call: it is of the first."""
-        first = next(iter(self.passes), None)
-        return self._ranks is not None and (backward is None or backward is first)
-
-    def words(self) -> str:
-        """``rank 0 of 2``, or ""."""
-        return f"rank {self._number} of {self._ranks.size:,}" if self._ranks else ""
-
-    def others(self) -> str:
-        """How to see the gradients of other ranks, and what is not this one's own, or ""."""
-        if self._ranks is None or not self._ranks.passes:
-            return ""
-        kept = {one.rank: one for one in self._ranks.passes}
-        others = sorted({self._ranks.shown, *kept} - {self._number})
-        words = f"{either('--rank K', 'rank=K')} draws the gradients of {on(others)}"
-        if self._number in kept and kept[self._number].has_other_shapes:
-            words += f"; shapes are those of rank {self._ranks.shown}"
-        return words
-
-    @cached_property
-    def _spreads(self) -> dict[str, str]:
-        ranks = self._ranks
-        return {one.name: spread(one, ranks) for one in ranks.parameters} if ranks else {}
-
-    def spread(self, leaf: str) -> str:
-        """How far the gradients of a leaf are apart over ranks, or ""."""
-        return self._spreads.get(leaf, "")
 
 
 def extremes(one: AcrossRanks) -> tuple[AtRank, AtRank] | None:

@@ -89,7 +89,7 @@ class _Code(Head):
         if missing:
             yield ""
             words = (
-                f"{count(missing, 'node')} more, made by a backward or by no line of the program"
+                f"{count(missing, 'node')} more, made by a backward, or by no line that is known"
             )
             yield self.line(words, "dim")
 

@@ -18,7 +18,6 @@ from gradscope.render.drawing.pack import compressed, histograms, pack
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.several import call_words
-from gradscope.render.drawing.spread import passes_of
 from gradscope.render.drawing.verdict import verdict
 from gradscope.render.options import Options
 from gradscope.render.words.page import asset, page
@@ -37,7 +36,6 @@ of the file is not."""
 
 def render(report: Report, options: Options) -> str:
     """The page; what it opens and shows is chosen in it."""
-    passes_of(report, options.rank)  # raises where there is no such rank
     report = report.holding(options.call)
     graphs = [_packed(one, options, not number) for number, one in enumerate(report.graphs)]
     graphs[0] |= _of_all(report, options)
@@ -52,7 +50,7 @@ def render(report: Report, options: Options) -> str:
 def _packed(report: Report, options: Options, is_first: bool) -> dict[str, Any]:
     """One graph with all that its boxes may show."""
     found = offered(report, options.overlay if is_first else None)
-    packed = pack(report, every_value=options.values, rank=options.rank)
+    packed = pack(report, every_value=options.values)
     return {**packed, "overlays": list(map(overlaid, found))}
 
 

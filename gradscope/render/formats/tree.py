@@ -143,7 +143,7 @@ class _Tree:
         if self.calls is not None:
             return CallLeaves(self.scene, gradients, self.walk.order, self.calls)
         leaves = LeafTable(self.scene, gradients, self.walk.order)
-        if ranks is None or not self.scene.rank.is_compared(self.scene.backward):
+        if ranks is None or not self.scene.is_compared:
             return leaves
         return RankTable(ranks, self.options, leaves.names)
 
