@@ -392,6 +392,16 @@ def test_the_graph_of_torch_compile_is_opaque_and_its_edges_are_not(session: Ses
     )
 
 
+@pytest.mark.parametrize(("root", "is_said"), [("c", True), ("loss", False)])
+def test_a_chosen_root_is_said_to_start_with_1(root: str, is_said: bool, session: Session) -> None:
+    code = "b = a * a\nc = 8 * b\nloss = torch.log(c)\nloss.backward()\n"
+    report = session.look(
+        f"import torch\na = torch.tensor(5.0, requires_grad=True)\n{code}", "--root", root
+    )
+    note = "backward starts from c with 1, as no --gradient is given"
+    assert report.notes == ((note,) if is_said else ())
+
+
 LEAVES = """
 import torch
 a, b, c = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))

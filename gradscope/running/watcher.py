@@ -199,7 +199,7 @@ class Watcher:
             if self._root:
                 root = self._root.at_call(scopes)
                 if root is not None:
-                    self._take(self._derived([root], scopes, call.frame), scopes)
+                    self._take(self._derived([root], scopes, call.frame), scopes, call)
             elif request.create_graph is not None:
                 root = self._derived(call.roots, scopes, call.frame, call.gradients)
                 self._take(root, scopes)
@@ -319,6 +319,7 @@ class Watcher:
         self,
         root: torch.Tensor,
         scopes: Scopes,
+        call: BackwardCall | None = None,
         notes: Sequence[str] = (),
     ) -> None:
         if not self._request.gradients:
@@ -329,6 +330,11 @@ class Watcher:
         if text is None:
             try:
                 seed = implicit_gradient(root)
+                # Not of the gradient of a leaf, which --create-graph makes.
+                name = None if self._request.create_graph else self._request.root
+                if call is not None and name and all(one is not root for one in call.roots):
+                    note = f"backward starts from {name} with 1, as no --gradient is given"
+                    notes = (*notes, note)
             except RootError:
                 study = self._request.study
                 if not (self._request.or_graph or (study and not study.needs_gradient)):
