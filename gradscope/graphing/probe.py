@@ -172,6 +172,10 @@ class Probe:
         """Put a call that raised above the graph, whose roots are what went into it."""
         self.graph = with_raised(self.graph, failed, self._recorder, self._assembler.origin)
 
+    def names_of(self, leaf: torch.Tensor) -> list[str]:
+        """What the program calls a leaf, which need not be one of the graph."""
+        return self._assembler.names_of(leaf)
+
     @property
     def origins(self) -> tuple[Origin, ...]:
         """The places that the graph's nodes point to, so far."""

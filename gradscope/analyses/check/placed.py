@@ -20,7 +20,6 @@ from gradscope.derivatives.single_call import real
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.report import Node
 from gradscope.notation.operands import part_of_target
-from gradscope.recording.names import ModuleNames
 
 Slots = list[TapeSlot]
 
@@ -83,10 +82,6 @@ class TapedGraph:
             if call.changed is not None and whole:
                 found.setdefault(call.changed, whole)
         return found
-
-    @cached_property
-    def _module_names(self) -> dict[int, list[str]]:
-        return ModuleNames(self.live.scopes, self.live.recorder.modules).parameters
 
     @cached_property
     def _leaf_names(self) -> dict[int, str]:
@@ -160,10 +155,7 @@ class TapedGraph:
 
     def called(self, leaf: torch.Tensor) -> str:
         """What the program calls a leaf that need not be one of the graph."""
-        recorder, scopes = self.live.recorder, self.live.scopes
-        names = [self._leaf_names.get(id(leaf), ""), *self._module_names.get(id(leaf), ())]
-        names += [*scopes.names(leaf), *recorder.leaf_names.of(leaf)]
-        names.append(recorder.modules.parameter_name(leaf))
+        names = [self._leaf_names.get(id(leaf), ""), *self.live.probe.names_of(leaf)]
         return next(filter(None, names), f"a leaf of shape {list(leaf.shape)}")
 
 
