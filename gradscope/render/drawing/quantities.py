@@ -1,10 +1,11 @@
-"""What a listing says of what a line made, column by column.
+"""What a listing says of what a line made: a few columns for each quantity.
 
 Must not know how lines are laid out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo
@@ -28,6 +29,14 @@ LONGEST = 12
 """Cells of a term's name up to which it stands above its column, and not its number."""
 
 
+class Quantity(NamedTuple):
+    """Columns, and their cells: of an expression, None for a line of several that have rows of
+    their own, and of all that it is made of."""
+
+    columns: Sequence[Column]
+    cells: Callable[[Made | None, Sequence[Made]], Sequence[Cell]]
+
+
 class Quantities:
     """All that there is to say of the nodes of one scene in which nothing is folded."""
 
@@ -37,19 +46,14 @@ class Quantities:
         split = scene.report.split
         self.terms = TermColumns(split, self) if split is not None and split.nodes else None
 
-    def columns(self) -> list[Column]:
-        """The norm, how often, a strip; the terms that are asked for; what is to be said."""
+    def each(self) -> Iterator[Quantity]:
+        """Each quantity of which there is something to say."""
         # Where terms are asked for, they are what stays.
         norm = Column("‖g‖", right=True, drop=5 if self.terms else 0)
-        terms = self.terms.columns() if self.terms else []
-        told = Column("", drop=1, narrowest=12, comfort=20)
-        return [norm, Column("", drop=3), Column("", drop=2), *terms, told]
-
-    def cells(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
-        """Those of an expression, None for a line of several that have rows of their own, and of
-        all that it is made of."""
-        terms = self.terms.cells(whole) if self.terms else []
-        return [*self._sizes(whole), *terms, self._meetings(whole, parts)]
+        yield Quantity([norm, Column("", drop=3), Column("", drop=2)], self._sizes)
+        if self.terms is not None:
+            yield Quantity(self.terms.columns(), self.terms.cells)
+        yield Quantity([Column("", drop=1, narrowest=12, comfort=20)], self._meetings)
 
     # ------------------------------------------------------------------ the gradient
 
@@ -63,7 +67,7 @@ class Quantities:
         entering = gradients.entering(self.item_of[node]) if gradients else None
         return entering is not None and entering.state not in ("not reached", "none")
 
-    def _sizes(self, whole: Made | None) -> list[Cell]:
+    def _sizes(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         """The size of what arrives, how often, and a strip in the order of the program."""
         gradients, items = self.scene.gradients, self._items(whole)
         if gradients is None or not items:
@@ -84,7 +88,7 @@ class Quantities:
             words = [state_word(infos[0], self.glyphs.silent, self.glyphs.bad)]
         return Part(" · ".join(filter(None, words)), ink_of(self.scene, combine(list(infos))))
 
-    def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> Cell:
+    def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
         """What is to be said of gradients that meet in what a line made."""
         items = self._items(whole)
         shares = [share for item in items for share in residuals(self.scene, item)]
@@ -93,7 +97,7 @@ class Quantities:
         cut = self.scene.cut(node for piece in parts for node in piece.nodes)
         if whole is not None and not (whole.nodes or whole.results):
             cut = "history cut here"  # by what made nothing
-        return Part(" · ".join(filter(None, (told, cut))), "dim")
+        return [Part(" · ".join(filter(None, (told, cut))), "dim")]
 
 
 class TermColumns:
@@ -124,7 +128,7 @@ class TermColumns:
         places = range(len(self._titles))
         return [Column(self._titles[at], right=True, drop=10 - at) for at in places]
 
-    def cells(self, whole: Made | None) -> list[Cell]:
+    def cells(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         """The shares in what arrives at an expression, where all of it is taken apart."""
         results = () if whole is None else whole.results
         places = [self._at[node] for node in results if node in self._at]

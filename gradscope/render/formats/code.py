@@ -46,6 +46,7 @@ class _Code(Head):
         self.single = Scene(report, replace(options, folding=Folding(all=True)))
         self.wanted = meant(self.scene.graph, options.folding)
         self.known = Quantities(self.single, self.glyphs)
+        self.quantities = list(self.known.each())
         self.untold = list(self.scene.report.findings)
 
     def lines(self) -> Iterator[str]:
@@ -69,7 +70,7 @@ class _Code(Head):
         if functions:
             yield ""
             # One table, so that sizes stand below one another.
-            columns = [NUMBER, text, *self.known.columns()]
+            columns = [NUMBER, text, *(one for each in self.quantities for one in each.columns)]
             yield from self.table(columns, list(self._all_rows(functions)))
         folded = sum(function.file in self.folded for function in functions)
         if folded:
@@ -112,7 +113,7 @@ class _Code(Head):
         numbers = dict.fromkeys((lines[0].number, lines[-1].number))
         at = Part(f":{'–'.join(map(str, numbers))}", "dim", "never")
         row: list[Cell] = ["", (Part(self._name(function), "bold", "start"), at)]
-        row += self.known.cells(Made(pieces[0].origin, results=results), pieces)
+        row += self._cells(Made(pieces[0].origin, results=results), pieces)
         leaves = dict.fromkeys(leaf for line in lines for leaf in line.leaves)
         return [*row[:-1], self._leaves([*leaves], row[-1])] if leaves else row
 
@@ -122,7 +123,7 @@ class _Code(Head):
         margin = min((len(text) - len(text.lstrip()) for text in texts), default=0)
         for line in function.lines:
             if line is None:
-                yield ["", Part(self.glyphs.ellipsis, "dim"), *self.known.cells(None, ())]
+                yield ["", Part(self.glyphs.ellipsis, "dim"), *self._cells(None, ())]
                 continue
             wholes = line.wholes
             yield self._row(line, wholes, margin)
@@ -136,7 +137,7 @@ class _Code(Head):
         text = line.text.expandtabs()[margin:].rstrip()
         is_silent = not line.pieces
         number: Cell = Part(f"{line.number}", "dim")
-        told = self.known.cells(wholes[0] if len(wholes) == 1 else None, line.pieces)
+        told = self._cells(wholes[0] if len(wholes) == 1 else None, line.pieces)
         row = [number, Part(text, "dim" if is_silent else ""), *told]
         if line.leaves:
             row[-1] = self._leaves(line.leaves, row[-1])
@@ -145,7 +146,11 @@ class _Code(Head):
     def _part(self, piece: Made) -> list[Cell]:
         """A row of its own."""
         text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
-        return ["", Part(text, "dim"), *self.known.cells(piece, [piece])]
+        return ["", Part(text, "dim"), *self._cells(piece, [piece])]
+
+    def _cells(self, whole: Made | None, pieces: Sequence[Made]) -> list[Cell]:
+        """What each quantity says of an expression with all its parts."""
+        return [cell for one in self.quantities for cell in one.cells(whole, pieces)]
 
     # ------------------------------------------------------------------ beside and below
 
@@ -181,7 +186,7 @@ class _Code(Head):
             if expression and line.text.count(expression) == 1:
                 before = line.text[: line.text.index(expression)].expandtabs()[margin:]
                 mark = " " * cells(before) + "^" * cells(expression)
-                yield ["", Part(mark, ink), *self.known.cells(None, ())]
+                yield ["", Part(mark, ink), *self._cells(None, ())]
             said = f"{finding.rule} {finding.name}: {finding.message}"
             yield from self._said(f"  {BADGES[finding.severity]} ", said, ink)
             # The first is of the place itself, the others of what led to it and came of it.
