@@ -58,13 +58,13 @@ DRAWINGS = tuple(name for name in FORMATS if name not in (*TEXTS, *LISTS))
 
 ANSWERS = {
     "graph": {"text": "tree"},
-    "explain": {"text": "explain", "markdown": "explain", "html": "explain_page"},
+    "explain": {"text": "explain", "html": "explain_page"},
     "doctor": {"text": "tree", "markdown": "diagnosis"},
     "terms": {"text": "split"},
     "split": {"text": "split", "markdown": "split"},
     "depends": {"text": "depends", "markdown": "depends"},
-    "memory": {"text": "memory", "markdown": "memory"},
-    "check": {"text": "checks", "markdown": "checks"},
+    "memory": {"text": "memory"},
+    "check": {"text": "checks"},
     "watch": {"text": "training", "html": "training_page"},
     "diff": {"text": "difference", "markdown": "difference", "json": "difference_json"},
 }

@@ -261,11 +261,6 @@ class Looking:
         default=5,
         least=0,
     )
-    hold: bool = flag(
-        "--hold  Wait in a backward call in which something is found, for gradscope ask in "
-        "another terminal; ask next goes on to the next one.",
-        "doctor watch",
-    )
     thorough: bool = flag(
         "--thorough  Examine every backward call in full. By default the first ones are, then"
         " fewer and fewer, and those where something is wrong.",
@@ -314,12 +309,6 @@ class Looking:
         "diff",
         default=1e-08,
         least=0,
-    )
-    process: int | None = row(
-        "--pid N  Ask this process.",
-        "ask",
-        least=1,
-        without="the last that began to wait in this folder",
     )
 
 
@@ -435,7 +424,8 @@ class Writing:
     )
     format_name: str | None = rows(
         variant(_FORMAT, "trace backward show", choices=tuple(FORMATS)),
-        variant(_FORMAT, STUDIES, choices=("text", *DRAWINGS)),
+        variant(_FORMAT, "explain memory check", choices=("text", "code", "markdown", *DRAWINGS)),
+        variant(_FORMAT, "diff depends", choices=("text", *DRAWINGS)),
         variant("--format FORMAT  Output format of the findings:", "doctor", choices=DIAGNOSES),
     )
     max_size: int = row(
@@ -463,8 +453,7 @@ FIRST = {
     "memory": "root call by top all format_name output opened",
     "check": "step node every_call root gradient call all output",
     "depends": "of on axis root call budget all output",
-    "watch": "module code seed every keep hold width output",
-    "ask": "process",
+    "watch": "module by code seed every keep width output",
     "show": "held depth all focus path top format_name output",
     "diff": "root call seed rtol atol top all output",
 }

@@ -79,3 +79,20 @@ def test_a_slip_is_told_before_the_program_runs(typed: str, said: str, programs:
     done = programs.cli(*shlex.split(typed))
     assert (done.status, done.out) == (2, "")
     assert said in done.err
+
+
+@pytest.mark.parametrize(
+    "typed", ["own.py --seed 3 --lr 1", "own.py::f --seed=3", "--seed 3 own.py"]
+)
+def test_an_option_that_both_have_is_told_where_the_programs_is_meant(
+    typed: str, session: Session
+) -> None:
+    (session.folder / "own.py").write_text(
+        "import torch, argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--seed', type=int)\n"
+        "def f():\n    return torch.ones(1, requires_grad=True) * 2\n"
+    )
+    done = session.cli("trace", *shlex.split(typed))
+    told = "gradscope: --seed is read by gradscope, though own.py"
+    both = "names it, too; for the program it goes after --\n"
+    assert done.err.count(told) == done.err.count(both) == (not typed.startswith("--seed"))

@@ -72,37 +72,6 @@ def test_who_looks_for_it_is_not_noticed(case: tuple[str, str], session: Session
     assert told == printed
 
 
-ROUNDED: dict[str, tuple[float, str] | None] = {
-    "w + 1e-10": (1e-10, "float16"),
-    "1e-10 + w": (1e-10, "float16"),
-    "torch.add(w, other=1e-10)": (1e-10, "float16"),
-    "w.clamp(min=1e-10)": (1e-10, "float16"),
-    "w.clamp_min(1e-10)": (1e-10, "float16"),
-    "w + 3.1e-8": None,
-    "w + 2.9e-8": (2.9e-8, "float16"),
-    "w.clamp(max=1e-10)": None,
-    "w + 1": None,
-    "w.float() + 1e-10": None,
-    "w.bfloat16() + 1e-10": None,
-    "w.float() + 1e-50": (1e-50, "float32"),
-}
-
-
-@pytest.mark.parametrize("expression", ROUNDED)
-def test_a_number_that_is_0_in_the_dtype_of_the_result_is_known(
-    expression: str, session: Session
-) -> None:
-    text = f"""
-import torch
-w = torch.ones(3, dtype=torch.float16, requires_grad=True)
-(1 / ({expression})).sum().backward()
-"""
-    seen = session.seen(text)
-    known = [(one.value, one.dtype) for one in seen.roundings]
-    expected = ROUNDED[expression]
-    assert known == ([] if expected is None else [expected])
-
-
 IN_ROWS = """
 import torch
 w = torch.ones(4{kind}, requires_grad=True)

@@ -91,14 +91,6 @@ def test_uncompiled_is_what_the_program_does_under_the_same_stance(session: Sess
     assert new_gradient(mine, "x") == new_gradient(theirs, "x")
 
 
-def test_graph_breaks_are_told_with_their_lines(session: Session) -> None:
-    report = session.look(BREAKS)
-    (told,) = [note for note in report.notes if "broke its graph" in note]
-    assert "at 1 place: program.py:5 (" in told
-    assert expressions(report).count("f(x)") == 2
-    assert not [note for note in session.look(BREAKS, "--eager").notes if "broke" in note]
-
-
 def test_looking_breaks_no_graph_of_its_own(session: Session) -> None:
     counting = textwrap.dedent(BREAKS) + (
         "import torch._dynamo.utils as u\n"

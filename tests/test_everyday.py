@@ -58,30 +58,6 @@ def masked(value: str, mark: str = "") -> str:
     return MASKED.format(value=value, mark=mark and f"  # <- {mark}")
 
 
-ADAPTED = """
-class Adapted(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer, self.head = nn.Linear(4, 4), nn.Linear(4, 3)
-        self.down, self.up = nn.Linear(4, 2, bias=False), nn.Linear(2, 4, bias=False){mark}
-        nn.init.{fill}(self.up.weight)
-    def forward(self, x):
-        return self.head(self.layer(x) + self.up(self.down(x)))
-model = Adapted()
-optimizer = torch.optim.Adam(model.parameters())
-for name, p in model.named_parameters():
-    p.requires_grad_({learns})
-for _ in range(3):
-    x, y = batch()
-    learn(optimizer, F.cross_entropy(model(x), y))
-"""
-
-
-def adapted(learns: str, fill: str, mark: str = "") -> str:
-    """A network with an adapter, of which a part is frozen."""
-    return ADAPTED.format(learns=learns, fill=fill, mark=mark and f"  # <- {mark}")
-
-
 NO_GRADIENT = """
 class Line(torch.autograd.Function):
     @staticmethod
@@ -190,9 +166,6 @@ PROGRAMS = {
     "an infinite weight before a mask": masked("-inf", "GS105"),
     "a weight that is finite": masked("-1e2"),
     "a Function that gives a parameter zeros": NO_GRADIENT,
-    "an adapter that is frozen": adapted("'head' in name", "zeros_", "GS305"),
-    "an adapter that is not zero": adapted("'head' in name", "ones_"),
-    "an adapter that learns": adapted("'head' in name or 'up' in name", "zeros_"),
 }
 
 

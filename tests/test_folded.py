@@ -248,6 +248,13 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
         norms = [arrived[f"layers.{layer}.experts.{number}"] for layer in range(3)]
         assert f"{min(norms):.4g}–{max(norms):.4g}" in row, (row, norms)
 
+    # In a picture they would hide what is around them: one box, which names whom nobody called.
+    drawn = shown(report, "dot", Folding())
+    assert "round experts." not in drawn
+    assert "∅ experts.2" in drawn
+    focused = shown(report, "tree", Folding(focus="layers.1"))
+    assert "layers.1.experts.* Sequential ×7 · ∅ experts.2" in focused
+
 
 def test_what_is_in_every_round_of_a_loop_is_shown_once() -> None:
     """As ``--focus pi`` of a program that asks two networks by turns."""

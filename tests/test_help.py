@@ -39,7 +39,7 @@ def test_every_option_stands_once_and_the_eight_used_most_first(
     assert titles[0] == "Options"
     assert ("Examples:" in told) == (name != "help")
     first = FIRST.get(name, "").split()
-    assert len(first) == min(8, len(known)) or name in ("ask", "rule", "help")
+    assert len(first) == min(8, len(known)) or name in ("rule", "help")
     usual = told.partition("\nOptions:\n")[2].partition("\n\n")[0]
     for option in known:
         stands_first = re.search(rf"^  (?:-\w, )?{option.opts[-1]}\b", usual, re.MULTILINE)
@@ -103,7 +103,7 @@ LOOKS = {"--root", "--call", "--run-on", "--eager", "--seed"}
 SHOWS = {"--width", "--color", "--open", "-o", "--format", "-q"}
 
 
-@pytest.mark.parametrize("name", sorted(gradscope.commands.keys() - {"ask", "rule", "help"}))
+@pytest.mark.parametrize("name", sorted(gradscope.commands.keys() - {"rule", "help"}))
 def test_what_one_command_takes_others_take(name: str) -> None:
     known = {option.opts[0] for option in gradscope.commands[name].params}
     if name == "watch":  # which sees a whole run, and no graph

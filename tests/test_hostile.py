@@ -201,8 +201,6 @@ def test_blanks_without_end_are_only_long(session: Session) -> None:
         ("memory", "memory.kept.0.holders", [], "memory.kept[0].holders: is empty"),
         ("memory", "memory.kept.0.used", 10**6, "1000000 of 48 bytes are used"),
         ("memory", "memory.kept.0.bytes", 10**400, "bytes are used"),
-        ("memory", "memory.twins", [{"copy": 0}], "is of a storage or of a leaf"),
-        ("memory", "memory.peaks.0.bytes", 10**400, "is more than any memory"),
         ("check", "checks.calls.0.nodes", [], "checks.calls[0].nodes: is empty"),
         ("check", "checks.leaves.0.leaves", [], "checks.leaves[0].leaves: is empty"),
         ("check", "checks.calls.0.inputs.0.error", -1.0, "which is negative"),

@@ -193,30 +193,6 @@ def test_and_so_it_is_in_real_trainings(
     assert memory.total("activation") > 10_000
 
 
-def test_a_copy_in_another_dtype_is_called_out(session: Session) -> None:
-    path = session.write(MODELS["autocast"])
-    memory = memory_at(session, str(path))
-    copies = {memory.kept[twin.copy].shape: twin for twin in memory.twins}
-    # The cast weights are kept (transposed, as the product uses them); the weights are leaves.
-    assert {(64, 64), (64, 10)} <= set(copies)
-    assert all(copies[shape].leaf is not None for shape in ((64, 64), (64, 10)))
-    done = session.cli("memory", str(path))
-    assert "the same values twice: " in done.out
-    assert "as bfloat16 of parameters, beside float32" in done.out
-
-
-def test_equal_values_of_one_dtype_are_no_twins(session: Session) -> None:
-    program = """
-    import torch
-    x = torch.rand(100, requires_grad=True)
-    y = x.double()
-    loss = (x.sin() * (x.clone() * 1.0).sin()).sum() + y.exp().sum() + (y + 1e-9).exp().sum()
-    loss.backward()
-    """
-    memory = memory_at(session, str(session.write(program)))
-    assert memory.twins == ()
-
-
 HOOKED = """
 import torch
 ran = []
@@ -453,13 +429,3 @@ def test_on_cuda_the_total_is_what_the_allocator_says(session: Session) -> None:
     # The allocator gives whole blocks of 512 bytes; the loss itself is held and not saved.
     blocks = [-(-one.bytes // 512) * 512 for one in memory.kept if one.holding == "activation"]
     assert seen["after"] - seen["before"] == sum(blocks) + 512
-
-
-@NEEDS_CUDA
-def test_on_cuda_the_peak_is_the_allocators_own(session: Session) -> None:
-    path = session.write(ON_CUDA + "print(torch.cuda.max_memory_allocated())\n")
-    report = session.look_at(str(path), "--call", "2", "--run-on", command="memory")
-    assert report.memory is not None
-    (peak,) = report.memory.peaks
-    assert peak.bytes is not None
-    assert peak.bytes >= peak.before > report.memory.total("activation")

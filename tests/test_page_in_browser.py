@@ -334,7 +334,8 @@ REPORTS: dict[str, Callable[[], Report]] = {
 }
 
 
-@pytest.mark.parametrize("browser", ["chromium", pytest.param("firefox", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("browser", BROWSERS)
 def test_the_page_in_a_browser(browser: str, tmp_path: Path) -> None:
     missing = _missing(browser)
     if missing and os.environ.get("CI"):

@@ -791,3 +791,23 @@ def test_terms_whose_names_begin_alike_are_told_apart_on_the_page(session: Sessi
     shares = packed(as_text(session.look(text, "--by", "term"), "html"))["overlays"]
     names = [one["name"] for one in shares if one["name"].startswith("share of ")]
     assert [name[:11] for name in names] == ["share of 1 ", "share of 2 "]
+
+
+@pytest.mark.parametrize("width", ["80", "100", "160"])
+def test_a_tree_has_a_column_for_each_term(session: Session, width: str) -> None:
+    text = "import torch\na = torch.tensor([3.0, 4.0], requires_grad=True)\nh = a * 1\n"
+    text += "s = h.sum()\nt = (h * h).sum()\nloss = s + t\nloss.backward()\n"
+    session.write(text)
+    options = ("--by", "term", "--format", "tree", "--width", width)
+    rows = session.cli("backward", "program.py", *options).out.splitlines()
+    assert "share of each term in what arrives, by norm" in " ".join(rows)
+    titles = next(row for row in rows if row.startswith("node"))
+    assert titles.split()[-2:] == ["s", "t"]
+    # 1 and 2h, whose norms are √2 and 10.
+    share = round(100 * 2**0.5 / (2**0.5 + 10))
+    for name in ("h = a * 1", "● a"):
+        row = next(row for row in rows if name in row)
+        assert row.split()[-4:] == [str(share), "%", str(100 - share), "%"], row
+    (root,) = (row for row in rows if "loss = s + t" in row)
+    assert "%" not in root  # where they are one sum nothing is said
+    assert max(map(len, rows)) <= int(width)

@@ -47,25 +47,6 @@ TOLD: dict[str, tuple[str, int, str]] = {
     "plan = torch.optim.lr_scheduler.LambdaLR(optimizer, ramp)\n"
     "train(net, optimizer, after=lambda step: plan.step())": ("SGD", 1, "SGD with lr=NaN"),
 }
-RATES = {
-    # Another scheduler, of another optimizer or of this, steps later.
-    "plan = LambdaLR(optimizer, ramp)\n"
-    "others = [StepLR(SGD(nn.Linear(4, 1).parameters(), lr=0.1), 5), LinearLR(optimizer)]\n"
-    "def after(step):\n"
-    "    plan.step()\n"
-    "    for one in others: one.step()\n": "plan.step()",
-    # It is one of a chain, and the first rate of all.
-    "plan = SequentialLR(optimizer, [LinearLR(optimizer), LambdaLR(optimizer, ramp)], [2])\n"
-    "def after(step): plan.step()\n": "plan.step()",
-    "plan = LambdaLR(optimizer, lambda step: math.nan)\n"
-    "def after(step): pass\n": "LambdaLR(optimizer, lambda step: math.nan)",
-    # The program sets it.
-    "plan = LinearLR(optimizer)\n"
-    "def after(step):\n"
-    "    plan.step()\n"
-    "    if step == 2: optimizer.param_groups[0]['lr'] = 1e400\n": "SGD(net.parameters(), lr=0.1)",
-}
-"""Programs that come to a rate which is no number, and the call that is blamed."""
 """Programs, the optimizer that is told, after which backward call, and a line of the evidence."""
 
 
@@ -81,25 +62,9 @@ def test_a_step_that_spoils_parameters_is_told(text: str, session: Session) -> N
     (finding,) = found(session, text)
     assert (finding.rule, finding.step) == ("GS106", call)
     assert finding.location is not None
-    made = "lr_scheduler.LambdaLR" if "LambdaLR" in text else optimizer
-    assert finding.location.expression.startswith(f"torch.optim.{made}(")
+    assert finding.location.expression.startswith(f"torch.optim.{optimizer}(")
     assert finding.subject in ("weight", "bias")
     assert line in "\n".join(finding.evidence)
-
-
-@pytest.mark.parametrize("text", RATES)
-def test_a_rate_that_is_no_number_stands_where_it_was_set(text: str, session: Session) -> None:
-    head = (
-        "import math\n"
-        "from torch.optim import SGD\n"
-        "from torch.optim.lr_scheduler import LambdaLR, LinearLR, SequentialLR, StepLR\n"
-        "ramp = lambda step: math.nan if step == 2 else 1.0\n"
-        "net = nn.Linear(4, 1)\n"
-        "optimizer = SGD(net.parameters(), lr=0.1)\n"
-    )
-    (finding,) = found(session, f"{head}{text}train(net, optimizer, after=after)")
-    assert finding.location is not None
-    assert (finding.rule, finding.location.expression) == ("GS106", RATES[text])
 
 
 LEFT_ALONE = {

@@ -32,7 +32,6 @@ ROOMS = {
     "patched": "",
     "version": "",
     "doing": "",
-    "holding": "handlers errors filesystem",
     # The wall: plain data.
     "model": "words errors escaping formats",
     "notation": "",

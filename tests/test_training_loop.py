@@ -106,39 +106,6 @@ def test_clipping_others_than_are_stepped_is_told(what: str, session: Session) -
         assert one.remedy.startswith("Give it the parameters that the step changes")
 
 
-DESCENT = """
-net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 3))
-x, y = torch.randn(16, 4), torch.randint(3, (16,))
-parameters, kept = list(net.parameters()), []
-for _ in range(4):
-    loss = F.cross_entropy(net(x), y)
-    loss.backward()
-    with torch.no_grad():
-        for p in parameters:
-            {line}
-            p.grad = None
-"""
-
-
-@pytest.mark.parametrize("line", ["p = p - 0.1 * p.grad", "p = p.sub(p.grad, alpha=0.1)"])
-def test_a_descent_that_only_changes_a_name_is_told(line: str, session: Session) -> None:
-    assert told(session, DESCENT.format(line=line)) == [("GS515", line)]
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "p -= 0.1 * p.grad",
-        "new = p - 0.1 * p.grad; p.copy_(new)",
-        "new = p - 0.1 * p.grad; p.data = new",
-        "new = p - 0.1 * p.grad; kept.append(new)",
-        "new = p - 0.1 * p.grad; print(new.norm())",
-    ],
-)
-def test_a_descent_that_is_used_is_not(line: str, session: Session) -> None:
-    assert "GS515" not in {one.rule for one in found(session, DESCENT.format(line=line))}
-
-
 def test_a_dropped_gradient_of_torch_autograd_grad_is_told(session: Session) -> None:
     text = """
 w = torch.ones(3, requires_grad=True)
@@ -170,52 +137,6 @@ def test_what_an_optimizer_refuses_is_told_where_it_was_made(session: Session) -
 
 
 # ---------------------------------------------------------------- models that are replaced
-
-REPLACED = """
-def trainer(net):
-    return torch.optim.SGD(net.parameters(), lr=0.1)
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-    def forward(self, x):
-        return self.layers(x)
-nets = [Net() for _ in range(2)]
-optimizers = [trainer(net) for net in nets]
-for step in range(8):
-    for number in range(2):
-        {zero}
-        F.cross_entropy(nets[number](x), y).backward()
-        optimizers[number].step()
-    if step == 3:
-        {after}
-"""
-COPIED, ANEW = "nets[0] = copy.deepcopy(nets[1])", "nets[0] = Net()"
-ZERO = "optimizers[number].zero_grad()"
-KEPT = (
-    "nets[0].load_state_dict(nets[1].state_dict())",
-    f"{COPIED}; optimizers[0] = trainer(nets[0])",
-    f"{ANEW}; optimizers[0] = trainer(nets[0])",
-    f"{ANEW}; optimizers[0].add_param_group(dict(params=nets[0].parameters()))",
-    "best = copy.deepcopy(nets[1])",
-)
-
-
-@pytest.mark.parametrize(
-    "zero", [ZERO, "optimizers[number].zero_grad(set_to_none=False)", "nets[number].zero_grad()"]
-)
-def test_a_copy_that_leaves_its_optimizer_behind(zero: str, session: Session) -> None:
-    assert told(session, REPLACED.format(zero=zero, after=COPIED)) == [("GS307", COPIED)]
-
-
-def test_a_new_model_that_leaves_its_optimizer_behind(session: Session) -> None:
-    assert told(session, REPLACED.format(zero=ZERO, after=ANEW)) == [("GS307", ANEW)]
-
-
-@pytest.mark.parametrize("after", KEPT)
-def test_a_copy_that_leaves_none_behind(after: str, session: Session) -> None:
-    assert found(session, REPLACED.format(zero=ZERO, after=after)) == []
-
 
 # Python gives the id of the first optimizer, which is gone, to a later one.
 FITTED = """
@@ -405,73 +326,6 @@ for step in range(5):
 """
     line = f"loss = (each * ({chosen}).float()).sum()"
     assert told(session, text) == [("GS205", line)] * (chosen == "y > 5")
-
-
-# ---------------------------------------------------------------- two optimizers, one shared part
-
-SHARED_PART = """
-body, one, two = nn.Linear(4, 4), nn.Linear(4, 3), nn.Linear(4, 3)
-first = torch.optim.SGD([*body.parameters(), *one.parameters()], lr=0.1)
-second = torch.optim.SGD([{held}, *two.parameters()], lr=0.1)
-for step in range(3):
-    hidden = body(x)
-    first.zero_grad()
-    F.cross_entropy(one(hidden), y).backward(retain_graph=True)
-    {between}
-    F.cross_entropy(two(hidden), y).backward()
-    {steps}
-"""
-BOTH = ("first.step(); second.step()", "second.step(); first.step()")
-
-
-@pytest.mark.parametrize("steps", BOTH)
-def test_what_another_optimizer_drops_of_a_shared_part_is_told(
-    steps: str, session: Session
-) -> None:
-    zeroed = "second.zero_grad()"
-    text = SHARED_PART.format(held="*body.parameters()", between=zeroed, steps=steps)
-    assert ("GS505", zeroed) in told(session, text)
-
-
-@pytest.mark.parametrize(
-    ("held", "between", "steps"),
-    [
-        ("body.bias.detach()", "second.zero_grad()", BOTH[0]),
-        ("body.bias.detach()", "second.zero_grad()", BOTH[1]),
-        ("*body.parameters()", "first.step(); second.zero_grad()", "second.step()"),
-    ],
-)
-def test_what_an_optimizer_drops_of_its_own_is_not(
-    held: str, between: str, steps: str, session: Session
-) -> None:
-    text = SHARED_PART.format(held=held, between=between, steps=steps)
-    assert "GS505" not in {rule for rule, _ in told(session, text)}
-
-
-NO_STEP = """
-class Steps:
-    def __init__(self):
-        self.made = {{}}
-    def __call__(self, parameters):
-        for p in parameters:
-            if p not in self.made:
-                optimizer = torch.optim.Adam([p], lr=0.1)
-                self.made[p] = {made}
-            self.made[p].step()
-def main():
-    p, steps = torch.zeros(4, requires_grad=True), Steps()
-    for _ in range(12):
-        (p - torch.randn(4)).square().sum().backward()
-        steps([p])
-        p.grad = None
-main()
-"""
-
-
-def test_a_scheduler_that_is_taken_for_its_optimizer_is_told_at_its_call(session: Session) -> None:
-    made = "torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)"
-    assert told(session, NO_STEP.format(made=made)) == [("GS505", "self.made[p].step()")]
-    assert told(session, NO_STEP.format(made="optimizer")) == []
 
 
 # ---------------------------------------------------------------- a gradient that is None

@@ -11,8 +11,6 @@ from gradscope.api.diagnosis import diagnosed
 from gradscope.errors import OutputError
 from gradscope.filesystem import here
 from gradscope.model.observations import Finding
-from gradscope.model.report import Report
-from gradscope.model.request import Study
 from gradscope.model.rows import Row
 from gradscope.running.block import OneCall
 
@@ -21,30 +19,19 @@ _OF_NUMBERS = ("GS1", "GS2", "GS6")
 
 
 class KeptLook(OneCall):
-    """Begins when it is made; its report is kept beside a log, where there is one, and ``hold``
-    gets it, with the answer to ``study``, and may wait."""
+    """Begins when it is made; its report is kept beside a log, where there is one."""
 
     def __init__(
         self,
         log: Path | None,
         has_come: Callable[[], bool],
         done: Callable[[], None],
-        hold: Callable[[Report, None], None] | None = None,
         rank: int = 0,
-        study: Study | None = None,
     ) -> None:
-        super().__init__(has_come, done, study)
+        super().__init__(has_come, done)
         self._log = log
-        self._hold = hold
         self._of_rank = f".rank{rank}" if rank else ""
         self._folder = here()
-        self._told: Report | None = None
-
-    def wait(self) -> None:
-        """Wait in the call, where somebody may ask."""
-        report, self._told = self._told, None
-        if self._hold is not None and report is not None:
-            self._hold(msgspec.structs.replace(report, explanation=self.explanation), None)
 
     def told(self, row: Row) -> tuple[str, str]:
         """The worst that was found in the numbers of the row's call, and the name of the report;
@@ -56,7 +43,7 @@ class KeptLook(OneCall):
         report = diagnosed(self.report(), (), self._folder)
         # The doctor, who has just come, calls it the first.
         passes = tuple(msgspec.structs.replace(one, number=row.call) for one in report.passes[:1])
-        report = self._told = msgspec.structs.replace(report, passes=passes)
+        report = msgspec.structs.replace(report, passes=passes)
         finding = next(filter(None, map(_line, report.findings)), "")
         if self._log is None:
             return finding, ""

@@ -184,8 +184,7 @@ class Looks:
         """What autograd keeps alive for backward through this graph, by line, module, op and dtype.
 
         Counts the memory of all saved tensors in bytes, each storage once; changes none of it.  The
-        report's ``memory`` holds the count.  The peak of a device during backward is measured by
-        ``gradscope memory`` only, which watches the program's own call.
+        report's ``memory`` holds the count.
 
         Args:
             root: any tensor that requires grad.

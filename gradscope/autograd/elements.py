@@ -100,15 +100,7 @@ def is_usual(tensor: torch.Tensor) -> bool:
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
     """Whether a gradient is what nearly all are: :func:`is_usual`, and with data."""
-    # Asked of every result and every gradient: what is asked of nearly all is written out.
-    if type(tensor) is not torch.Tensor or tensor.layout is not torch.strided or tensor.is_nested:
-        return False
-    try:
-        if address_of(tensor) and storage_number and _use_count:
-            return _use_count(storage_number(tensor)) == 1 or _fits(tensor)
-    except RuntimeError:  # no memory at all
-        return False
-    return has_memory(tensor)
+    return is_usual(tensor) and has_memory(tensor)
 
 
 def has_data(still: torch.Tensor) -> bool:
@@ -155,7 +147,7 @@ def has_memory(tensor: torch.Tensor) -> bool:
             return not (tensor.is_meta or tensor.numel() or tensor._is_zerotensor())
     except RuntimeError:  # no storage at all: a shell of some kind
         return False
-    return is_sole(tensor) or _fits(tensor)
+    return _is_sole(tensor) or _fits(tensor)
 
 
 def _is_short(tensor: torch.Tensor) -> bool:
@@ -165,28 +157,12 @@ def _is_short(tensor: torch.Tensor) -> bool:
     return bool(tensor.numel()) and extent(tensor) > there
 
 
-def is_sole(tensor: torch.Tensor) -> bool:
+def _is_sole(tensor: torch.Tensor) -> bool:
     """Whether a dense tensor is the only holder of its memory: then that is as large as it was
     made, since to resize it to a part of itself python needs an object that holds it."""
-    try:
-        if not (address_of(tensor) and storage_number and _use_count):
-            return False
-    except RuntimeError:  # no memory at all
+    if storage_number is None or _use_count is None:
         return False
     return _use_count(storage_number(tensor)) == 1
-
-
-def are_the_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two dense tensors show the same elements of one memory, in whatever shape."""
-    try:
-        if not address_of(one) == address_of(other) != 0 or one.dtype is not other.dtype:
-            return False
-    except RuntimeError:
-        return False
-    if one.is_contiguous() and other.is_contiguous():
-        return one.numel() == other.numel()
-    steps = zip(one.stride(), one.shape, strict=True)
-    return sorted(steps) == sorted(zip(other.stride(), other.shape, strict=True))
 
 
 def _fits(tensor: torch.Tensor) -> bool:

@@ -9,6 +9,7 @@ values or the Report.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -118,8 +119,9 @@ class Walked:
     """Live nodes in topological order, roots first, and the edges between their positions.
 
     ``edges`` holds (source, slot, target, output) and is sorted; ``depth`` is the number of nodes
-    on the longest path; ``sequences`` are torch's numbers of the nodes.  Holding this object keeps
-    every node, and all that it saved, alive.
+    on the longest path; ``sequences`` are torch's numbers of the nodes, none where ``ambiguous``
+    many have the number of another one.  Holding this object keeps every node, and all that it
+    saved, alive.
     """
 
     nodes: list[LiveNode]
@@ -127,13 +129,14 @@ class Walked:
     index: dict[LiveNode, int]
     depth: int
     sequences: list[int]
+    ambiguous: int = 0
 
     def positions(self) -> dict[int, int]:
-        """The position of each node that is no leaf, by its sequence number."""
+        """The position of each node that has a sequence number of its own, by that."""
         return {
             sequence: position
             for position, sequence in enumerate(self.sequences)
-            if not is_leaf(self.nodes[position])
+            if sequence < NO_SEQUENCE
         }
 
 
@@ -145,7 +148,7 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     last to the one made first, each leaf after the last node that uses it.  So what was made one
     after the other has neighbouring ids, and the same program gives the same ids.  Where nodes were
     made by several threads, which count each for itself, the order is the reverse postorder of a
-    depth-first search instead.
+    depth-first search instead, and a number that two nodes have says of neither who made it.
     """
     roots = list(dict.fromkeys(roots))
     links: Links = {}
@@ -154,6 +157,11 @@ def walk(roots: Iterable[LiveNode]) -> Walked:
     walked, is_ordered = _numbered(_by_creation(found, sequences, links), sequences, links)
     if not is_ordered:
         walked, _ = _numbered(_postorder(roots, links)[::-1], sequences, links)
+    made = [number for number in walked.sequences if number < NO_SEQUENCE]
+    if len(set(made)) < len(made):
+        times = Counter(made)
+        walked.ambiguous = sum(many for many in times.values() if many > 1)
+        walked.sequences = [one if times[one] == 1 else NO_SEQUENCE for one in walked.sequences]
     return walked
 
 

@@ -20,7 +20,7 @@ from gradscope.autograd.numbers import SMALL, is_exact, plain
 from gradscope.autograd.numbers import norm as norm_of
 from gradscope.autograd.tensors import requires_grad
 from gradscope.model.plain import RAGGED, BadRows, Number, TensorInfo, number
-from gradscope.model.report import GradientInfo, HalfSizes, State
+from gradscope.model.report import GradientInfo, State
 
 MOST_ROWS = 4
 """Rows with NaN or infinity that are told apart; of more it is known how many they are."""
@@ -278,31 +278,6 @@ def _size_by_elements(size: torch.Tensor, dtype: str, layout: str) -> GradientIn
         layout=layout,
         rows=bad_rows(size) if nan or infinite else None,
     )
-
-
-def half_counts(still: torch.Tensor) -> torch.Tensor:
-    """Of a float16 tensor: the number of subnormal elements, the sum of their absolute values, and
-    that of all; float32 of shape (3,), on its device."""
-    size = still.abs().float()
-    subnormal = (size > 0) & (size < _HALF.tiny)
-    return torch.stack(
-        [
-            subnormal.sum().float(),
-            size.where(subnormal, 0).sum(),
-            size.sum(),
-        ]
-    )
-
-
-def half_sizes(counts: Sequence[float]) -> HalfSizes | None:
-    """What :func:`half_counts` counted, as shares; None where there is nothing, or no number."""
-    subnormal, small, total = counts
-    if not 0 < total < math.inf:
-        return None
-    return HalfSizes(int(subnormal), small / total)
-
-
-_HALF = torch.finfo(torch.float16)
 
 
 def state_of(absmax: float) -> State:

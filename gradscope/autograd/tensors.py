@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Generic, TypeVar
@@ -301,18 +301,3 @@ def _own_references_hidden(function: Any) -> Iterator[None]:
 
 def _references_of_others(tensor: torch.Tensor) -> list[Any]:
     return [one for one in weakref.getweakrefs(tensor) if type(one) is not TensorRef]
-
-
-def elements_shown(tensor: torch.Tensor) -> Hashable:
-    """Which elements in memory these are, and at which version.
-
-    Equal for tensors that show the same elements in another shape or order: a view, a transposed
-    tensor; also for one that was given the memory of another since.
-    """
-    runs: list[tuple[int, int]] = []
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if runs and stride == runs[-1][0] * runs[-1][1]:
-            runs[-1] = runs[-1][0], runs[-1][1] * size
-        elif size != 1:
-            runs.append((stride, size))
-    return address_of(tensor), tensor._version, tensor.dtype, tuple(runs)

@@ -12,7 +12,7 @@ from gradscope.cli.given import Given, Result
 from gradscope.cli.typed_command import TypedCommand, TypedGroup
 from gradscope.errors import TargetError
 from gradscope.filesystem import cache_folder
-from gradscope.formats import FORMATS, SAVED
+from gradscope.formats import SAVED
 from gradscope.model.request import (
     Check,
     CheckStep,
@@ -63,8 +63,6 @@ gradscope goes to the program, as does all after --.
 
 
 LEGEND = "\n".join(("\b", "Signs:", *(f"  {sign}  {meaning}" for sign, meaning in SIGNS.values())))
-
-QUESTIONS = ("status", "findings", "explain", *FORMATS, "next", "stop")
 
 
 def _no_pager(context: click.Context, _option: click.Parameter, is_given: bool) -> None:
@@ -171,32 +169,6 @@ def doctor(given: Given) -> Result:
     from gradscope.cli.doctor import run_doctor
 
     return run_doctor(given)
-
-
-@gradscope.command(
-    examples=("explain --leaf w", "tree --focus blocks.3"),
-    epilog=FINDING_STATUSES,
-    context_settings={"allow_interspersed_args": False},
-)
-@click.argument("question", metavar="[QUESTION]", default="status", type=click.Choice(QUESTIONS))
-@click.argument("words", metavar="[ITS_OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
-def ask(given: Given, question: str, words: tuple[str, ...]) -> Result:
-    """Ask a run that waits: of gradscope doctor or watch --hold.
-
-    \b
-    QUESTION is one of
-      status            which run waits, where, and at which findings
-      findings          as gradscope doctor FILE.json tells them
-      explain           as gradscope explain FILE.json does: --leaf, --all
-      tree, table, ...  as gradscope show FILE.json draws it, in any format
-      next              let it go on until it waits again; status 1 where it ends
-      stop              end the program as Ctrl-C does, and wait for that
-
-    It takes the options of that command.  Does not import torch.
-    """
-    from gradscope.cli.holding import ask as asked
-
-    return asked(question, words, given.process)
 
 
 @gradscope.command(

@@ -47,7 +47,7 @@ def how_long(given: Given) -> dict[str, Any]:
         TargetError: one is asked for of a cell, which is never stopped.
     """
     if given.cell is not None:
-        asked = {"--steps": given.steps, "--for": given.duration, "--hold": given.hold}
+        asked = {"--steps": given.steps, "--for": given.duration}
         for name in (name for name, value in asked.items() if value):
             raise TargetError(f"{name}: a cell is watched to its end", f"leave out {name}")
         return {}
@@ -155,17 +155,9 @@ def run_doctor(given: Given) -> Result:
         return Result(verdict.deliver(*verdict.filtered(_loaded(given.target, given.max_size))))
     program = prepared(given, verdict.remark)
     target = program.target
-    held = None
-    if given.hold:
-        from gradscope.cli.holding import HeldAtFindings
-
-        held = HeldAtFindings(target.describe(), verdict.diagnosed, given.fail_on)
     is_cell = given.cell is not None
     more = {
-        # Who makes it wait says where it ends.
-        "keep_going": given.keep_going or is_cell or held is not None,
-        "hold": held,
-        "study": None if held is None else held.study,
+        "keep_going": given.keep_going or is_cell,
         "check_all": given.check,
         "call": given.call or 1,
         "run_on": given.run_on or is_cell,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from difflib import SequenceMatcher
+from pathlib import Path
 
 import click
 
@@ -33,7 +34,8 @@ def divided(context: click.Context, words: list[str]) -> tuple[list[str], list[s
     may_run = any(one.name == "target" for one in context.command.params)
     ours: list[str] = []
     program: list[str] = []
-    named = ""
+    notes: list[str] = []
+    named = file = ""
     waiting = list(words)
     while waiting:
         length = _length(waiting, options)
@@ -41,6 +43,9 @@ def divided(context: click.Context, words: list[str]) -> tuple[list[str], list[s
         word = taken[0].partition("=")[0]
         if length:
             ours += taken
+            if file and _mentions(file, word):
+                both = f"{word} is read by gradscope, though {named} names it, too"
+                notes.append(f"{both}; for the program it goes after --")
             if not named and may_run and word[:2] in ("-m", "-c"):
                 named = "the program"
         elif _is_option(word) and (not named or nearest_options(word, owners(context))):
@@ -54,9 +59,20 @@ def divided(context: click.Context, words: list[str]) -> tuple[list[str], list[s
             ours += taken
             # A saved report takes no arguments, and click refuses them.
             if may_run and not word.endswith(SAVED):
-                named = shlex.join(taken)
-    told = f"{named}: {shlex.join(program)} (whatever follows -- goes to the program)"
-    return ours, program, [f"arguments for {told}"] if program else []
+                named, file = shlex.join(taken), word.partition("::")[0]
+    if program:
+        told = f"{named}: {shlex.join(program)} (whatever follows -- goes to the program)"
+        notes.insert(0, f"arguments for {told}")
+    return ours, program, notes
+
+
+def _mentions(file: str, option: str) -> bool:
+    """Whether the text of a program holds this option in quotes, as who reads it writes it."""
+    try:
+        text = Path(file).read_text("utf-8", "replace")
+    except (OSError, ValueError):  # what is wrong with it is told when it is to be run
+        return False
+    return f'"{option}"' in text or f"'{option}'" in text
 
 
 def _length(waiting: list[str], options: dict[str, click.Option]) -> int:

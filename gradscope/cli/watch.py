@@ -15,7 +15,6 @@ from gradscope import doing, render
 from gradscope.cli import last_target as memory
 from gradscope.cli import progress
 from gradscope.cli.given import Given, Result
-from gradscope.cli.holding import HeldAtFindings
 from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.running import is_typed, prepared
 from gradscope.cli.terminal import say, tell_error
@@ -61,9 +60,6 @@ def run_watch(options: Given) -> Result:
     for note in notes if not is_quiet else ():
         say(note)
     log = None if path is None else Log(Path(path), LogHead(VERSION, options.every or USUAL, None))
-    held = None
-    if options.hold:  # whose reports have their findings
-        held = HeldAtFindings(target.describe(), lambda report: (report, None), "warning")
     with ExitStack() as stack:
         stack.enter_context(memory.remembered(target, is_first))
         is_paced = stack.enter_context(progress.shown(is_quiet))
@@ -78,7 +74,7 @@ def run_watch(options: Given) -> Result:
         rows = Told(lambda row: [take(row) for take in takers])
         others = OtherProcesses()
         rank = 0 if job is None else job.rank
-        ending, has_calls = _watched(program, options, rows, rank, held)
+        ending, has_calls = _watched(program, options, rows, rank)
     ending.show()
     if rank or others.is_this_one:
         # What is to be said, rank 0 says, or the parent of this child.
@@ -86,13 +82,7 @@ def run_watch(options: Given) -> Result:
     return _conclude(ending, history, options, _reason(has_calls, others))
 
 
-def _watched(
-    program: Program,
-    options: Given,
-    rows: Told,
-    rank: int,
-    held: HeldAtFindings | None,
-) -> tuple[Ending, bool | None]:
+def _watched(program: Program, options: Given, rows: Told, rank: int) -> tuple[Ending, bool | None]:
     """Run the program; whether it made backward calls, or None where it did without torch."""
     watches: list[Any] = []
     log = None if options.output is None else Path(options.output).absolute()
@@ -100,7 +90,7 @@ def _watched(
 
     def begin(has_come: Callable[[], bool], done: Callable[[], None]) -> Any:
         look = importlib.import_module("gradscope.api.full_look")
-        return look.KeptLook(log, has_come, done, held, rank, held and held.study)
+        return look.KeptLook(log, has_come, done, rank)
 
     def tell(line: str) -> None:
         say(told + line)

@@ -14,9 +14,7 @@ Gradients on edges
     equals the one gradient that arrived, where only one edge arrives; a pre-hook reads it where
     several do, and on leaves.  On the CPU each gradient is reduced to its norm at once, while still
     in the cache; on other devices the reductions are queued and read back at the end.  No gradient
-    is kept.  One that is the very same tensor as before, at the same version, is not read again;
-    nor is a large one whose elements lie in the same memory at the same version, whatever its
-    shape, while a tensor that showed them lives: a view, a transposed tensor.
+    is kept.  One that a node passes on as it came, at the same version, is not read again.
 
     A look of our own (``--gradient``, ``--root``, the API) uses ``torch.autograd.grad`` with
     ``retain_graph``, so ``.grad`` and the buffers stay.  A reentrant checkpoint allows only

@@ -8,7 +8,7 @@ changed, and they are removed whatever happens.  Knows nothing of names or of th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -169,7 +169,7 @@ class EdgeGradients:
                 if seen.is_still(gradient):
                     break  # passed through unchanged: it was measured when it arrived
             else:
-                seen = self._measure(gradient, place.arrived)
+                seen = self._measure(gradient)
             self._sent[edge], self.edges[edge] = seen, seen.entry
         place.arrived.clear()
 
@@ -194,15 +194,12 @@ class EdgeGradients:
         place.arrived.append(seen)
         return seen.entry
 
-    def _measure(
-        self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor] = ()
-    ) -> MeasuredTensor:
+    def _measure(self, gradient: torch.Tensor) -> MeasuredTensor:
         try:
             version = gradient._version
         except RuntimeError:  # an inference tensor has none
             version = -1
-        entry = self.table.add_unseen(gradient, arrived)
-        return MeasuredTensor(weakref.ref(gradient), version, entry)
+        return MeasuredTensor(weakref.ref(gradient), version, self.table.add_unseen(gradient))
 
 
 def _order(node: LiveNode) -> int:

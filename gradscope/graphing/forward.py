@@ -1,8 +1,4 @@
-"""The values of small forward tensors, as the Report stores them.
-
-All at once, because writing a number with the fewest digits is slow when done one by one.  Knows
-nothing of the Report.
-"""
+"""The values of small forward tensors, as the Report stores them.  Knows nothing of the Report."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from typing import NamedTuple
 
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import NO_SEQUENCE, Walked, leaf_of
-from gradscope.autograd.numbers import all_plain
+from gradscope.autograd.numbers import plain
 from gradscope.autograd.summary import flat_values, name_of
 from gradscope.model.plain import Number
 from gradscope.recording.remembered import RememberedValues
@@ -44,18 +40,12 @@ class ForwardValues:
         self._found: dict[tuple[int, int], tuple[Kind, tuple[Number, ...]]] = {}
         self.outputs = self._found.keys()
         """The nodes and numbers of outputs whose values were found."""
-        rows: list[_Row] = []
         left = max(MAX_VALUES, keep)
-        for row in _rows(walked, recorded, keep):
-            left -= len(row.numbers)
+        for key, kind, numbers in _rows(walked, recorded, keep):
+            left -= len(numbers)
             if left < 0:
                 break
-            rows.append(row)
-        for single in (True, False):
-            of_kind = [row for row in rows if (row.kind[1] == "float32") is single]
-            values = all_plain([row.numbers for row in of_kind], single)
-            for row, numbers in zip(of_kind, values, strict=True):
-                self._found[row.key] = row.kind, numbers
+            self._found[key] = kind, plain(numbers, kind[1] == "float32")
 
     def of(
         self, node: int, output: int, shape: tuple[int, ...], dtype: str

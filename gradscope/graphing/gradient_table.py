@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -18,12 +18,10 @@ import msgspec
 import torch
 
 from gradscope.autograd.elements import (
-    are_the_same,
     has_data,
     has_memory,
     is_ordinary,
     is_plain,
-    is_sole,
     is_usual,
 )
 from gradscope.autograd.isolation import fault_of, functions_off
@@ -31,9 +29,9 @@ from gradscope.autograd.numbers import (
     MANY,
     SMALL,
     SURE,
-    all_plain,
     count_by_size,
     histogram_of,
+    plain,
     vector_norm,
 )
 from gradscope.autograd.summary import (
@@ -41,8 +39,6 @@ from gradscope.autograd.summary import (
     WIDER,
     dense,
     flat_values,
-    half_counts,
-    half_sizes,
     name_of,
     read,
     read_ordinary,
@@ -50,7 +46,6 @@ from gradscope.autograd.summary import (
     state_of,
     unreadable,
 )
-from gradscope.autograd.tensors import TensorRef, elements_shown
 from gradscope.errors import Fault
 from gradscope.model.plain import number
 from gradscope.model.report import GradientInfo
@@ -72,27 +67,12 @@ class MeasuredTensor(msgspec.Struct, frozen=True, gc=False):
         is_it = self.tensor() is gradient
         return is_it and (self.version == -1 or self.version == gradient._version)
 
-    def shows(self, gradient: torch.Tensor) -> bool:
-        """Whether a gradient is that tensor in another shape, unchanged since."""
-        one = self.tensor()
-        if one is None or self.version == -1 or gradient.is_inference() or not is_usual(one):
-            return False
-        return self.version == gradient._version and are_the_same(one, gradient)
-
 
 NOT_REACHED, NONE = 0, 1
 """Entries that every table begins with: backward never came here; it came without a gradient."""
 
 MAX_VALUES = 32_768
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
-
-WORTH_KNOWING = 65_536
-"""Of a gradient with so many elements it is remembered that it was read: reading one that is
-smaller takes no longer than finding it."""
-
-MAX_KNOWN = 1_024
-"""Gradients of which that is remembered; the oldest are forgotten first."""
-
 
 Reader = Callable[[torch.Tensor, int], tuple[GradientInfo, Sequence[float] | None]]
 """Reads a gradient of a kind, and its values where they are at most so many."""
@@ -109,25 +89,6 @@ class _Queued(NamedTuple):
     elements: int
 
 
-class _Known:
-    """What was read of some elements; it holds as long as a tensor that shows them lives.
-
-    The tensors are asked, not their storage, for which python would need an object
-    (:func:`has_memory`).
-    """
-
-    __slots__ = ("_first", "entry", "latest")
-
-    def __init__(self, entry: int, first: TensorRef) -> None:
-        self.entry = entry
-        self._first = self.latest = first
-
-    @property
-    def is_there(self) -> bool:
-        """Whether the elements are still those: their memory cannot have been given to others."""
-        return self.latest() is not None or self._first() is not None
-
-
 class GradientTable:
     """Measures gradients into a table.
 
@@ -135,7 +96,6 @@ class GradientTable:
         keep: values of gradients with at most this many elements are kept.
         limit: and at most so many values in all.
         histograms: count the elements by size of each gradient whose values are not kept.
-        halves: tell of float16 how much of it lies at the ends of its range.
 
     ``fault`` is the first reason for which a gradient could not be read, if any.  ``bad`` are the
     entries that are known not to be finite.
@@ -146,7 +106,6 @@ class GradientTable:
         keep: int = SMALL,
         limit: int = MAX_VALUES,
         histograms: bool = False,
-        halves: bool = False,
     ) -> None:
         # By entry: each device has its own backward thread, and they call hooks at the same time.
         self._table = {NOT_REACHED: GradientInfo("not reached"), NONE: GradientInfo("none")}
@@ -156,10 +115,8 @@ class GradientTable:
         self._keep = keep
         self._left = limit
         self._histograms = histograms
-        self._halves = halves
         self.fault: Fault | None = None
         self.bad: set[int] = set()
-        self._known: dict[Hashable, _Known] = {}
         self._values: dict[int, Sequence[float]] = {}
         self._pending: list[_Queued] = []
         self._lock = threading.Lock()
@@ -184,37 +141,28 @@ class GradientTable:
             # Detached, a parameter is a tensor like any other, and quick to read.
             return self.add_unseen(tensor.detach())
 
-    def add_unseen(self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor] = ()) -> int:
-        """As :meth:`add`, inside of :func:`functions_off`; ``arrived`` are gradients that may be
-        this one in another shape."""
+    def add_unseen(self, gradient: torch.Tensor) -> int:
+        """As :meth:`add`, inside of :func:`functions_off`."""
         try:
             if not is_usual(gradient):
                 with self._lock:
                     return self._read(gradient, read)
-            return self._add_usual(gradient, arrived)
+            return self._add_usual(gradient)
         except Exception as error:
             # This runs inside the program's backward, which must not fail because of us.
             self.note_fault(error)
             return self.append(unreadable(gradient))
 
-    def _add_usual(self, gradient: torch.Tensor, arrived: Sequence[MeasuredTensor]) -> int:
+    def _add_usual(self, gradient: torch.Tensor) -> int:
         # Nearly all go by here, without a step that can be spared.
         size = gradient.numel()
-        if not is_sole(gradient):
-            # Large ones are known by their memory, the values of few elements stand in the order of
-            # their shape.
-            for seen in arrived if self._keep < size < MANY else ():
-                if seen.shows(gradient):
-                    return seen.entry
-            if not has_memory(gradient):
-                with self._lock:
-                    return self._read(gradient, read)
+        if not has_memory(gradient):
+            with self._lock:
+                return self._read(gradient, read)
         is_quick = self._keep < size < MANY and gradient.dtype in self._is_quick
         if is_quick and gradient.is_cpu and not gradient.requires_grad:
             return self.append(self._size(gradient, name_of(gradient.dtype)))
         with self._lock:
-            if size >= WORTH_KNOWING and size > self._keep and not gradient.is_inference():
-                return self._add_once(gradient)
             return self._read(gradient, read_ordinary)
 
     def _size(self, still: torch.Tensor, dtype: str) -> GradientInfo:
@@ -230,26 +178,6 @@ class GradientTable:
         if math.isfinite(norm):
             return GradientInfo("finite" if norm else "zero", norm=norm, dtype=dtype)
         return size_of_many(still, dtype)
-
-    def _add_once(self, gradient: torch.Tensor) -> int:
-        """One whose values are not kept; those are in the order of the shape, so that every shape
-        is read for itself.  An inference tensor has no version that would tell of a change."""
-        elements = elements_shown(gradient)
-        known = self._known.get(elements)
-        if known is None or not known.is_there:
-            known = _Known(self._read(gradient, read_ordinary), TensorRef(gradient))
-            self._remember(elements, known)
-        known.latest = TensorRef(gradient)
-        return known.entry
-
-    def _is_half(self, gradient: torch.Tensor) -> bool:
-        return self._halves and gradient.dtype is torch.float16
-
-    def _remember(self, elements: Hashable, known: _Known) -> None:
-        self._known[elements] = known
-        if len(self._known) > MAX_KNOWN:
-            # Dictionaries keep their order, so the first key is the oldest.
-            del self._known[next(iter(self._known))]
 
     def append(self, info: GradientInfo) -> int:
         """An entry for what is known already."""
@@ -272,9 +200,6 @@ class GradientTable:
         elif self._histograms and info.norm is not None:  # values say more
             still = dense(gradient.detach())
             info = _counted(info, count_by_size(still).tolist(), still.numel())
-        if self._is_half(gradient) and info.state == "finite" and info.norm is not None:
-            half = half_sizes(half_counts(dense(gradient.detach())).tolist())
-            info = msgspec.structs.replace(info, half=half)
         entry = self.append(info)
         if kept is not None:
             self._values[entry] = kept
@@ -283,11 +208,10 @@ class GradientTable:
     def finish(self) -> tuple[GradientInfo, ...]:
         """The whole table; waits for the devices once each."""
         self.read_back()
-        for single in (True, False):
-            entries = [at for at in self._values if (self._table[at].dtype == "float32") is single]
-            rows = all_plain([self._values[entry] for entry in entries], single)
-            for entry, values in zip(entries, rows, strict=True):
-                self._table[entry] = msgspec.structs.replace(self._table[entry], values=values)
+        for entry, numbers in self._values.items():
+            info = self._table[entry]
+            values = plain(numbers, info.dtype == "float32")
+            self._table[entry] = msgspec.structs.replace(info, values=values)
         self._values.clear()
         return tuple(self._table[entry] for entry in range(len(self._table)))
 
@@ -327,8 +251,6 @@ class GradientTable:
         layout = name_of(still.layout)
         entry = self.append(GradientInfo("finite", dtype=name_of(still.dtype), layout=layout))
         bars = count_by_size(still) if self._histograms and values is None else None
-        if self._is_half(still):
-            statistics = torch.cat([statistics, half_counts(still).double()])
         self._pending.append(_Queued(entry, statistics, values, bars, still.numel()))
         return entry
 
@@ -351,7 +273,7 @@ def _counted(info: GradientInfo, bars: Sequence[int] | None, elements: int) -> G
 
 
 def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
-    norm, absmax, nan, infinite, *ends = row
+    norm, absmax, nan, infinite = row
     return msgspec.structs.replace(
         info,
         state=state_of(absmax),
@@ -359,7 +281,6 @@ def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
         absmax=number(absmax),
         nan=int(nan),
         inf=int(infinite),
-        half=half_sizes(ends) if ends else None,
     )
 
 

@@ -10,7 +10,6 @@ import datetime
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 from typing import Any
 
 import msgspec
@@ -41,7 +40,7 @@ from gradscope.model.report import (
     Report,
     way_inside,
 )
-from gradscope.recording.compiler import Eager, graph_breaks
+from gradscope.recording.compiler import Eager
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
@@ -235,7 +234,7 @@ class Probe:
         )
 
     def _limits(self, absent: Sequence[str]) -> tuple[str, ...]:
-        limits = list(hidden(self.graph, self._recorder))
+        limits = list(hidden(self.graph))
         if absent:
             plural = "were never called: their" if len(absent) > 1 else "was never called: its"
             limits.append(f"{listed(absent)} {plural} parameters get no gradient")
@@ -245,6 +244,11 @@ class Probe:
             limits.append(
                 f"the lines of {unseen:,} of {count(len(operations), 'operation')} are not known: "
                 "see gradscope.record()"
+            )
+        if self.walked.ambiguous:
+            many = f"{self.walked.ambiguous:,} operations"
+            limits.append(
+                f"several threads made this graph: which line made which of {many} is not known"
             )
         if self.graph.scale is not None:
             limits.append(
@@ -265,23 +269,13 @@ class Probe:
         return [path for path in found if not any(name.startswith(f"{path}.") for name in names)]
 
 
-MOST_BREAKS = 3
-"""Places at which torch.compile broke a graph that are told."""
-
-
-def hidden(graph: Graph, recorder: Recorder) -> Iterator[str]:
-    """What of the program could not be seen node by node, how it can be, and where torch.compile
-    broke its graphs."""
+def hidden(graph: Graph) -> Iterator[str]:
+    """What of the program could not be seen node by node, and how it can be."""
     for op in sorted({node.op for node in graph.nodes if node.kind == "opaque"}):
         way = f"{way_inside(op)} for their lines"
         if Eager.started and op == COMPILED:
             way = "the program calls torch.compiler.set_stance itself, which takes precedence"
         yield f"{op} hides the operations inside it; only its edges are shown: {way}"
-    breaks = graph_breaks(recorder.known_breaks)
-    if breaks:
-        told = (f"{PurePath(one.file).name}:{one.line} ({one.reason})" for one in breaks)
-        times = count(len(breaks), "place")
-        yield f"torch.compile broke its graph at {times}: {listed(told, MOST_BREAKS)}"
 
 
 def meta(target: str = "") -> Meta:

@@ -8,11 +8,10 @@ Knows nothing of what is studied: each question is a room of its own, named by i
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import torch
 
 from gradscope import doing
@@ -70,19 +69,6 @@ def studied_call(asked: Study, call: BackwardCall, recorder: Recorder) -> tuple[
     return live, studied(asked, live)[asked.field]
 
 
-def follower(asked: Study | None, report: Report | None) -> Callable[[], Report] | None:
-    """What completes a report once the program's own call has ended; None where nothing does.
-
-    A room that has a function ``follow(answer)`` is told before the call, and what that returns
-    gives the completed answer after it.
-    """
-    follow = getattr(_room(asked), "follow", None) if asked and report else None
-    finish = follow(getattr(report, asked.field)) if follow and asked else None
-    if finish is None or asked is None or report is None:
-        return None
-    return lambda: msgspec.structs.replace(report, **{asked.field: finish()})
-
-
 def awaited(asked: Study | None, report: Report, listener: Any, on_come: Any) -> Any:
     """Who completes a report by what the program does after the call; None where nobody does.
 
@@ -99,13 +85,17 @@ def _room(asked: Study) -> Any:
 
 
 def made_tensor(name: str, probe: Probe, scopes: Scopes) -> tuple[int, int] | None:
-    """The node, by its number, and the output of it that a variable holds or once held, also one of
-    a function that has returned; or ``#3``, a node itself.  None where the graph has none.
+    """The node, by its number, and the output of it that a name means: that of a leaf, or what a
+    variable holds or once held, also one of a function that has returned; or ``#3``, a node itself.
+    None where the graph has none.
 
     Raises:
         RootError: when such a variable held several, one after the other, or holds another now.
     """
     graph, index = probe.graph, probe.walked.index
+    for leaf in graph.leaves:
+        if name in leaf.names:
+            return leaf.node, 0
     tensor = named_tensor(name, scopes)
     if tensor is not None and requires_grad(tensor):
         node, output = edge_of(tensor)

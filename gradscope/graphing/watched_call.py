@@ -28,45 +28,13 @@ from gradscope.recording.recorder import Recorder
 from gradscope.recording.wrappers import copies, local, shards
 
 
-class MadeCall:
-    """A call that is about to be made, and then how it ended.
+class MeasuredCall:
+    """A call that is about to be made, of which every gradient is measured, and then how it ended.
 
     Args:
         call: the call.
         recorder: what is known of how the graph was made.
         number: counts the program's calls from 1.
-    """
-
-    def __init__(self, call: BackwardCall, recorder: Recorder, number: int) -> None:
-        self.call = call
-        self.number = number
-        self.failure: BaseException | None = None
-        self.result: Any = None
-        self.recorder = recorder
-
-    def make(self, nodes: Sequence[LiveNode] | None = None) -> None:
-        """Make the call, whose graph has these nodes, where they are known."""
-        try:
-            self.result = self.recorder.let_run(self.call, nodes=nodes)
-        except Exception as error:  # the program's own: it is raised again when we have looked
-            self.failure = error
-
-    def conclude(self) -> Any:
-        """End the call as it ended: return its result or raise its exception."""
-        if self.failure is None:
-            return self.result
-        try:
-            raise self.failure
-        finally:
-            # Its traceback knows this call: a cycle that kept the graph until the collector ran.
-            self.failure = None
-
-
-class MeasuredCall(MadeCall):
-    """A call of which every gradient is measured.
-
-    Args:
-        call, recorder, number: as for :class:`MadeCall`.
         gradients: collects what flows through its walked graph; else :meth:`follow` is given it.
     """
 
@@ -77,7 +45,11 @@ class MeasuredCall(MadeCall):
         number: int,
         gradients: EdgeGradients | None = None,
     ) -> None:
-        super().__init__(call, recorder, number)
+        self.call = call
+        self.number = number
+        self.failure: BaseException | None = None
+        self.result: Any = None
+        self.recorder = recorder
         self.ends = [edge_of(root) for root in call.roots]
         """The node and output number of every root."""
         self.before: list[int | None] = []
@@ -131,6 +103,23 @@ class MeasuredCall(MadeCall):
             if not self.call.accumulates:
                 self._note_results()
             self.flow.end()
+
+    def make(self, nodes: Sequence[LiveNode]) -> None:
+        """Make the call, whose graph has these nodes, and look at nothing."""
+        try:
+            self.result = self.recorder.let_run(self.call, nodes=nodes)
+        except Exception as error:  # the program's own: it is raised again when we have looked
+            self.failure = error
+
+    def conclude(self) -> Any:
+        """End the call as it ended: return its result or raise its exception."""
+        if self.failure is None:
+            return self.result
+        try:
+            raise self.failure
+        finally:
+            # Its traceback knows this call: a cycle that kept the graph until the collector ran.
+            self.failure = None
 
     # ------------------------------------------------------------------ what came of it
 

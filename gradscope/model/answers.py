@@ -66,7 +66,7 @@ def _check_ranks(ranks: Ranks) -> None:
 
 
 def _check_memory(memory: Memory, graph: Graph) -> None:
-    """What is kept points to nodes and leaves of the graph, what is there twice to what is kept."""
+    """What is kept points to nodes of the graph."""
     for position, one in enumerate(memory.kept):
         if not one.holders:
             fail(f"memory.kept[{position}].holders", "is empty; some node saved it")
@@ -77,15 +77,6 @@ def _check_memory(memory: Memory, graph: Graph) -> None:
     holders = [node for one in memory.kept for node, _ in one.holders]
     hidden = [one.node for one in memory.hidden]
     in_range([*holders, *hidden, *memory.freed], len(graph.nodes), "memory", "graph.nodes")
-    for position, twin in enumerate(memory.twins):
-        place = f"memory.twins[{position}]"
-        if (twin.of is None) == (twin.leaf is None):
-            fail(place, "is of a storage or of a leaf, and of one of them only")
-        in_range([twin.copy, twin.of], len(memory.kept), place, "memory.kept")
-        in_range([twin.leaf], len(graph.leaves), place, "graph.leaves")
-    for position, peak in enumerate(memory.peaks):
-        if max(peak.bytes or 0, peak.before) >= 2**63:
-            fail(f"memory.peaks[{position}]", "is more than any memory")
 
 
 def _check_checks(checks: Checks, graph: Graph) -> None:

@@ -11,21 +11,8 @@ from typing import Literal
 
 from gradscope.model.plain import Number, Place, Record
 
-
-class WastedGraph(Record):
-    """An edit of a leaf, outside of any graph, by a gradient that has one: ``asked`` is where
-    ``torch.autograd.grad`` was called with ``create_graph``.  Nothing went back through it, that is
-    through the nodes with these ``numbers``."""
-
-    origin: Place
-    function: str
-    asked: Place = None
-    numbers: frozenset[int] = frozenset()
-
-
 OrderMistake = Literal[
     "dropped",
-    "part dropped",
     "clip unused",
     "clip elsewhere",
     "clip scaled",
@@ -33,21 +20,18 @@ OrderMistake = Literal[
     "stale part",
     "step alone",
     "clip empty",
-    "model replaced",
 ]
-"""What was out of order: gradients dropped before a step (all, or some of them); clipping that
+"""What was out of order: gradients dropped before a step; clipping that
 finds no gradient which a step will use, though there may be others that one will, or one that a
 GradScaler still has to divide; a step between a forward pass and its backward, or between a part
 of the pass and that; a step without any backward; clipping of what a generator gives that has been
-gone through before; a copy, or a new model, that took the place of one whose optimizer
-steps on at ``other``, in vain, for what gets the gradients is in none."""
+gone through before."""
 
 
 MistakeKind = (
     OrderMistake
     | Literal["weight learns"]
     | Literal["gradient dropped", "parameter dropped", "history dropped"]
-    | Literal["parameter unchanged"]
     | Literal["none yet", "none left", "none since", "none brought"]
 )
 
@@ -61,10 +45,10 @@ class MistakenCall(Record):
     backward.
 
     "weight learns": the factor of a log-probability has so many leaves behind it.  "gradient
-    dropped": a function, ``name``, computes something of it, and nothing takes the result;
-    "parameter unchanged": nothing but a name does.  "none yet", "none left", "none since" and "none
-    brought": the program ended over the `.grad` of the leaf ``name``, which was None; "left" where
-    it had been zeroed at ``other``, "since" where no backward call had come there after that.
+    dropped": a function, ``name``, computes something of it, and nothing takes the result.  "none
+    yet", "none left", "none since" and "none brought": the program ended over the `.grad` of the
+    leaf ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no
+    backward call had come there after that.
     """
 
     kind: MistakeKind
@@ -75,17 +59,6 @@ class MistakenCall(Record):
     other: Place = None
     fine: int = 0
     too_soon: bool = False
-
-
-class WastedCalls(Record):
-    """A ``zero_grad`` of an optimizer at ``origin`` that has dropped all that so many backward
-    calls had brought (``dropped``), while steps at ``stepped`` have applied so many others
-    (``applied``)."""
-
-    origin: Place
-    stepped: Place = None
-    dropped: int = 0
-    applied: int = 0
 
 
 class RemadeParameters(Record):
@@ -142,14 +115,12 @@ class SpoilingStep(Record):
     """A step of an optimizer that made NaN or infinity of finite parameters and finite gradients.
 
     ``origin`` is where it stepped, ``made`` where the optimizer was made, ``call`` the number of
-    the backward call before.  ``scheduled``: the step of a scheduler that has set a rate which is
-    no finite number.
+    the backward call before.
     """
 
     optimizer: str
     origin: Place
     made: Place
     call: int
-    scheduled: Place = None
     parameters: tuple[SpoiltParameter, ...] = ()
     settings: tuple[Setting, ...] = ()

@@ -14,8 +14,6 @@ from gradscope.model.loop_observations import (
     RemadeParameters,
     SpoilingStep,
     StepEffect,
-    WastedCalls,
-    WastedGraph,
 )
 from gradscope.model.plain import (
     AnyPlace,
@@ -100,8 +98,7 @@ class TrackedParameter(Record):
     where it was made. ``history`` names the op that made a tensor which is not a leaf. ``reached``:
     some watched backward call brought it a gradient, not only the one whose graph this is.
     ``waiting``: its optimizer has not stepped yet although others have, so that its turn may come
-    later; ``idle`` calls of backward were made for such a step, the last at ``called``, and
-    (``alone``) brought nothing to what others step; ``optimizer`` is the number of that one.
+    later.
     ``loose``: a parameter of a module that was called, but that no other module holds, nor a
     variable at the top of the program: layers in a plain list. ``wanted``: a call of
     torch.autograd.grad failed because it is not in the graph that the call went through.
@@ -112,7 +109,7 @@ class TrackedParameter(Record):
     since, at ``thawed_at``. ``loaded``: the program has copied other numbers into it.
     ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
     program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
-    other one. ``zero``: it is a matrix of zeros, and frozen. ``size`` is the 2-norm of its values
+    other one. ``size`` is the 2-norm of its values
     at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
     has no shape. ``derived``: a derivative was taken of what it went into, which is to be
     differentiated itself. ``kept``: backward calls brought it gradients again and again, and the
@@ -132,10 +129,6 @@ class TrackedParameter(Record):
     history: str = ""
     reached: bool = False
     waiting: bool = False
-    idle: int = 0
-    called: Place = None
-    alone: bool = False
-    optimizer: int = 0
     loose: bool = False
     wanted: bool = False
     held_by: tuple[int, ...] = ()
@@ -148,7 +141,6 @@ class TrackedParameter(Record):
     evaluated: bool = False
     handled: bool = False
     root: int | None = None
-    zero: bool = False
     size: Number | None = None
     lazy: bool = False
     derived: bool = False
@@ -206,26 +198,17 @@ class Cut(Record, eq=False):
     ungiven: bool = False
 
 
-class LossTerm(Record):
-    """One term of a loss, by what made it, and the names of the leaves to which it gives a
-    gradient."""
-
-    origin: Place
-    leaves: tuple[str, ...] = ()
-
-
 class LostTerm(Record):
     """A term of a loss that gave no gradient to anything that the next step changed, though it was
     computed from such parameters (``leaves``), behind ``cut``.
 
     ``origin`` made the term, None where it is a plain number; ``call`` is the backward call where
-    that was first seen, and ``times`` in how many it was.  ``terms`` are all terms of that loss.
+    that was first seen, and ``times`` in how many it was.
     """
 
     cut: Cut
     origin: Place = None
     leaves: tuple[str, ...] = ()
-    terms: tuple[LossTerm, ...] = ()
     call: int = 0
     times: int = 1
 
@@ -309,15 +292,6 @@ class Saved(Struct, frozen=True):
     overflow: tuple[Number, Number, Number] | None = None
 
 
-class Rounding(Struct, frozen=True):
-    """A number that a call (``node``) added, or clamped at, and that is 0 in its ``dtype``.  While
-    the program runs ``node`` is a sequence number."""
-
-    node: int
-    value: Number
-    dtype: str
-
-
 class Intake(Struct, frozen=True):
     """A tensor without history that already held NaN or infinity when it became an operand.
 
@@ -390,8 +364,7 @@ class Step(SeenRecord, frozen=True):
     before, leaves of this graph were changed in place, as an optimizer or a descent by hand does.
     ``kept``: of those, how many still held in ``.grad``, when this call began, the gradient that
     they had been changed with.  ``reused``: of those, how many were then changed again with a
-    gradient that had the old one in it, which is certain only here; by the step of an optimizer at
-    ``reused_by``, where the one at ``used_by`` had used the old one.  ``in_closure``: the call was
+    gradient that had the old one in it, which is certain only here.  ``in_closure``: the call was
     made by a function that the program gave to a step.
     ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
     any more though nothing changed them, nor did the program read the gradient.
@@ -409,8 +382,6 @@ class Step(SeenRecord, frozen=True):
     reused: int = 0
     dropped: int = 0
     origin: Place = None
-    reused_by: Place = None
-    used_by: Place = None
     in_closure: bool = False
     scale: Number | None = None
 
@@ -441,8 +412,7 @@ class Raiser(Struct, frozen=True):
 
     ``name`` is that of the Function, the hook or the operation.  ``node`` is where, if its graph is
     the one shown; ``made`` is the forward line of that node.  ``registered`` is where the program
-    registered the hook, or, of a Function without a backward, the ``def`` that comes nearest to
-    one; ``raised`` the innermost line of the program that was running.
+    registered the hook; ``raised`` the innermost line of the program that was running.
     """
 
     kind: RaiserKind
@@ -516,11 +486,8 @@ class Observations(Watched, frozen=True):
     ``optimizers`` are the places that made those that lived at the end.  ``functions`` are the
     calls of custom Functions that were compared with finite differences, one a place.
     ``never_stepped``: the program has ended by itself, and nothing has used a gradient or
-    looked at one.  ``guard``, where no optimizer has stepped, is the ``if`` around a step beside
-    the last backward call, or (``guards_else``) that step where it stands under the ``else``.
-    ``zeroed`` is where ``zero_grad`` was called last, ``scheduled`` where a scheduler made its last
-    step.  ``averages``: a wrapper of torch's puts the gradients of several ranks together.
-    ``mistaken_calls`` are one a place.
+    looked at one.  ``zeroed`` is where ``zero_grad`` was called last.  ``averages``: a wrapper of
+    torch's puts the gradients of several ranks together.  ``mistaken_calls`` are one a place.
     """
 
     learners: tuple[TrackedParameter, ...] = ()
@@ -528,27 +495,21 @@ class Observations(Watched, frozen=True):
     lost_terms: tuple[LostTerm, ...] = ()
     faint_terms: tuple[TermShare, ...] = ()
     cancelling_terms: tuple[TermShare, ...] = ()
-    wasted_graphs: tuple[WastedGraph, ...] = ()
     changes: tuple[Change, ...] = ()
     broadcasts: tuple[Broadcast, ...] = ()
     activities: tuple[Activity, ...] = ()
     saved: tuple[Saved, ...] = ()
-    roundings: tuple[Rounding, ...] = ()
     intakes: tuple[Intake, ...] = ()
     freed: tuple[Freed, ...] = ()
     carried: tuple[Carried, ...] = ()
     alterations: tuple[Alteration, ...] = ()
     optimizers: tuple[int | None, ...] = ()
-    wasted_calls: tuple[WastedCalls, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
-    guard: int | None = None
-    guards_else: bool = False
     remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
     mistaken_calls: tuple[MistakenCall, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None
-    scheduled: int | None = None
     failure: Failure | None = None
     averages: bool = False

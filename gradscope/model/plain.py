@@ -157,20 +157,7 @@ class Histogram(Struct, frozen=True, array_like=True):
     counts: tuple[int, ...] = ()
 
 
-class HalfSizes(Struct, frozen=True, array_like=True):
-    """How a float16 tensor fits its range.
-
-    ``subnormal`` counts the elements other than 0 that are smaller than the smallest with full
-    precision (6.1e-5), ``small`` is their share of the sum of all absolute values.  ``older``
-    stands in the files of older versions, and says nothing.
-    """
-
-    subnormal: int
-    small: Number = 0.0
-    older: Number = 0.0
-
-
-class GradientInfo(Struct, frozen=True):
+class GradientInfo(SeenRecord, frozen=True):
     """One gradient tensor as it flowed: exactly one state, and its size.
 
     ``norm`` is the 2-norm over all elements (for complex, of the absolute values); it is None for
@@ -178,7 +165,7 @@ class GradientInfo(Struct, frozen=True):
     of meta tensors, which have none, and those that a doctor passed over.  ``absmax`` is
     the largest absolute value where it was looked at.  ``nan`` and ``inf`` count elements.
     ``values``, ``released`` and ``rows`` as in :class:`gradscope.model.plain.TensorInfo`.
-    ``histogram`` is there where it was asked for, ``half`` in a diagnosis, of float16.
+    ``histogram`` is there where it was asked for.
     """
 
     state: State
@@ -190,7 +177,6 @@ class GradientInfo(Struct, frozen=True):
     layout: str = "strided"
     values: tuple[Number, ...] | None = None
     histogram: Histogram | None = None
-    half: HalfSizes | None = None
     released: bool = False
     rows: BadRows | None = None
 

@@ -22,7 +22,6 @@ from gradscope.model.observations import Finding, Watched
 from gradscope.model.plain import Accumulation as Accumulation
 from gradscope.model.plain import BackwardPass as BackwardPass
 from gradscope.model.plain import GradientInfo as GradientInfo
-from gradscope.model.plain import HalfSizes as HalfSizes
 from gradscope.model.plain import Histogram as Histogram
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.plain import State as State

@@ -102,9 +102,6 @@ class Examination:
     value, or at the end.  ``run_on``: the program goes on, unwatched, where it would be stopped.
     ``every_place``: the report also holds the first call of other lines that call backward.
     ``on_step`` hears of each watched call.  ``eager``: nothing is compiled by torch.compile.
-    ``hold`` is given the report of each call that was looked at in full, or in which something is
-    wrong, before the program goes on, with the answer to ``study``; and what would be the report of
-    the run if it ended there, None while that says too little.
     ``as_test``: a backward call that raises counts only if that ends the program, for a test
     catches what it expects; and without any call nothing is looked at, for most tests make none.
     """
@@ -122,8 +119,6 @@ class Examination:
     passing: Callable[[Report], str | None] | None = None
     graver: Callable[[Report, Report], bool] | None = None
     on_step: Callable[[Step], None] | None = None
-    hold: Callable[[Report, Report | None], None] | None = None
-    study: Study | None = None
     eager: bool = False
     as_test: bool = False
     every_place: bool = False

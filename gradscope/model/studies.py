@@ -41,18 +41,6 @@ class KeptStorage(Struct, frozen=True):
     missing: int = 0
 
 
-class Twin(Struct, frozen=True):
-    """The same values twice: ``kept[copy]`` equals ``kept[of]``, or the leaf, rounded to its dtype.
-
-    Exactly one of ``of`` (an index of ``kept``) and ``leaf`` (an index of the graph's leaves) is
-    set.
-    """
-
-    copy: int
-    of: int | None = None
-    leaf: int | None = None
-
-
 class Hidden(Struct, frozen=True):
     """A saved tensor that was not counted, and why: the hook it is behind, or its kind.
 
@@ -66,32 +54,15 @@ class Hidden(Struct, frozen=True):
     recomputed: bool = False
 
 
-class Peak(Struct, frozen=True):
-    """The most memory that was allocated on one device while backward ran.
-
-    ``bytes`` is None where it was not measured, and ``reason`` then says why.  ``before`` was
-    allocated when backward began.  ``reached``: the peak fell into backward; otherwise ``bytes``
-    is an earlier peak, which backward stayed below.
-    """
-
-    device: str = ""
-    bytes: int | None = None
-    before: int = 0
-    reached: bool = False
-    reason: str = ""
-
-
 class Memory(Struct, frozen=True):
-    """Everything kept for one graph, largest first; what is there twice; what could not be counted.
+    """Everything kept for one graph, largest first, and what could not be counted.
 
     ``freed`` are nodes whose saved tensors an earlier backward call had freed already.
     """
 
     kept: tuple[KeptStorage, ...]
-    twins: tuple[Twin, ...] = ()
     hidden: tuple[Hidden, ...] = ()
     freed: tuple[int, ...] = ()
-    peaks: tuple[Peak, ...] = ()
 
     def total(self, *holdings: Holding) -> int:
         """The bytes of all storages held in these ways."""

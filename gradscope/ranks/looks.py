@@ -150,4 +150,4 @@ def _parameters(report: Report) -> Iterable[RankParameter]:
 def _without_values(info: GradientInfo | None) -> GradientInfo | None:
     if info is None:
         return None
-    return msgspec.structs.replace(info, values=None, histogram=None, half=None)
+    return msgspec.structs.replace(info, values=None, histogram=None)

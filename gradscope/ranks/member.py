@@ -24,7 +24,6 @@ from gradscope.ranks.job import WAIT, Job
 
 if TYPE_CHECKING:
     from gradscope.ranks.collected import Collected
-    from gradscope.ranks.kept_passes import PassExchange
 
 _BEAT = "rank 0 lives"
 
@@ -61,7 +60,6 @@ class Member:
         self._end_listening: Callable[[], None] = lambda: None
         self._has_told = False
         self._look: RankLook | None = None
-        self._exchange: PassExchange | None = None
         self._agreement: StopAgreement | None = None
         self._first = 0
 
@@ -187,7 +185,7 @@ class Member:
         if self._board is None or self._has_told:
             return
         self._has_told = True
-        from gradscope.ranks.kept_passes import PassExchange
+        from gradscope.ranks.kept_passes import leave_passes
         from gradscope.ranks.looks import look_of
 
         words = error.what if error is not None else ""
@@ -202,7 +200,7 @@ class Member:
             is_cut_short = is_interrupted or self.termination.has_come
             self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
             self._board.put(f"look/{self.job.rank}", msgspec.msgpack.encode(self._look))
-            self._exchange = PassExchange(self._board, self.job, self.wait, report)
+            leave_passes(self._board, self.job.rank, report)
         except NoAnswer:
             self._lost()
 
@@ -218,18 +216,13 @@ class Member:
             own = str(self.job.rank)
             is_led = self.job.rank and self._is_here(0)
             may_tell = not (is_led and (is_sound or self._board.is_beating(_BEAT)))
-            is_teller = may_tell and self._board.settle("teller", own) == own
-            if not is_teller and self._exchange is not None:
-                self._exchange.wait_to_be_asked(lambda: self.termination.has_come)
-            return is_teller
+            return may_tell and self._board.settle("teller", own) == own
         except NoAnswer:
             self._lost()
             return True
 
     def collected(self, report: Report | None) -> Report | None:
         """The report with what all ranks told; those that do not tell in time are named in it."""
-        if report is None and self._exchange is not None:
-            self._exchange.ask_for(())
         if self._board is None or report is None:
             return report
         from gradscope.ranks.collected import Collected
@@ -251,8 +244,7 @@ class Member:
                 return not waiting
 
             wait_for(heard, self.wait)
-            if self._exchange is not None:
-                self._exchange.gather(every.passes)
+            every.passes.gather(self._board, self.wait)
         except NoAnswer:
             self._lost()
             if len(waiting) == self.job.size - 1:  # nothing to compare with

@@ -76,19 +76,6 @@ def names_in(expression: str) -> tuple[str, ...]:
     return tuple(sorted(found, key=lambda name: (-len(name), name)))
 
 
-def summands(expression: str) -> list[str]:
-    """The terms that an expression, or ``x += ...``, adds up."""
-    pending: list[ast.AST] = [getattr(one, "value", one) for one in _parsed(expression)]
-    found = []
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            pending += [node.left, node.right]
-        else:
-            found.append(ast.unparse(node))
-    return found
-
-
 def _parsed(expression: str) -> list[ast.stmt]:
     try:
         return ast.parse(expression.strip()).body

@@ -1,4 +1,4 @@
-"""torch.compile: keeping it off the program, or off ourselves, and where it broke its graphs.
+"""torch.compile: keeping it off the program, or off ourselves.
 
 Knows nothing of graphs of autograd or of the Report.
 """
@@ -6,10 +6,10 @@ Knows nothing of graphs of autograd or of the Report.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from itertools import takewhile
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -67,37 +67,6 @@ def stance() -> str:
     # Private: in public torch takes a stance and never tells which it has.
     taken = getattr(sys.modules.get("torch._dynamo.eval_frame"), "_stance", None)
     return str(getattr(taken, "stance", ""))
-
-
-class GraphBreak(NamedTuple):
-    """Where torch.compile stopped tracing and began a new graph, and torch's word for why."""
-
-    file: str
-    line: int
-    reason: str
-
-
-def _reasons() -> Sequence[Any]:
-    # Private as well; `torch._dynamo.explain` would call the program's function again.
-    return getattr(sys.modules.get("torch._dynamo.utils"), "graph_break_reasons", ())
-
-
-def break_count() -> int:
-    """How often torch.compile has broken a graph in this process."""
-    return len(_reasons())
-
-
-def graph_breaks(known: int) -> list[GraphBreak]:
-    """The breaks after so many, in order, each place once."""
-    found = (_told(one) for one in _reasons()[known:])
-    return list(dict.fromkeys(one for one in found if one is not None))
-
-
-def _told(broken: Any) -> GraphBreak | None:
-    # A break inside of a function breaks its caller as well, and is told for both.
-    own = [one for one in broken.user_stack if not one.filename.startswith((_TORCH, _FOLDER))]
-    reason = broken.reason.strip().partition("\n")[0]
-    return GraphBreak(own[-1].filename, own[-1].lineno, reason) if own else None
 
 
 def keep_out() -> None:

@@ -377,40 +377,12 @@ class ModuleNames:
 
 
 def _parts_of(module: nn.Module) -> list[tuple[str, nn.Module]]:
-    """A module and all below it with their paths, as ``named_modules`` tells them, each as often as
-    it is registered; once, by its shortest path, where modules hold one another."""
-    found: list[tuple[str, nn.Module]] = []
-    waiting: list[tuple[str, nn.Module, tuple[int, ...]]] = [("", module, ())]
-    while waiting:
-        path, one, around = waiting.pop()
-        if path and type(one).named_modules is not nn.Module.named_modules:
-            # A wrapper that tells the parts of what it wraps as its own.
-            found += one.named_modules(prefix=path, remove_duplicate=False)
-            continue
-        found.append((path, one))
-        below = _registered_in(path, one)
-        if below:
-            around = (*around, id(one))
-            if any(id(child) in around for _, child in below):
-                return _each_once(module)
-            waiting.extend((inner, child, around) for inner, child in reversed(below))
-    return found
-
-
-def _each_once(module: nn.Module) -> list[tuple[str, nn.Module]]:
-    found, seen = [("", module)], {id(module)}
-    # The list grows while it is read: it is its own queue.
-    for path, one in found:
-        for inner, child in _registered_in(path, one):
-            if id(child) not in seen:
-                seen.add(id(child))
-                found.append((inner, child))
-    return found
-
-
-def _registered_in(path: str, module: nn.Module) -> list[tuple[str, nn.Module]]:
-    parts = module._modules.items()
-    return [(_joined(path, name), child) for name, child in parts if child is not None]
+    """A module and all below it with their paths, each as often as it is registered; once, where
+    modules hold one another."""
+    try:
+        return list(nn.Module.named_modules(module, remove_duplicate=False))
+    except RecursionError:
+        return list(nn.Module.named_modules(module))
 
 
 def _joined(before: str, path: str) -> str:

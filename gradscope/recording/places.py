@@ -105,10 +105,6 @@ class Places:
             frame = frame.f_back
         return -1
 
-    def number_of_line(self, code: CodeType, line: int) -> int:
-        """The number of a line at which no instruction need stand, such as a decorator's."""
-        return self.number_of_site(Site(code, -line))
-
     def number_of_site(self, site: Site) -> int:
         """The number of a place, whether a frame has stood there or not."""
         number = self.numbers.get((id(site.code), site.lasti))

@@ -41,7 +41,7 @@ from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
 from gradscope.patched import Original, Patched
 from gradscope.recording.backward_calls import MAX_NODES, BackwardHandler, BackwardHandlers
-from gradscope.recording.compiler import break_count, is_compiling, keep_out
+from gradscope.recording.compiler import is_compiling, keep_out
 from gradscope.recording.events import tensors_in
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.listener import IGNORED, Listeners
@@ -127,7 +127,6 @@ class Recorder(Recording, TorchFunctionMode):
         self.first = sequence_number()
         allow_swaps(self)
         keep_out()
-        self.known_breaks = break_count()
         self.modules.start()
         warning_places.start()
         self._printing.start()

@@ -9,12 +9,11 @@ be. Knows nothing of how a call is seen, or of the Report.
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.autograd import profiler
@@ -24,11 +23,9 @@ from gradscope.autograd.isolation import Aside, dispatch_modes, fault_of, functi
 from gradscope.autograd.nodes import (
     CUT,
     NO_SEQUENCE,
-    is_barred,
     is_leaf,
     make_release_safe,
     nearest,
-    op_name,
     walk,
 )
 from gradscope.autograd.tensors import TensorRef
@@ -45,31 +42,13 @@ from gradscope.recording.torch_call import MAX_LATEST, SequenceSpan, Spans, Torc
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
 
-MOST_UNDIFFERENTIABLE = 1_000
-"""Nodes whose backward cannot be differentiated that are remembered."""
-
-
-class Undifferentiable(NamedTuple):
-    """A node whose backward is marked ``once_differentiable`` and has run under ``create_graph``.
-
-    ``number`` is its sequence number, ``name`` what its class is called.  In the graph that was
-    left there stands a node of torch's own, which leads nowhere and takes these ``shapes``.
-    """
-
-    number: int
-    name: str
-    shapes: tuple[tuple[int, ...], ...]
-
-
 sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 
 @contextmanager
-def watched_nodes(
-    roots: Sequence[Any], note: Note, note_once: Callable[[Undifferentiable], None], briefly: bool
-) -> Iterator[None]:
-    """While the block runs, tell which sequence numbers each node below these roots used up, and
-    which of them cannot be differentiated again; ``briefly``: sums of gradients made before it
+def watched_nodes(roots: Sequence[Any], note: Note, briefly: bool) -> Iterator[None]:
+    """While the block runs, tell which sequence numbers each node below these roots used up;
+    ``briefly``: sums of gradients made before it
     count for a node.
 
     Nodes that run in another thread, as those of an accelerator do, count for themselves there and
@@ -90,13 +69,9 @@ def watched_nodes(
     def before(number: int, _received: Any) -> None:
         started[number] = sequence_number()
 
-    def after(number: int, forward: int, sent: Any, _received: Any) -> None:
+    def after(number: int, forward: int, _sent: Any, _received: Any) -> None:
         nonlocal last
         first, end = started.pop(number, last if briefly else None), sequence_number()
-        barred = [one for one in sent if is_barred(getattr(one, "grad_fn", None))]
-        if barred:
-            shapes = tuple(tuple(one.shape) for one in barred)
-            note_once(Undifferentiable(forward, op_name(nodes[number]), shapes))
         if first is not None and first < end and threading.get_ident() == home:
             note(first, end, forward)
             last = end
@@ -130,7 +105,6 @@ class Recording:
         self.events = Events()
         self.places = Places()
         self.freed = FreedGraphs()
-        self.undifferentiable: deque[Undifferentiable] = deque(maxlen=MOST_UNDIFFERENTIABLE)
         self.values = RememberedValues(keep)
         self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)
         self.spans = Spans()
@@ -141,7 +115,6 @@ class Recording:
         """The call that has just raised; forgotten at the next."""
         self.elsewhere = Elsewhere(self.sources, self.places)
         self.transforms = 0  # those that torch.func made inside of a transform
-        self.known_breaks = 0  # graphs that torch.compile broke before it was started
         self.first = 0
         """The sequence number with which it began."""
         self.is_light = False
@@ -203,8 +176,7 @@ class Recording:
             start = max(start, end)
 
         try:
-            once = self.undifferentiable.append
-            nodes = watched_nodes(roots, note, once, self.is_light)
+            nodes = watched_nodes(roots, note, self.is_light)
             with nodes if create_graph else nullcontext():
                 yield
         finally:

@@ -13,7 +13,7 @@ import linecache
 import opcode
 import textwrap
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType
@@ -59,11 +59,6 @@ class _File:
     or a ``with`` does when it begins is shown as its first line."""
     grad_reads: list[tuple[int, str]] = field(default_factory=list)
     """Lines that read ``PATH.grad``, with the path."""
-    guarded: list[tuple[int, int, int, bool]] = field(default_factory=list)
-    """The first and the last line of each ``if``, one in it that calls a ``step``, and whether that
-    stands under its ``else``."""
-    classes: list[tuple[int, int, dict[str, int]]] = field(default_factory=list)
-    """The first and the last line of each class, and those of all ``def`` inside, by name."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
 
@@ -130,36 +125,10 @@ class Sources:
         text = textwrap.dedent("".join(lines[first - 1 : last]))
         return first, text.splitlines()
 
-    def defined_around(self, code: CodeType) -> dict[str, int]:
-        """The lines of all ``def`` in the innermost class around this code, by name."""
-        line = code.co_firstlineno
-        around = [one for one in self._file(code).classes if one[0] <= line <= one[1]]
-        return max(around, key=lambda one: one[0])[2] if around else {}
-
-    def decorators(self, code: CodeType) -> list[tuple[int, str]]:
-        """The lines above the ``def`` of a function, with their numbers."""
-        first, last = code.co_firstlineno, self.lines_of(code)[0]
-        lines = self._file(code).lines
-        return [(line, lines[line - 1].strip()) for line in range(first, last)]
-
     def grad_reads(self, code: CodeType) -> list[tuple[int, str]]:
         """The lines of this code that read the ``.grad`` of something, and of what: (7, "b")."""
         first, last = code_lines(code)
         return [read for read in self._file(code).grad_reads if first <= read[0] <= last]
-
-    def guard(self, site: Site) -> tuple[int, bool] | None:
-        """The line of the innermost ``if`` in the function of this place that decides on a call of
-        a method ``step``, and not on this place itself; of an ``else`` that of the call, and
-        True."""
-        span = self.span(site)
-        lines = [line for _, _, line in site.code.co_lines() if line]
-        ifs = [
-            (start, step, is_else)
-            for start, last, step, is_else in self._file(site.code).guarded
-            if step in lines and span is not None and not start <= span[0] <= last
-        ]
-        start, step, is_else = max(ifs, default=(0, 0, False))
-        return ((step if is_else else start), is_else) if ifs else None
 
     def span(self, site: Site) -> TextSpan | None:
         """Where the instruction's expression stands, or None when the code carries no positions."""
@@ -241,14 +210,6 @@ def _without_comments(expression: str) -> str:
     return "\n".join(lines)
 
 
-def _steps(body: list[ast.stmt]) -> Iterator[int]:
-    """The lines that call a method ``step`` without arguments or with one."""
-    for node in (inner for statement in body for inner in ast.walk(statement)):
-        match node:
-            case ast.Call(func=ast.Attribute(attr="step"), args=args) if len(args) < 2:
-                yield node.lineno
-
-
 def _span(node: ast.expr | ast.stmt) -> TextSpan:
     return (
         node.lineno,
@@ -290,14 +251,6 @@ def _indexed(lines: tuple[str, ...]) -> _File:
             case ast.With(items=items) | ast.AsyncWith(items=items):
                 last = items[-1].optional_vars or items[-1].context_expr
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(last)[2:])
-            case ast.If(body=body, orelse=otherwise):
-                around = node.lineno, node.end_lineno or node.lineno
-                file.guarded += [(*around, step, False) for step in _steps(body)][:1]
-                file.guarded += [(*around, step, True) for step in _steps(otherwise)][:1]
-            case ast.ClassDef():
-                inner = (one for one in ast.walk(node) if isinstance(one, ast.FunctionDef))
-                defined = {one.name: one.lineno for one in inner}
-                file.classes.append((node.lineno, node.end_lineno or node.lineno, defined))
             case ast.For(target=target, iter=iterated):
                 file.variables[_span(node)] = _target_name(target)
                 file.statements[_span(node)] = (*_span(node)[:2], *_span(iterated)[2:])

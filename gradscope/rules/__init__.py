@@ -23,7 +23,6 @@ from gradscope.rules.rule import Rule
 from gradscope.words import listed
 
 __all__ = [
-    "OF_ONE_CALL",
     "ORDER",
     "RULES",
     "IgnoredByComment",
@@ -84,10 +83,6 @@ def _drafts(rule: Rule, facts: Facts) -> list[FindingDraft]:
 def at_least(findings: Collection[Finding], severity: Severity) -> bool:
     """Whether any finding is as bad as this, or worse."""
     return any(ORDER.index(finding.severity) >= ORDER.index(severity) for finding in findings)
-
-
-OF_ONE_CALL = ("GS1", "GS2", "GS4", "GS503", "GS512", "GS533", "GS6")
-"""How codes of rules begin of which one call is enough; others say that something never happens."""
 
 
 def is_serious(report: Report) -> bool:

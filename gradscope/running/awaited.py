@@ -13,6 +13,7 @@ from torch.autograd.graph import GradientEdge
 
 from gradscope.autograd.calls import own_grad
 from gradscope.autograd.isolation import grads_preserved
+from gradscope.autograd.nodes import leaf_of
 from gradscope.autograd.tensors import requires_grad
 from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.probe import Detail, Probe
@@ -122,12 +123,11 @@ def derivative(
 
 def _end(probe: Probe, scopes: Scopes, name: str) -> Any:
     """The leaf of this name, or the gradient edge of a tensor that a node made."""
-    for leaf in probe.graph.leaves:
-        if name in leaf.names:
-            return probe.walked.nodes[leaf.node].variable  # type: ignore[attr-defined]
     made = made_tensor(name, probe, scopes)
     if made is not None:
-        return GradientEdge(probe.walked.nodes[made[0]], made[1])
+        node = probe.walked.nodes[made[0]]
+        leaf = leaf_of(node)
+        return GradientEdge(node, made[1]) if leaf is None else leaf
     names = [one for leaf in probe.graph.leaves for one in leaf.names]
     near = listed(nearest(name, names), LISTED)
     hint = f"leaves, nearest first: {near}" if near else "no leaf has a name"

@@ -20,9 +20,8 @@ from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.isolation import put_under, take_out
 from gradscope.errors import CaptureError, Fault, GradscopeError, NoGraph, described
 from gradscope.garbage import collector_paused
-from gradscope.model.explanation import Explanation
 from gradscope.model.report import Report
-from gradscope.model.request import Examination, Study
+from gradscope.model.request import Examination
 from gradscope.patched import Original
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.stand_in import module_calls
@@ -123,13 +122,9 @@ class WatchedBlock:
 
 class OneCall:
     """Watches this thread from now on until a backward call of which ``has_come`` says that it was
-    the one; then calls ``done``.  ``study`` is done in that call, and its answer is in
-    ``explanation``."""
+    the one; then calls ``done``."""
 
-    def __init__(
-        self, has_come: Callable[[], bool], done: Callable[[], None], study: Study | None = None
-    ) -> None:
-        self.explanation: Explanation | None = None
+    def __init__(self, has_come: Callable[[], bool], done: Callable[[], None]) -> None:
         self.is_inside = False
         self._has_come = has_come
         self._done = done
@@ -138,14 +133,7 @@ class OneCall:
         self._next = module_calls(self._taking_away)
         # Our own frame: to hold one of the program's would keep its batch alive.
         self._block = WatchedBlock(
-            Examination(
-                keep_going=True,
-                thorough=True,
-                as_test=True,
-                study=study,
-                hold=None if study is None else self._note_explanation,
-            ),
-            sys._getframe(),
+            Examination(keep_going=True, thorough=True, as_test=True), sys._getframe()
         )
         self._block.begin()
         if self._block.doctor is not None:
@@ -155,9 +143,6 @@ class OneCall:
                 # The program may leave a mode that it has entered before.
                 put_under(self._recorder)
             _here.append(self)
-
-    def _note_explanation(self, report: Report, _: Report | None) -> None:
-        self.explanation = report.explanation
 
     def _on_backward(self, call: BackwardCall) -> Any:
         self.is_inside = True

@@ -30,8 +30,8 @@ from gradscope.graphing.roots import (
     result_root,
     usable_root,
 )
-from gradscope.graphing.study import LiveGraph, awaited, follower, studied
-from gradscope.graphing.watched_call import MadeCall, MeasuredCall
+from gradscope.graphing.study import LiveGraph, awaited, studied
+from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.ranks.member import ALONE, Member
@@ -107,7 +107,7 @@ class Watcher:
         if self._awaited is not None and self._awaited.heard_backward():
             self._complete()
         self.calls += 1
-        watched: MadeCall | None = None
+        watched: MeasuredCall | None = None
         self._member.meet(self.calls)
         if self._is_asked_for(call):
             with self._answering(), doing.during(f"looking at backward call {self.calls:,}"):
@@ -188,7 +188,7 @@ class Watcher:
     def _may_go_on(self) -> bool:
         return not self._is_done or self._goes_on or not self._stopper.may_stop
 
-    def _look_at(self, call: BackwardCall) -> MadeCall | None:
+    def _look_at(self, call: BackwardCall) -> MeasuredCall | None:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""
         request = self._request
         self._steps_left -= 1
@@ -208,17 +208,7 @@ class Watcher:
                 self._take(single(call), scopes)
             else:
                 self._show(call.roots, scopes)
-        return self._followed(call) if request.root is None else None
-
-    def _followed(self, call: BackwardCall) -> MadeCall | None:
-        """Make the call where a study wants to see how it goes, and complete its answer."""
-        complete = follower(self._request.study, self.report)
-        if complete is None:
-            return None
-        ended = MadeCall(call, self.recorder, self.calls)
-        ended.make()
-        self.report = complete()
-        return ended
+        return None
 
     def _watch(self, call: BackwardCall) -> MeasuredCall:
         with unseen():

@@ -18,13 +18,15 @@ class Folding:
     ``depth``: close module calls nested this deep (1 is the outermost); None opens level by level
     as long as at most ``limit`` things are seen.  ``all``: fold nothing.  ``path``: draw only the
     ways to this leaf.  ``focus``: show what matches this pattern (see :mod:`.folded`) and close the
-    rest; inside it ``depth``, ``limit`` and ``all`` say how far, 1 being its own contents."""
+    rest; inside it ``depth``, ``limit`` and ``all`` say how far, 1 being its own contents.
+    ``nested``: a repeat inside of what is drawn once may be drawn round by round."""
 
     depth: int | None = None
     all: bool = False
     path: str | None = None
     limit: int = 30
     focus: str | None = None
+    nested: bool = True
 
     @property
     def is_chosen(self) -> bool:

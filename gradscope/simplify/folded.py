@@ -198,7 +198,7 @@ def _opened(hierarchy: Hierarchy, folding: Folding) -> Opened:
         return _opened_around(hierarchy, folding, folding.focus)
     if folding.depth is not None:
         return opened_to(hierarchy, folding.depth)
-    return opened_to_fit(hierarchy, folding.limit)
+    return opened_to_fit(hierarchy, folding.limit, folding.nested)
 
 
 def _opened_around(hierarchy: Hierarchy, folding: Folding, glob: str) -> Opened:

@@ -47,18 +47,19 @@ def _closes(hierarchy: Hierarchy, group: int, depth: int) -> bool:
     return kind in ("module", "function") and hierarchy.depths[group] >= depth
 
 
-def opened_to_fit(hierarchy: Hierarchy, limit: int) -> Opened:
+def opened_to_fit(hierarchy: Hierarchy, limit: int, nested: bool = True) -> Opened:
     """As many levels as leave at most ``limit`` things to see, leaves not counted.
 
     Repeats of modules are drawn once for all rounds, where all of them cannot be shown.  Loops stay
-    closed: their rounds are alike.  Modules of one operation say more closed than opened, where
+    closed: their rounds are alike; so do repeats inside of what is drawn once, unless ``nested``.
+    Modules of one operation say more closed than opened, where
     not everything can be shown.  Where all this shows less than :data:`FEW` things, up to
     :data:`MANY` are allowed, unless they are all alike.
     """
     everything = opened_to(hierarchy, len(hierarchy.groups) + 1).groups
     if _seen(hierarchy, everything) <= limit:
         return Opened(everything, everything)
-    return _grown(hierarchy, Opened({0}), limit)
+    return Opened(_Growth(hierarchy, {0}, nested).until(limit))
 
 
 def opened_in(hierarchy: Hierarchy, groups: Set[int], limit: int) -> Opened:
@@ -75,9 +76,10 @@ def _grown(hierarchy: Hierarchy, start: Opened, limit: int) -> Opened:
 class _Growth:
     """Groups that are open, with more and more opened inside them."""
 
-    def __init__(self, hierarchy: Hierarchy, opened: set[int]) -> None:
+    def __init__(self, hierarchy: Hierarchy, opened: set[int], nested: bool = True) -> None:
         self.hierarchy = hierarchy
         self.opened = opened
+        self._nested = nested
         self._within: set[int] = set()
         """Groups inside a round that stands for all of a repeat."""
 
@@ -123,7 +125,8 @@ class _Growth:
         if hierarchy.is_loop(group):
             return False
         if hierarchy.groups[group].kind == "repeat" and drawn == group:
-            return len(hierarchy.flat(group)) <= MOST_ROUNDS
+            is_shown = self._nested or group not in self._within
+            return is_shown and len(hierarchy.flat(group)) <= MOST_ROUNDS
         # What holds one group and nothing else is only a cover.
         return bool(hierarchy.children[drawn]) or _things(hierarchy, drawn) > 1
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Literal
 
 from gradscope.errors import TargetError
@@ -115,11 +115,6 @@ def parse_target(text: str, arguments: Iterable[str] = ()) -> Target:
 
 _SHOWN_NAMES = 8
 
-_MAKES_NAMES = {
-    *("globals", "locals", "vars", "setattr", "exec", "eval", "__dict__", "__getattr__", "*"),
-}
-"""What a file that makes names of texts, or takes over those of another, has to mention."""
-
 
 def missing_file_hint(text: str, error: OSError) -> str:
     """Say what to do about a script that cannot be opened: the nearest name, or another way."""
@@ -148,36 +143,6 @@ def _is_module(name: str) -> bool:
     return PathFinder.find_spec(first, ["", *sys.path]) is not None
 
 
-def check_defines(code: CodeType, name: str, text: str) -> None:
-    """Refuse a function before its file runs, where nothing in the file can make that name.
-
-    Args:
-        code: the compiled file.
-        name, text: as for :func:`function_in`.
-
-    Raises:
-        TargetError: with the functions that the file does define.
-    """
-    first = name.partition(".")[0]
-    known: set[str] = set()
-    codes = [code]
-    while codes:
-        one = codes.pop()
-        known.update(one.co_names, one.co_varnames, one.co_cellvars, one.co_freevars)
-        for value in one.co_consts:
-            known.update(_texts(value))
-            codes += [value] if isinstance(value, CodeType) else []
-    if first in known or known & _MAKES_NAMES:
-        return
-    own = [one.co_name for one in code.co_consts if isinstance(one, CodeType)]
-    raise _no_function(text, name, [one for one in own if one.isidentifier()])
-
-
-def _texts(constant: object) -> tuple[str, ...]:
-    values = constant if isinstance(constant, (tuple, frozenset)) else (constant,)
-    return tuple(value for value in values if isinstance(value, str))
-
-
 def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object]:
     """Return the function ``name`` (dots go into classes) of ``module``, ready to be called.
 
@@ -192,7 +157,8 @@ def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object
     found: object = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise _no_function(text, name, _own_names(module))
+            what = f"{text} has no function {name!r}"
+            raise TargetError(what, _names_hint(name, _own_names(module)))
         found = getattr(found, part)
     if not callable(found):
         what = f"{text}::{name} is not a function but of type {type(found).__name__}"
@@ -204,10 +170,6 @@ def function_in(module: ModuleType, name: str, text: str) -> Callable[[], object
             "give its parameters defaults, or name a function that takes none and calls it",
         )
     return found
-
-
-def _no_function(text: str, name: str, own: Sequence[str]) -> TargetError:
-    return TargetError(f"{text} has no function {name!r}", _names_hint(name, own))
 
 
 def _own_names(module: ModuleType) -> list[str]:

@@ -29,7 +29,7 @@ from gradscope.target.compiling import (
     level_recursion,
     run_code,
 )
-from gradscope.target.description import Target, check_defines, function_in, missing_file_hint
+from gradscope.target.description import Target, function_in, missing_file_hint
 
 _JSON = {".json", ".jsonl", ".ndjson"}
 _DATA = {
@@ -198,7 +198,6 @@ def _function(target: Target) -> Launch:
     text, _, name = target.text.rpartition("::")
     path = _absolute(text)
     code = compile_source(_read(path, text), path)
-    check_defines(code, name, text)
     stem = PurePath(path).stem
     # With a loader of our own, for the file need not end in .py.
     spec = importlib.util.spec_from_file_location(stem, path, loader=SourceFileLoader(stem, path))

@@ -35,10 +35,6 @@ class FullLook(Protocol):
             GradscopeError: it could not be looked at, or not be kept.
         """
 
-    def wait(self) -> None:
-        """Something was found in the call: wait in it, where that is wanted, as long as that is;
-        what ends the program leaves from here."""
-
 
 Begin = Callable[[Callable[[], bool], Callable[[], None]], FullLook]
 """Begins one: given whether the call has come, and what to do when that look is over."""
@@ -75,7 +71,6 @@ class FullLooks:
         """What a look is to begin for."""
         self._at = 0.0
         self._past: list[FullLook] = []
-        self._found: list[FullLook] = []
 
     @property
     def is_asked(self) -> bool:
@@ -126,16 +121,10 @@ class FullLooks:
             finding = f"could not be looked at: {error.what}"
         else:
             is_there = trouble.is_in(row)
-            self._found += [look] if finding and is_there else []
             finding = (finding.rstrip(".") or "nothing is found") if is_there else "it is gone"
         weights = self._weights.words(row)
         self._say(trouble, f"step {row.step}: {finding}", report, weights)
         return msgspec.structs.replace(row, finding=finding + weights, report=report)
-
-    def wait(self) -> None:
-        """Where something was found, wait; in the program's thread, and not unseen."""
-        while self._found:
-            self._found.pop(0).wait()
 
     def tidy(self) -> None:
         """Leave nothing of looks that are over."""

@@ -343,7 +343,6 @@ class Watch:
             if may_begin:
                 self._looks.begin(self._calls.are_of_many)
         self._put(rows)
-        self._looks.wait()
 
     def _put(self, rows: list[Row]) -> None:
         # Not aside: the program's own function is called as it would be elsewhere.

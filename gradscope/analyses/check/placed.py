@@ -14,7 +14,6 @@ import torch
 from gradscope.analyses.check.replay import needed
 from gradscope.analyses.check.tape import Tape
 from gradscope.autograd import saved
-from gradscope.autograd.nodes import is_leaf
 from gradscope.derivatives.call import Call, OutsideValue, TapeSlot, is_usable
 from gradscope.derivatives.double_precision import Unrepeatable, widened
 from gradscope.derivatives.single_call import real
@@ -38,11 +37,7 @@ class TapedGraph:
         self.tape = tape
         self.walked = live.probe.walked
         self.graph = live.probe.graph
-        self.positions = {
-            node._sequence_nr(): position
-            for position, node in enumerate(self.walked.nodes)
-            if not is_leaf(node)
-        }
+        self.positions = self.walked.positions()
         found = ((tape.slot_of(root) or _leaf_slot(root), root) for root in live.roots)
         self.roots = {slot: root for slot, root in found if slot is not None}
         self.calls = needed(tape.taped, set(self.positions), self.roots)
@@ -103,7 +98,7 @@ class TapedGraph:
         return node.variable or self._written(node) or f"#{number}"
 
     def _written(self, node: Node) -> str:
-        site = self.live.recorder.site_of(self.walked.nodes[node.id]._sequence_nr())
+        site = self.live.recorder.site_of(self.walked.sequences[node.id])
         return "" if site is None else self.live.recorder.sources.origin(site).expression
 
     # ------------------------------------------------------------------ parts of the graph

@@ -118,7 +118,7 @@ class Capture(MeasuredCall):
         self.activities: list[Activity] = []
         self.functions: list[CallCheck] = []
         # The rules judge by norms: values are kept only for somebody who looks.
-        self.table = GradientTable(keep, MAX_VALUES if keep else 0, halves=True)
+        self.table = GradientTable(keep, MAX_VALUES if keep else 0)
         self._values = values
         self._sources = _Sources(values)
         self._nodes: list[LiveNode] = []

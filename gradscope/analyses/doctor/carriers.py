@@ -36,11 +36,6 @@ def codes_of(frames: Iterable[FrameType]) -> Iterator[CodeType]:
                 yield code
 
 
-def methods(kind: type) -> Iterator[CodeType]:
-    """The code of the functions that a class defines."""
-    return _codes(list(vars(kind).values()))
-
-
 def _codes(members: Iterable[object]) -> Iterator[CodeType]:
     """The code of those that are functions."""
     for member in members:

@@ -1,12 +1,9 @@
-"""Which backward call of a run is the one to be reported; and whether the program waits in one."""
+"""Which backward call of a run is the one to be reported."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from time import monotonic
-
-import msgspec
 
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import CapturedCall
@@ -14,9 +11,6 @@ from gradscope.analyses.doctor.cases import watched_case
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import ReportBuilder
 from gradscope.analyses.training.used_gradients import Fate
-from gradscope.graphing.study import studied_call
-from gradscope.handlers import let_pass
-from gradscope.model.explanation import Explanation
 from gradscope.model.report import Report
 from gradscope.model.request import HANDFUL, Examination
 from gradscope.words import count
@@ -68,8 +62,7 @@ MOST_PLACES = 8
 
 class CaseKeeper:
     """The case so far: the first call, one that tells of more, or, and then it is ``final``, the
-    first in which something serious turned up.  ``considered`` is the last call, where the program
-    may be made to wait in it.
+    first in which something serious turned up.
 
     Where that is only that gradients are not finite, it is final when a step has used them, or they
     stay in ``.grad``.  Who leaves such a step out has mended it: that call is no case, unless there
@@ -80,7 +73,6 @@ class CaseKeeper:
         self, listener: DoctorListener, builder: ReportBuilder, examination: Examination
     ) -> None:
         self.case: CapturedCall | None = None
-        self.considered: CapturedCall | None = None
         self._is_serious = False
         self._waiting: _WaitingCase | None = None
         self._left_out = _LeftOut()
@@ -106,7 +98,7 @@ class CaseKeeper:
         Returns:
             Whether it is no use to go on.
         """
-        self._failed = self.considered = None
+        self._failed = None
         self._backwards += made.call.accumulates
         if made.failure is not None and self._examination.as_test:
             self._failed = watched_case(self._listener, made)
@@ -115,11 +107,9 @@ class CaseKeeper:
         first = self.case is None or (made.call.accumulates and not self._accumulates)
         # Asked in any case, so that the line counts as known from now on.
         elsewhere = self._is_new(made)
-        if self._examination.hold is not None and (trouble or made.is_full):
-            self.considered = watched_case(self._listener, made)
         if self._is_serious or not (first or trouble or (made.is_full and (odd or elsewhere))):
             return False
-        case = self.considered or watched_case(self._listener, made)
+        case = watched_case(self._listener, made)
         if elsewhere and self._examination.every_place:
             self._firsts.append(case.plain())
         # Not asked for where nothing is wrong yet: it costs as much as the look.
@@ -269,59 +259,3 @@ class CaseKeeper:
         if judge is None or self.case is None:
             return self._is_serious
         return judge(report, self._builder.report(self.case))
-
-
-MOST_NODES = 2_000
-"""Nodes of a graph in which the chain rule is followed, which takes about ten backward passes."""
-
-ENOUGH = 20
-"""Backward calls after which the report of a run says something of it."""
-
-
-class HeldCalls:
-    """Tells an examination's ``hold`` of calls; where there is none, does nothing."""
-
-    def __init__(
-        self, examination: Examination, builder: ReportBuilder, selector: CaseKeeper
-    ) -> None:
-        self._asked = examination
-        self._builder = builder
-        self._selector = selector
-        self._explanation: Explanation | None = None
-        self._reports: tuple[Report, Report | None] | None = None
-
-    def before(self, made: Capture) -> None:
-        """The call is about to be made, and will free what explains it."""
-        if self._asked.study is None or len(made.walked.nodes) > MOST_NODES:
-            return
-        found: Explanation
-        try:
-            _, found = studied_call(self._asked.study, made.call, made.recorder)
-            self._explanation = msgspec.structs.replace(found, everything=False)
-        except Exception as error:  # the call is looked at all the same
-            let_pass(error)
-
-    def after(self, watched: int) -> None:
-        """The call has been made and considered, the last of so many."""
-        case, self._selector.considered = self._selector.considered, None
-        answer, self._explanation = self._explanation, None
-        if case is None:
-            return
-        report = msgspec.structs.replace(self._builder.report(case), explanation=answer)
-        is_enough = watched >= min(self._asked.steps or ENOUGH, ENOUGH)
-        chosen = self._selector.case if is_enough else None
-        self._reports = report, None if chosen is None else self._builder.report(chosen)
-
-    def hold(self) -> float:
-        """Let the program wait, where somebody wants that; seconds in which it was not watched.
-
-        Ctrl-C, and what handlers of signals raise, ends that as it ends the call.
-        """
-        reports, self._reports = self._reports, None
-        since = monotonic()
-        try:
-            if reports is not None and self._asked.hold is not None:
-                self._asked.hold(*reports)
-        except Exception as error:
-            self._builder.note_unseen(error)
-        return monotonic() - since

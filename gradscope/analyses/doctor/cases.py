@@ -40,7 +40,7 @@ from gradscope.graphing.roots import (
     result_root,
     unknown_root,
 )
-from gradscope.model.observations import Alteration, Freed, Intake, Observations, Rounding
+from gradscope.model.observations import Alteration, Freed, Intake, Observations
 from gradscope.model.report import BackwardPass, Graph, Leaf, Node
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
@@ -86,7 +86,6 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
         changes=tuple(map(origins.told, changed)),
         activities=tuple(made.activities),
         saved=tuple(made.saved()),
-        roundings=tuple(_roundings(listener, made.sequences)),
         intakes=tuple(_intakes(listener, origins, names, made.sequences)),
         freed=() if gone is None else (_freed(listener, made, gone, origins),),
         functions=tuple(made.functions),
@@ -174,14 +173,6 @@ def _intakes(
             # Of the nodes of a call this graph need not hold all.
             first=sequences[made_in_order[bisect_left(made_in_order, taken.first)]],
         )
-
-
-def _roundings(listener: DoctorListener, sequences: dict[int, int]) -> Iterator[Rounding]:
-    """The numbers that are 0 in the dtype of what they are added to."""
-    for sequence, rounding in listener.rounded.known.items():
-        position = sequences.get(sequence)
-        if position is not None:
-            yield msgspec.structs.replace(rounding, node=position)
 
 
 def _hooks(

@@ -252,8 +252,7 @@ class Cuts:
     ) -> KnownCut | None:
         """A call at this place has cut what these tensors, or leaves, had behind them; what it gave
         may be a plain number."""
-        is_off = reason in ("no_grad", "inference_mode")
-        switch = self._switches.current if is_off else Switch()
+        switch = self._switches.current if reason == "no_grad" else Switch()
         key: _Key = (place, function, reason, switch.place)
         cut = self.known.get(key)
         found: list[torch.Tensor] | None = None

@@ -20,7 +20,7 @@ import torch
 
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import CapturedCall
-from gradscope.analyses.doctor.case_keeper import CaseKeeper, HeldCalls
+from gradscope.analyses.doctor.case_keeper import CaseKeeper
 from gradscope.analyses.doctor.cases import ChosenRoot, final_case, look_before
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
@@ -77,8 +77,8 @@ class Doctor:
     ) -> None:
         self.report: Report | None = None
         self.error: GradscopeError | None = None
-        # The rules need counts and norms: values are kept only for somebody who looks.
-        self._keep = 0 if examination.hold is None else SMALL
+        # The rules need counts and norms: values are kept only for a file, which somebody reads.
+        self._keep = SMALL if examination.every_place else 0
         self.recorder = active or Recorder(sources, self._on_backward, self._keep)
         self._listener = DoctorListener(self.recorder, self._on_refused, examination.check_all)
         self._joins = active is not None
@@ -88,7 +88,6 @@ class Doctor:
         self._log = StepLog()
         self._builder = ReportBuilder(self._listener, self._log, examination.as_test)
         self._selector = CaseKeeper(self._listener, self._builder, examination)
-        self._held = HeldCalls(examination, self._builder, self._selector)
         self._tracker = StepTracker(self._listener, self._log)
         self._policy = SamplingPolicy(examination.is_close)
         self._stopper = Stopper()
@@ -157,9 +156,6 @@ class Doctor:
         made, serious = self._watch(call)
         if made is None:
             return self.recorder.let_run(call)
-        # Others would wait for this one in their collectives, and not for as long as a person.
-        if self._began is not None and not self._member.is_grouped:
-            self._began += self._held.hold()
         # A call that failed is the program's own to handle.
         if serious and made.failure is None:
             self._stop(Stopped("finding"))
@@ -259,11 +255,11 @@ class Doctor:
         is_full = self._is_full(call, loss)
         if is_full:
             listener.look_for_ranks(self._member.is_grouped)
+        # Ranks are compared by norms, which all are to read alike: one alone may write a file.
+        keep = 0 if self._member.is_grouped else self._keep
         made = Capture(
-            call, self.recorder, log.calls, listener.values_seen, is_full=is_full, keep=self._keep
+            call, self.recorder, log.calls, listener.values_seen, is_full=is_full, keep=keep
         )
-        if is_full:
-            self._held.before(made)
         log.glanced += not is_full
         self._tracker.begin(made, loss)
         if is_full:
@@ -302,7 +298,6 @@ class Doctor:
         odd = self._policy.note(place, step, full=made.is_full, new=listener.has_news)
         trouble = made.is_troubled or isinstance(step.loss, str)
         serious = self._selector.consider(made, trouble, odd)
-        self._held.after(self._log.seen)
         self._tracker.start_next(made)
         listener.rest(not self._policy.is_full(place))
         if self._examination.on_step is not None:

@@ -125,8 +125,7 @@ MAX_READS = 100
 class Reads:
     """The gradients that the program, not torch, has read or asked for.
 
-    ``vain`` are tensors that are no leaves, and whose ``.grad`` it has read, or of which it wanted
-    the gradient in a graph that they are not in.
+    ``vain`` are tensors that are no leaves, and whose ``.grad`` it has read.
     """
 
     def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
@@ -157,7 +156,6 @@ class Reads:
         """The program has asked for the gradient of these, and they are not in the graph."""
         for tensor in tensors:
             self._leaves.of(tensor).wanted = True
-            self._add(tensor, "", wanted=True)
 
     def note_refused(self, error: BaseException) -> None:
         """An optimizer has raised this over tensors that are no leaves."""
@@ -181,7 +179,7 @@ class Reads:
         names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
         self._add(tensor, name_in_frame(tensor, [*paths, *names], frame))
 
-    def _add(self, tensor: torch.Tensor, name: str, wanted: bool = False) -> None:
+    def _add(self, tensor: torch.Tensor, name: str) -> None:
         node = grad_fn_of(tensor)
         if node is None or len(self.vain) >= MAX_READS:
             return
@@ -194,5 +192,4 @@ class Reads:
             made=made,
             history=torch_name(node),
         )
-        _, known = self.vain.setdefault((made, name), (TensorRef(tensor), read))
-        known.wanted |= wanted
+        self.vain.setdefault((made, name), (TensorRef(tensor), read))

@@ -30,14 +30,11 @@ from gradscope.analyses.doctor.glances import (
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.odd_values import (
-    RoundedNumbers,
-    ScoreWeights,
-)
+from gradscope.analyses.doctor.odd_values import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.dropped_results import DroppedResults, GradientGraphs
+from gradscope.analyses.training.dropped_results import DroppedResults
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
@@ -85,13 +82,9 @@ class DoctorListener(Listener):
         self.averages = False
         self.never_stepped = False
         self.values_seen = NonFiniteValues()
-        self.rounded = RoundedNumbers()
-        self.switches = Switches(recorder.sources, recorder.aside)
+        self.switches = Switches()
         self.cuts = Cuts(recorder, self.switches)
-        self._patches = [
-            *collectives(recorder, self.cuts),
-            *self.switches.patches(recorder.places),
-        ]
+        self._patches = collectives(recorder, self.cuts)
         self.lost_terms = LostTerms(self.cuts, recorder)
         self.compared_terms: ComparedTerms | None = None
         self.broadcasts = Broadcasts(self.cuts.is_followed)
@@ -103,7 +96,6 @@ class DoctorListener(Listener):
         self.score_weights = ScoreWeights(self.mistaken_calls)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
-        self.gradient_graphs = GradientGraphs()
         self.dropped = DroppedResults(self.mistaken_calls)
         self.alterations = Alterations()
         told = self.alterations.note_clipping, self.alterations.note_module_hook
@@ -236,7 +228,7 @@ class DoctorListener(Listener):
         if self.light and kind.is_brief and is_known and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
             if not self._is_inside(call):
-                self._note_values(call)
+                self.values_seen.note(call)
             return
         if kind.is_loss and call.in_graph:
             kind.recorded.add(call.place)
@@ -264,13 +256,7 @@ class DoctorListener(Listener):
         """Whether a call is made by a custom Function, and is not that Function's own."""
         return len(self.recorder.functions) > (call.function == "apply")
 
-    def _note_values(self, call: TorchCall) -> None:
-        self.values_seen.note(call)
-        self.rounded.note(call)
-
     def _show(self, call: TorchCall, sort: Sort) -> None:
-        if sort not in ("grad", "put"):  # its `.grad` is another tensor
-            self.dropped.note_taken(call.operands)
         is_inside = self._is_inside(call)
         is_function = call.function == "apply" and bool(self.recorder.functions)
         if is_function:
@@ -284,7 +270,6 @@ class DoctorListener(Listener):
         elif sort == "data":
             self.cuts.note_data_set(call)
             self.optimizers.effects.note_cast(call.operands[0], call.place)
-            self.gradient_graphs.note_edit(call)
             self.leaves.note_edit(call)
         elif sort == "put":
             self.optimizers.order.put(call)
@@ -293,7 +278,6 @@ class DoctorListener(Listener):
         elif sort == "grad":
             self.reads.note(call)
             self.dropped.note_gradients(call.results)
-            self.optimizers.order.wasted.look()
             self.leaves.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)
@@ -313,7 +297,6 @@ class DoctorListener(Listener):
             self.changes.note(call)
             self.alterations.note_clip(call)
             self.optimizers.order.edit(call)
-            self.gradient_graphs.note_edit(call)
             self.leaves.note_edit(call)
         else:
             self.dropped.note(call)
@@ -322,7 +305,7 @@ class DoctorListener(Listener):
         # What an initialiser, a copy or an average does under no_grad is no use in forward.
         if call.in_graph or (self.recorder.modules.is_running and not in_place):
             self.leaves.note_use(call)
-        self._note_values(call)
+        self.values_seen.note(call)
         if call.in_graph:
             self.carried.note(call, briefly=self.light)
         if not self.light:

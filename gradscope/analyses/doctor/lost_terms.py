@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -21,7 +22,7 @@ from gradscope.analyses.doctor.cut_calls import KnownCut, Taken
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.autograd.nodes import Walked, leaf_of
 from gradscope.autograd.tensors import TensorRef, living
-from gradscope.model.observations import LossTerm, LostTerm
+from gradscope.model.observations import LostTerm
 from gradscope.recording.recorder import Recorder
 
 MOST_CALLS = 64
@@ -31,10 +32,12 @@ MAX_LOST = 200
 """Lost terms that are remembered."""
 
 
-class KnownTerm(LossTerm, eq=False, gc=True):
-    """A term of a loss, with the leaves that it gives a gradient."""
+@dataclass(eq=False)
+class KnownTerm:
+    """A term of a loss, by the place that made it, with the leaves that it gives a gradient."""
 
-    given: list[TensorRef] = msgspec.field(default_factory=list)
+    origin: int | None
+    given: list[TensorRef] = field(default_factory=list)
 
     def reached(self) -> set[int]:
         """Return the ids of the leaves that still live."""
@@ -42,12 +45,11 @@ class KnownTerm(LossTerm, eq=False, gc=True):
 
 
 class KnownLoss(LostTerm, eq=False, gc=True):
-    """A term that was lost to the step after it, ``times`` of them; the parameters that it was
-    computed from, and the terms of that loss.  ``fine``: another time it was not."""
+    """A term that was lost to the step after it, ``times`` of them; and the parameters that it was
+    computed from.  ``fine``: another time it was not."""
 
     fine: bool = False
     starved: list[TensorRef] = msgspec.field(default_factory=list)
-    beside: list[KnownTerm] = msgspec.field(default_factory=list)
 
 
 class _TermSuspect(NamedTuple):
@@ -153,7 +155,7 @@ class LostTerms:
                 cut.learning.update((id(leaf), TensorRef(leaf)) for leaf in starved)
             return
         if not known.times:
-            known.call, known.beside = call.number, call.terms
+            known.call = call.number
             known.starved = list(map(TensorRef, starved))
         known.times += 1
 

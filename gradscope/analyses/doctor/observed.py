@@ -22,7 +22,6 @@ from gradscope.analyses.doctor.observed_cuts import (
     spoiling_steps,
 )
 from gradscope.analyses.training.leaves import OFTEN, KnownLeaf, KnownOptimizer
-from gradscope.autograd.elements import readable
 from gradscope.autograd.summary import metadata
 from gradscope.graphing.gradient_table import GradientTable
 from gradscope.model.observations import (
@@ -114,11 +113,6 @@ def _is_stray(known: KnownLeaf, leaf: torch.Tensor) -> bool:
     return known.made >= 0 > known.born and not known.read and not leaf._version
 
 
-def _is_zero(tensor: torch.Tensor) -> bool:
-    # A bias may be frozen at zero on purpose.
-    return tensor.dim() > 1 and readable(tensor) and not bool(tensor.detach().any())
-
-
 class _Run(NamedTuple):
     """What the parameters of a run are told of with: those in optimizers, by id; the numbers of the
     places that made optimizers; the ids of those in eval mode."""
@@ -160,10 +154,6 @@ class _Run(NamedTuple):
             reached=known.reached > 0,
             # Before any optimizer has stepped they all wait, which says nothing of this one.
             waiting=is_waiting,
-            idle=optimizer.unused if optimizer and is_waiting and known.reached else 0,
-            called=None if optimizer is None else of_place(optimizer.called),
-            alone=optimizer is not None and optimizer.alone > 0,
-            optimizer=0 if optimizer is None else optimizer.number,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,
             wanted=known.wanted,
             # What has no name is held by a library, as the parts of a sharded parameter are.
@@ -178,7 +168,6 @@ class _Run(NamedTuple):
             loaded=known.loaded,
             evaluated=id(tensor) in self.evaluated,
             handled=known.read or leaves.is_edited(tensor),
-            zero=optimizer is not None and not tensor.requires_grad and _is_zero(tensor),
             root=next((at for at, one in enumerate(case.owners) if one is owner), None),
         )
 
@@ -206,13 +195,11 @@ def observations(
         lost_terms=lost_terms,
         faint_terms=tuple(map(origins.told, terms.faint if terms else ())),
         cancelling_terms=tuple(map(origins.told, terms.cancelling if terms else ())),
-        wasted_graphs=tuple(map(origins.told, listener.gradient_graphs.wasted.values())),
         broadcasts=tuple(map(origins.told, listener.broadcasts.known.values())),
         carried=tuple(_carried(listener, case.origins)),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
         skipped_steps=skipped_steps(listener, origins),
-        wasted_calls=tuple(map(origins.told, optimizers.order.wasted.known.values())),
         spoiling_steps=tuple(map(origins.told, spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
         remade=tuple(map(origins.told, listener.leaves.made_anew())),
@@ -222,7 +209,6 @@ def observations(
         ),
         functions=tuple(_checked(listener, case, origins)),
         zeroed=origins.of_place(listener.loop_calls.zeroed_at),
-        scheduled=origins.of_place(listener.loop_calls.scheduled_at),
         failure=failure,
         averages=listener.averages,
     )

@@ -14,10 +14,10 @@ from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.autograd.tensors import living
 from gradscope.model.loop_observations import SpoilingStep
-from gradscope.model.observations import Cut, LossTerm, LostTerm, SkippedSteps
+from gradscope.model.observations import Cut, LostTerm, SkippedSteps
 from gradscope.model.plain import number
 
-R = TypeVar("R", Cut, LostTerm, LossTerm)
+R = TypeVar("R", Cut, LostTerm)
 
 
 def cuts_and_terms(
@@ -46,9 +46,6 @@ def cuts_and_terms(
     lost = told(LostTerm, losses)
     for term, loss in zip(lost, losses, strict=True):
         term.cut, term.leaves = cuts[loss.cut], names(living(loss.starved))
-        term.terms = told(LossTerm, loss.beside)
-        for one, beside in zip(term.terms, loss.beside, strict=True):
-            one.leaves = names(living(beside.given))
     return tuple(cuts.values()), lost
 
 

@@ -1,10 +1,8 @@
-"""Calls whose operands are not what they were taken for: a weight with a gradient of its own,
-an eps that is 0 in its dtype.
-"""
+"""Log-probabilities that are weighted by what has a gradient of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,13 +11,9 @@ import torch
 from gradscope.analyses.doctor.ancestry import leaves_behind
 from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED, family
 from gradscope.analyses.training.dropped_results import MistakenCalls
-from gradscope.autograd.summary import name_of
 from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad
-from gradscope.model.observations import Rounding
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall
-
-# ---------------------------------------------------------------- weights of log-probabilities
 
 _FOLDER = str(Path(torch.distributions.__file__).parent)
 _CARRYING = family(
@@ -98,45 +92,3 @@ class ScoreWeights:
                 if any(id(one) in used for one in living(product.gradients)):
                     self._found.tell("weight learns", product.place, len(product.leaves))
                     self._waiting.remove(product)
-
-
-# ---------------------------------------------------------------- an eps that is 0
-
-_ADDING = frozenset(["add", "add_", "radd", "iadd"])
-_CLAMPING = frozenset(["clamp", "clamp_", "clamp_min", "clamp_min_", "clip", "clip_"])
-
-MAX_KEPT = 1_000
-"""Calls with such a number that are remembered."""
-
-
-class RoundedNumbers:
-    """The numbers that the program adds, or clamps at, and that are 0 in the dtype of the result,
-    as an eps may be: ``known``, since the last backward call, by the sequence number of the node
-    that the call made."""
-
-    def __init__(self) -> None:
-        self.known: dict[int, Rounding] = {}
-
-    def note(self, call: TorchCall) -> None:
-        """Look at one call."""
-        name = call.function
-        if not (name in _ADDING or name in _CLAMPING) or not call.in_graph:
-            return
-        if len(self.known) >= MAX_KEPT or not call.results:
-            return
-        dtype = call.results[0].dtype
-        if not dtype.is_floating_point:
-            return
-        finfo = torch.finfo(dtype)
-        for value in _numbers(call):
-            # Half of the smallest number is rounded to 0.
-            if 0 < value <= finfo.smallest_normal * finfo.eps / 2:
-                sequence = call.sequence_range[1] - 1
-                self.known[sequence] = Rounding(sequence, value, name_of(dtype))
-
-
-def _numbers(call: TorchCall) -> Iterator[float]:
-    """What a call adds, or its lower bound, where that is a number."""
-    names = ("other",) if call.function in _ADDING else ("min",)
-    given = (*call.args[:2], *(call.kwargs.get(name) for name in names))
-    return (float(one) for one in given if type(one) is float)

@@ -8,14 +8,8 @@ from __future__ import annotations
 
 import numbers
 from collections import OrderedDict
-from collections.abc import Iterator
-from itertools import islice
-from types import FrameType
-
-import torch
 
 from gradscope.analyses.doctor.cut_calls import CutCall
-from gradscope.recording.compiled import names_in, summands
 from gradscope.recording.names import value_in_frame
 from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
@@ -25,9 +19,6 @@ MAX_NUMBERS = 1_000
 
 MAX_LISTED = 100
 """Numbers of a list that are looked at."""
-
-MAX_READ = 20
-"""Numbers whose making is searched for in an expression, the latest."""
 
 
 class PlainNumbers:
@@ -60,26 +51,10 @@ class PlainNumbers:
         if given and not any(found) and site is not None and call.user is not None:
             names = self._sources.operands(site)
             found = [self._calls_of(value_in_frame(name, call.user)) for name in names]
-            if not any(found):
-                terms = summands(self._sources.origin(site).expression)
-                found = list(self._made_within(terms, call.user, call))
         return [one for calls in found for one in calls]
 
     def _calls_of(self, value: object) -> list[CutCall]:
         return self._known[id(value)][1] if id(value) in self._known else []
-
-    def _made_within(
-        self, terms: list[str], frame: FrameType, call: TorchCall
-    ) -> Iterator[list[CutCall]]:
-        """Those whose number is made within a term which is a number itself, as 2 * x.item()."""
-        for _, calls in islice(reversed(self._known.values()), MAX_READ):
-            site = call.places.site(calls[0].cut.place)
-            made = "" if site is None else self._sources.origin(site).expression
-            for term in terms:
-                beside = term.replace(made, "0") if made else term
-                values = [value_in_frame(name, frame) for name in names_in(beside)]
-                if beside != term and not any(isinstance(one, torch.Tensor) for one in values):
-                    yield calls
 
 
 def _numbers_in(value: object) -> list[object]:

@@ -6,7 +6,6 @@ are still live; nothing of the exception is kept.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from types import CodeType
@@ -17,10 +16,9 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.capture import Capture
-from gradscope.analyses.doctor.carriers import methods
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.autograd import saved
-from gradscope.autograd.nodes import is_barred, is_leaf, leaf_of, op_name, torch_name
+from gradscope.autograd.nodes import is_leaf, leaf_of, op_name, torch_name
 from gradscope.escaping import message
 from gradscope.model.observations import Raiser, RaiserKind
 from gradscope.recording.failed import KnownHook
@@ -34,9 +32,6 @@ _CHECKED = re.compile(r"Function '?(\w+)'? returned")
 """Torch's words where it has looked at what a node sent: that node has run."""
 
 _ONCE = "marked with @once_differentiable"
-
-LIKE = 0.75
-"""How near the name of a method comes to ``backward`` that was meant to be one."""
 
 _AFTER = "appears to not have been used in the graph"
 """Torch's words where all nodes have run, and a gradient that was asked for has not come up."""
@@ -99,14 +94,12 @@ class _RaiserSearch:
         own = [step for step in self._steps if not self._places.is_foreign(step.code)]
         raised = Site(own[-1].code, own[-1].lasti) if own else None
         first = self._steps[0] if self._steps else None
-        marked = self._marked_once() if _ONCE in self._text else None
-        if marked is not None:
-            return marked
         if first is None or _ONCE in self._text:
             return self._told("operation", self._turn(), raised)
         if first.code is _APPLY:
-            node, meant = self._walked.index.get(first.own), self._meant(first.own)
-            return self._told("Function", node, raised, meant, owner=first.own)
+            return self._told(
+                "Function", self._walked.index.get(first.own), raised, owner=first.own
+            )
         unpacking = self._unpacking(first)
         if unpacking is not None:
             return self._told("saved tensor", unpacking, raised)
@@ -131,20 +124,6 @@ class _RaiserSearch:
         made = self._recorder.site_of(_number(owner)) if is_made else None
         name = name or ("" if owner is None else op_name(owner))
         return Raiser(kind, name, node, made, registered, raised)
-
-    def _meant(self, node: Any) -> Site | None:
-        """Of a Function that defines no backward, the ``def`` that was to be one: of a name like
-        it, or inside of another method; else that of ``forward``."""
-        kind = getattr(type(node), "_forward_cls", None)
-        bases = kind.__mro__ if isinstance(kind, type) else ()
-        own = [one for one in bases if one.__module__.partition(".")[0] != "torch"]
-        if not own or any(name in vars(one) for one in own for name in ("backward", "vjp")):
-            return None
-        code = next((one for one in methods(own[0]) if one.co_name == "forward"), None)
-        lines = {} if code is None else self._recorder.sources.defined_around(code)
-        names = difflib.get_close_matches("backward", lines, 1, LIKE) or ["forward"]
-        # Not a place of its own: one in this code would say that it has run.
-        return Site(code, -lines[names[0]]) if code is not None and names[0] in lines else None
 
     # ------------------------------------------------------------------ hooks
 
@@ -194,29 +173,9 @@ class _RaiserSearch:
     def _is_named(self, node: int, name: str) -> bool:
         return torch_name(self._walked.nodes[node]) == name
 
-    def _marked_once(self) -> Raiser | None:
-        """The Function whose backward is marked ``once_differentiable``.
-
-        Torch puts a node of its own where that backward cannot be differentiated, and that node
-        leads nowhere; only its shapes tell whose it is.
-        """
-        nodes = self._walked.nodes
-        shapes = {_shapes(node) for node in nodes if is_barred(node)}
-        known = list(self._recorder.undifferentiable)
-        known = [one for one in known if one.shapes in shapes] or known
-        if not known:
-            return None
-        found = known[-1]
-        own = next((n for n, node in enumerate(nodes) if _number(node) == found.number), None)
-        return Raiser("Function", found.name, own, self._recorder.site_of(found.number))
-
 
 def _number(node: LiveNode) -> int:
     return node._sequence_nr()
-
-
-def _shapes(node: Any) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(one.shape) for one in node._input_metadata)
 
 
 def _written(code: CodeType) -> str:

@@ -21,14 +21,12 @@ from gradscope.graphing.probe import checked, hidden, meta
 from gradscope.model.loop_observations import MistakeKind
 from gradscope.model.observations import (
     Failure,
-    Observations,
     Raiser,
     Step,
     Stopped,
 )
 from gradscope.model.report import Report
 from gradscope.recording.events import tensors_in
-from gradscope.recording.source import Site
 
 HALF = 500
 """So many of the first calls are kept, and so many of the last."""
@@ -170,11 +168,10 @@ class ReportBuilder:
             glanced=log.glanced,
             stopped=log.stopped,
         )
-        seen = self._with_guard(seen, case.origins)
         graph = msgspec.structs.replace(case.graph, origins=case.origins.table())
         derivatives = self._listener.derivatives
         unseen = (
-            *hidden(graph, self._listener.recorder),
+            *hidden(graph),
             *_unread(case),
             *(() if derivatives is None else derivatives.in_words(case.origins)),
             *self._faults(),
@@ -198,20 +195,6 @@ class ReportBuilder:
         if had:
             kind = "none left" if id(leaf) in order.reached else "none since"
         listener.mistaken_calls.tell(kind, place, name=name, other=zeroed)
-
-    def _with_guard(self, seen: Observations, origins: Origins) -> Observations:
-        """With the ``if`` around the step beside the last backward call, where none was made."""
-        latest, recorder = self._log.latest, self._listener.recorder
-        place = -1 if latest is None or latest.origin is None else latest.origin
-        site = recorder.places.site(place)
-        if site is None or self._listener.optimizers.any_stepped:
-            return seen
-        found = recorder.sources.guard(site)
-        if found is None:
-            return seen
-        line, is_else = found
-        guard = origins.of_site(Site(site.code, -line))
-        return msgspec.structs.replace(seen, guard=guard, guards_else=is_else)
 
     def _faults(self) -> Iterator[str]:
         """What could not be seen."""

@@ -14,6 +14,7 @@ from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.carriers import StaleParts
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import StepLog
+from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.used_gradients import MAX_HELD, Accumulating
 from gradscope.autograd.tensors import TensorRef, TensorTable, grad_fn_of
 from gradscope.escaping import message
@@ -69,7 +70,6 @@ class StepTracker:
             self._note_kept(made)
         if call.accumulates:
             self._note_start(made)
-        listener.gradient_graphs.mark(node._sequence_nr() for node in made.nodes)
         listener.cuts.mark((node._sequence_nr() for node in made.nodes), call.roots)
 
     def _note_start(self, made: Capture) -> None:
@@ -105,8 +105,7 @@ class StepTracker:
         reached = made.reached()
         leaves.note_reached(reached, counts=made.call.accumulates)
         if made.call.accumulates:
-            place = self._listener.recorder.places.number(made.call.frame)
-            optimizers.note_backward(reached, place)
+            optimizers.order.backward(ids_of(reached))
             if made.is_full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 leaves.note_filled()
@@ -125,7 +124,6 @@ class StepTracker:
             if made.call.create_graph:
                 listener.leaves.note_derived(made.leaves)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)
-            listener.gradient_graphs.note_gradients(place, made.result, made.leaves)
             if any(getattr(gradient, "requires_grad", False) for gradient in made.result):
                 # A loss of gradients goes through all of that graph, also where a derivative is
                 # a constant, as by a bias.
@@ -138,7 +136,6 @@ class StepTracker:
         now = _sequence()
         listener, backwards = self._listener, self._log.backwards
         listener.values_seen.start_step()
-        listener.rounded.known.clear()
         listener.cuts.start_step()
         listener.alterations.start_step(self._last_sequence)
         listener.forget_old()
@@ -184,5 +181,4 @@ class StepTracker:
     def _finish_last(self, edited: set[int]) -> None:
         """What the program did after the last call tells whether it used a mixed gradient."""
         if self._log.latest is not None:
-            found = self._accumulating.mixed_and_used(edited)
-            self._log.amend(reused=found.leaves, reused_by=found.at, used_by=found.before)
+            self._log.amend(reused=self._accumulating.mixed_and_used(edited))

@@ -91,13 +91,13 @@ def _farthest(graph: Graph) -> int:
 
 def _named(live: LiveGraph, name: str) -> End:
     graph = live.probe.graph
-    for index, leaf in enumerate(graph.leaves):
-        if name in leaf.names or name == f"#{leaf.node}":
-            return _of_leaf(graph, index)
     place = made_tensor(name, live.probe, live.scopes)
     if place is None:
         raise _absent(live, name)
     node, output = place
+    leaves = [at for at, leaf in enumerate(graph.leaves) if leaf.node == node]
+    if leaves:
+        return _of_leaf(graph, leaves[0])
     info = graph.nodes[node].output(output)
     if place in {(root.node, root.output) for root in graph.roots}:
         raise NoSuchLeaf(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import torch
 from torch import nn
 
-from gradscope.analyses.memory.ledger import Ledger, StorageEntry, twins
+from gradscope.analyses.memory.ledger import Ledger, StorageEntry
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.saved import (
     SavedSlot,
@@ -22,7 +21,6 @@ from gradscope.autograd.saved import (
 from gradscope.autograd.summary import name_of, shape_of
 from gradscope.autograd.tensors import (
     dense_parts,
-    has_storage,
     key_of,
     requires_grad,
     tensors_in,
@@ -31,7 +29,7 @@ from gradscope.errors import CaptureError
 from gradscope.graphing.blame import where
 from gradscope.graphing.study import LiveGraph
 from gradscope.model.request import MemoryStudy
-from gradscope.model.studies import Hidden, Holding, KeptStorage, Memory, Peak, Twin
+from gradscope.model.studies import Hidden, Holding, KeptStorage, Memory
 from gradscope.recording.names import ModuleNames
 from gradscope.words import either
 
@@ -87,23 +85,9 @@ def _counted(live: LiveGraph) -> Memory:
     kept = tuple(_kept(entry, *known.get(key_of(entry.storage), (None, ""))) for entry in entries)
     return Memory(
         kept=kept,
-        twins=_twins(live, entries),
         hidden=tuple(count.hidden),
         freed=tuple(count.freed),
-        peaks=awaited({one.device for one in kept}),
     )
-
-
-def follow(answer: Memory) -> Callable[[], Memory] | None:
-    """Look at the peak while the program's own call runs; None where no device keeps one."""
-    devices = [peak.device for peak in answer.peaks if peak.device.startswith("cuda")]
-    before = {device: _stand(device) for device in devices}
-
-    def finish() -> Memory:
-        read = (_after(peak, before.get(peak.device)) for peak in answer.peaks)
-        return msgspec.structs.replace(answer, peaks=tuple(read))
-
-    return finish if before else None
 
 
 class _Count:
@@ -169,24 +153,6 @@ def _kept(entry: StorageEntry, owned: Holding | None, name: str) -> KeptStorage:
     )
 
 
-def _twins(live: LiveGraph, entries: list[StorageEntry]) -> tuple[Twin, ...]:
-    """Copies among what is kept, and of leaves: the cast of a weight is kept, the weight is not."""
-    candidates = {number: entry.tensor for number, entry in enumerate(entries)}
-    known = {key_of(entry.storage) for entry in entries}
-    for position, leaf in enumerate(live.probe.graph.leaves):
-        node: Any = live.probe.walked.nodes[leaf.node]
-        has_own = node.variable is not None and has_storage(node.variable)
-        if has_own and key_of(node.variable.untyped_storage()) not in known:
-            # Below zero, so that leaves and what is kept are told apart by one number.
-            candidates[-1 - position] = node.variable
-    return tuple(
-        Twin(copy, of=original) if original >= 0 else Twin(copy, leaf=-1 - original)
-        for copy, original in twins(candidates)
-        # A leaf is there without autograd, whatever it is a copy of.
-        if copy >= 0
-    )
-
-
 def _freed(live: LiveGraph, number: int) -> CaptureError:
     node = live.probe.walked.nodes[number]
     site = live.recorder.freed.by(node._sequence_nr())
@@ -198,28 +164,3 @@ def _freed(live: LiveGraph, number: int) -> CaptureError:
             "look before that call, or pass retain_graph=True to it",
         ),
     )
-
-
-_CPU = "the CPU's allocator keeps no peak"
-_NO_CALL = "the program's own backward call was not made"
-
-
-def awaited(devices: Collection[str]) -> tuple[Peak, ...]:
-    """One entry a device, with nothing measured yet."""
-    return tuple(
-        Peak(device, reason=_NO_CALL if device.startswith("cuda") else _CPU)
-        for device in sorted(devices)
-    )
-
-
-def _after(peak: Peak, before: tuple[int, int] | None) -> Peak:
-    """What CUDA's allocator says of a device after a backward call, beside what it said before."""
-    if before is None:
-        return peak
-    allocated, highest = before
-    now = _stand(peak.device)[1]
-    return Peak(peak.device, now, allocated, reached=now > highest)
-
-
-def _stand(device: str) -> tuple[int, int]:
-    return torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)

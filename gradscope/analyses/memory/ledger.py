@@ -5,15 +5,12 @@ Knows nothing of graphs; a holder is a number and a name.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import torch
 
-from gradscope.autograd.elements import extent, readable
+from gradscope.autograd.elements import extent
 from gradscope.autograd.tensors import dense_parts, key_of, requires_grad
 from gradscope.model.studies import Holding
 
@@ -97,63 +94,3 @@ def is_number(tensor: torch.Tensor) -> bool:
         return False
     # Only a number gives way to a tensor of a narrower dtype.
     return torch.result_type(tensor, torch.empty((), dtype=lower)) is lower
-
-
-FEWEST = 64
-"""Elements below which equal values say nothing."""
-
-SAMPLED = 16
-"""Elements that are compared before all are."""
-
-
-def twins(tensors: Mapping[int, torch.Tensor]) -> list[tuple[int, int]]:
-    """Pairs of the numbers by which the caller knows these tensors: a narrower copy of a whole
-    storage, and what it is a copy of; each copy once."""
-    flat = {label: _flat(one) for label, one in tensors.items() if _is_comparable(one)}
-    samples = _sampled(flat)
-
-    def looks(label: int, dtype: torch.dtype) -> tuple[Any, ...]:
-        """What a copy in this dtype has in common with it: rounded as the copy was."""
-        values = flat[label]
-        return values.numel(), values.device, dtype, *samples[label].to(dtype).tolist()
-
-    dtypes = {values.dtype for values in flat.values()}
-    originals: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for label, values in flat.items():
-        for narrow in dtypes:
-            # Only from wide to narrow: in one dtype equal values may be chance, as zeros are.
-            if narrow.itemsize < values.dtype.itemsize:
-                originals[looks(label, narrow)].append(label)
-    found = []
-    for label, values in flat.items():
-        alike = originals.get(looks(label, values.dtype), ())
-        same = (one for one in alike if torch.equal(flat[one].to(values.dtype), values))
-        found += [(label, original) for original in islice(same, 1)]
-    return sorted(found)
-
-
-def _sampled(flat: dict[int, torch.Tensor]) -> dict[int, torch.Tensor]:
-    """A few elements of each, fetched together: a GPU is waited for once, not once a tensor."""
-    found: dict[int, torch.Tensor] = {}
-    by_device: dict[torch.device, list[int]] = defaultdict(list)
-    for label, values in flat.items():
-        by_device[values.device].append(label)
-    for labels in by_device.values():
-        picked = [flat[label][:: flat[label].numel() // SAMPLED][:SAMPLED] for label in labels]
-        # As float64, which holds the numbers of all these dtypes: one stack, and one wait.
-        rows = torch.stack([sample.double() for sample in picked]).cpu()
-        found.update(zip(labels, rows, strict=True))
-    return found
-
-
-def _is_comparable(tensor: torch.Tensor) -> bool:
-    if not readable(tensor) or not tensor.is_floating_point():
-        return False
-    return tensor.untyped_storage().nbytes() // tensor.element_size() >= FEWEST
-
-
-def _flat(tensor: torch.Tensor) -> torch.Tensor:
-    """The whole storage as one row."""
-    storage = tensor.untyped_storage()
-    size = storage.nbytes() // tensor.element_size()
-    return tensor.detach().as_strided((size,), (1,), 0)

@@ -13,8 +13,6 @@ from gradscope import doing
 from gradscope.analyses.explain.pull import STACKED, CannotCall, Place, Puller, add
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf
-from gradscope.autograd.numbers import MANY, are_exact
-from gradscope.autograd.together import stacked
 from gradscope.errors import CaptureError
 from gradscope.words import count, duration, either
 
@@ -151,26 +149,8 @@ class Lockstep:
             add(known, piece, gradient)
 
 
-def norms(gradients: list[torch.Tensor]) -> list[float]:
-    """The 2-norm of each, to four digits at least."""
-    rows = [_real(one).unsqueeze(-1) for one in gradients]
-    together = stacked(rows) if rows[1:] else rows[0].unsqueeze(0)
-    # As they lie in memory, and not all in float64, which is many times as slow.
-    order = sorted(range(1, together.ndim), key=together.stride, reverse=True)
-    flat = together.permute(0, *order).flatten(1)
-    kind = torch.promote_types(flat.dtype, torch.float32)
-    parts = [
-        torch.linalg.vector_norm(part, dim=1, dtype=kind) for part in torch.split(flat, MANY, dim=1)
-    ]
-    found = torch.linalg.vector_norm(torch.stack(parts), dim=0, dtype=_wide(flat)).tolist()
-    if are_exact(found):
-        return found  # type: ignore[no-any-return]
-    return torch.linalg.vector_norm(flat, dim=1, dtype=_wide(flat)).tolist()  # type: ignore[no-any-return]
-
-
 def products(gradients: list[torch.Tensor]) -> torch.Tensor:
-    """The inner product of each two of them, real parts only, in float64 a part at a time; nothing
-    waits for the device."""
+    """The inner product of each two of them, real parts only, in float64 a part at a time."""
     rows = [_real(one).reshape(-1) for one in gradients]
     kind = _wide(rows[0])
     total = torch.zeros(len(rows), len(rows), dtype=kind, device=rows[0].device)

@@ -18,7 +18,6 @@ from gradscope.analyses.split.lockstep import (
     Carried,
     Lockstep,
     OverBudget,
-    norms,
     products,
     sent_alone,
     stopped_after,
@@ -32,7 +31,6 @@ from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph
 from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.plain import number
-from gradscope.model.report import Graph
 from gradscope.model.request import SplitStudy
 from gradscope.model.studies import MOST_COMPARED, Split, SplitLeaf, SplitNode, SplitPiece
 from gradscope.words import count, either, option
@@ -65,13 +63,14 @@ class _Splitting:
         self.on_the_way: dict[int, dict[int, float]] = {}
         self.ahead: set[int] = set()
         self.inner: dict[tuple[int, int, int], float] = {}
-        self.unread: list[tuple[int, list[int], torch.Tensor]] = []
 
     def split(self) -> Split:
         """The whole of it."""
         plan, asked = self._plan(), self.asked
         if asked.kind == "term":
-            self.ahead = _leading_to({node for node, _ in plan.places}, self.live.probe.graph)
+            graph, places = self.live.probe.graph, dict(plan.places.keys())
+            ahead = {graph.edges[edge].source for edge in graph.edges_to(places)}
+            self.ahead = ahead.union(places)
         end = None if asked.budget is None else time.monotonic() + asked.budget
         done = 0
         at_once = MOST_APART if asked.kind == "sample" else AT_ONCE
@@ -86,7 +85,6 @@ class _Splitting:
                     at_once = AT_ONCE
         except OverBudget:
             unfinished = self._left_out(len(plan.pieces), done)
-        self._read()
         # Of the first ones some leaves are known, also where the time was over.
         pieces = plan.pieces[: max(done, at_once)]
         labels = [*range(len(pieces))]
@@ -171,21 +169,12 @@ class _Splitting:
         gradients = [carried[label] for label in labels]
         found = self.norms.setdefault(node, {})
         if not compared:
-            found |= zip(labels, norms(gradients), strict=True)
+            for label, gradient in carried.items():
+                found[label] = float(measure(gradient, keep=0).norm or 0)
             return
-        self.unread.append((node, labels, products(gradients)))
-
-    def _read(self) -> None:
-        """Read the inner products, which are there in one transfer from each device."""
-        for device in {found.device for *_, found in self.unread}:
-            own = [one for one in self.unread if one[2].device == device]
-            numbers = iter(torch.cat([found.flatten() for *_, found in own]).tolist())
-            for node, labels, _ in own:
-                for one in labels:
-                    row = {(node, one, other): next(numbers) for other in labels}
-                    self.norms[node][one] = row[node, one, one] ** 0.5
-                    self.inner |= row
-        self.unread = []
+        for at, (one, row) in enumerate(zip(labels, products(gradients).tolist(), strict=True)):
+            found[one] = row[at] ** 0.5
+            self.inner |= {(node, one, other): row[to] for to, other in enumerate(labels)}
 
     def _left_out(self, pieces: int, done: int) -> str:
         told = f"{done:,} of {count(pieces, 'piece')} are told"
@@ -201,12 +190,3 @@ class _Splitting:
             for at, one in enumerate(labels if len(labels) <= MOST_COMPARED else ())
         ]
         return SplitLeaf(self.leaf_at[node], tuple(told), tuple(rows))
-
-
-def _leading_to(nodes: set[int], graph: Graph) -> set[int]:
-    """These nodes, and all from which backward comes to one of them."""
-    found = set(nodes)
-    for edge in reversed(graph.edges):  # sorted by source, so targets are decided before
-        if edge.target in found:
-            found.add(edge.source)
-    return found

@@ -1,28 +1,21 @@
 """Results that nobody takes: a gradient or a parameter is computed with as if to change it, out of
-place, by a statement that drops the new tensor at once or gives it a name that it is not used by;
-and gradients that have a graph of their own, with the edits of leaves that throw it away. Such
-calls, and others that torch takes as they are and that do not do what they were written for, are
-kept by place.
+place, by a statement that drops the new tensor at once.  Such calls, and others that torch takes as
+they are and that do not do what they were written for, are kept by place.
 """
 
 from __future__ import annotations
 
 import opcode
-import weakref
 from collections.abc import Iterable
-from itertools import islice
 from types import FrameType
 from typing import Any, Literal
 
 import torch
 from torch import nn
-from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd.nodes import below, nodes_of
-from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf, storage_of
-from gradscope.model.loop_observations import MistakeKind, MistakenCall, WastedGraph
+from gradscope.autograd.tensors import TensorTable, grad_fn_of, is_learned_leaf
+from gradscope.model.loop_observations import MistakeKind, MistakenCall
 from gradscope.recording.torch_call import TorchCall
-from gradscope.walks import walk
 
 MAX_MISTAKEN = 1_000
 """Places that are remembered, of all sorts."""
@@ -77,8 +70,6 @@ class DroppedResults:
         self._odd = odd
         self._asked: set[int] = set()
         self._followed: TensorTable[Dropped] = TensorTable(MAX_FOLLOWED)
-        # Of each place the last result computed of a parameter, until a call takes it.
-        self._untaken: dict[int, weakref.ref[torch.Tensor]] = {}
 
     def note_gradients(self, gradients: Iterable[Any]) -> None:
         """The program has got hold of these gradients."""
@@ -88,9 +79,6 @@ class DroppedResults:
 
     def note(self, call: TorchCall) -> None:
         """A call has changed nothing in place."""
-        untaken = self._untaken.pop(call.place, None)
-        if untaken is not None and untaken() is None:
-            self._odd.tell("parameter unchanged", call.place, name=call.function)
         if call.place in self._asked or call.frame is not call.user or not call.operands:
             return
         self._asked.add(call.place)
@@ -100,20 +88,9 @@ class DroppedResults:
         has_sister = hasattr(torch.Tensor, f"{call.function}_")
         if has_sister and _is_dropped(call.frame):
             self._odd.tell(of, call.place, name=call.function)
-        elif _are_alike(call.results[0], call.operands[0]):
-            if has_sister and of == "parameter dropped" and len(self._untaken) < MAX_FOLLOWED:
-                self._untaken[call.place] = weakref.ref(call.results[0])
-            # What is computed outside of any graph may be on its way to be put back.
-            if not call.in_graph:
-                self._followed[call.results[0]] = of
-
-    def note_taken(self, operands: Iterable[torch.Tensor]) -> None:
-        """A call takes these."""
-        if self._untaken:
-            taken = {id(one) for one in operands}
-            self._untaken = {
-                place: one for place, one in self._untaken.items() if id(one()) not in taken
-            }
+        # What is computed outside of any graph may be on its way to be put back.
+        elif not call.in_graph and _are_alike(call.results[0], call.operands[0]):
+            self._followed[call.results[0]] = of
 
     def _of(self, call: TorchCall) -> Dropped | None:
         first = call.operands[0]
@@ -134,66 +111,3 @@ def _is_dropped(frame: FrameType) -> bool:
     begin = frame.f_lasti + 2
     code = frame.f_code.co_code[begin : begin + LOOKAHEAD : 2]
     return next((one for one in code if one != _PADDING), _PADDING) == _DROP
-
-
-MAX_PLACES = 1_000
-"""Places that edit, and that are remembered."""
-
-MAX_DERIVED = 20_000
-"""Results of ``torch.autograd.grad`` with ``create_graph`` that are remembered."""
-
-MAX_WALKED = 50
-"""Nodes behind an operand that are searched for such a result."""
-
-
-class GradientGraphs:
-    """Gradients that were asked for with ``create_graph``, and whether anything goes back through
-    them: ``wasted`` are the edits at each place."""
-
-    def __init__(self) -> None:
-        self.wasted: dict[int, WastedGraph] = {}
-        self._asked: dict[int, int] = {}
-        self._leaves: set[int] = set()
-
-    def note_gradients(self, place: int, gradients: Iterable[Any], leaves: Iterable[Any]) -> None:
-        """``torch.autograd.grad`` has returned gradients of these leaves."""
-        for gradient in gradients:
-            made = grad_fn_of(gradient) if isinstance(gradient, torch.Tensor) else None
-            if made is not None and len(self._asked) < MAX_DERIVED:
-                self._asked[made._sequence_nr()] = place
-        if self._asked:
-            self._leaves.update(map(storage_of, leaves))
-
-    def note_edit(self, call: TorchCall) -> None:
-        """A call changes its first operand, or gives it new ``.data``."""
-        if not self._asked or not call.operands:
-            return
-        target, *values = call.operands
-        is_leaf = is_learned_leaf(target) or storage_of(target) in self._leaves
-        if not is_leaf or (call.place not in self.wasted and len(self.wasted) >= MAX_PLACES):
-            return
-        for number in self._behind([*values, *call.results]):
-            asked = self._asked[number]
-            known = self.wasted.setdefault(
-                call.place, WastedGraph(call.place, call.function, asked)
-            )
-            known.numbers |= {number}
-
-    def mark(self, sequences: Iterable[int]) -> None:
-        """A backward call goes through nodes with these numbers."""
-        if not self._asked:
-            return
-        used = self._asked.keys() & set(sequences)
-        for number in used:
-            del self._asked[number]
-        # Who differentiates a gradient needs its graph, whatever else is done with it.
-        self.wasted = {
-            place: known for place, known in self.wasted.items() if not known.numbers & used
-        }
-
-    def _behind(self, values: Iterable[torch.Tensor]) -> set[int]:
-        def onwards(node: LiveNode) -> list[LiveNode]:
-            return [] if node._sequence_nr() in self._asked else below(node)
-
-        met = islice(walk(nodes_of(values), onwards), MAX_WALKED)
-        return {node._sequence_nr() for node in met} & self._asked.keys()

@@ -8,7 +8,7 @@ by their numbers, -1 where there is none.  Knows nothing of the Report.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import FrameType
@@ -63,31 +63,13 @@ _MOVES = frozenset(
 class KnownOptimizer:
     """An optimizer, by a number of its own: Python gives the id of one that is gone to the next
     that is made.  Where it was ``made``; whether it has ``stepped``; how many tensors it held when
-    it was looked at last.  ``scheduled``: the step of a scheduler since which a learning rate of it
-    is no finite number, -1 for none.
-
-    Of one that has not stepped: how many ``calls`` of backward have brought what it holds a
-    gradient, and (``alone``) nothing to what others step; and how many (``passed``) only those: all
-    since ``state``, of the memory and the versions of what only it holds, was another.  ``called``
-    is the place of the last of them, of one alone if there is any.
+    it was looked at last.
     """
 
     number: int
     made: int = -1
     stepped: bool = False
     size: int = -1
-    scheduled: int = -1
-    calls: int = 0
-    alone: int = 0
-    passed: int = 0
-    called: int = -1
-    state: int | None = None
-
-    @property
-    def unused(self) -> int:
-        """How many calls were made for a step of its own."""
-        # What others step may only send its gradient on, to a network whose turn has not come yet.
-        return self.alone or min(self.calls, self.passed)
 
 
 @dataclass(slots=True, eq=False)
@@ -96,8 +78,8 @@ class KnownLeaf:
 
     Where it comes from: ``made`` where the program called ``nn.Parameter``, ``copied`` where it was
     copied from another; ``born`` where a module registered it, under a ``name``
-    (``Linear.weight``), in these ``constructors``, each with its place; ``built`` where that model
-    was made, if there was an optimizer by then.  ``age`` is how many there had been.
+    (``Linear.weight``), in these ``constructors``, each with its place.  ``age`` is how many
+    optimizers there had been.
 
     What the program does with it: it was ``used`` first here; ``recorded`` with history,
     ``derived`` to be differentiated itself; ``inner`` to a custom Function; ``filled`` here last
@@ -115,7 +97,6 @@ class KnownLeaf:
     born: int = -1
     name: str = ""
     constructors: tuple[tuple[int, int], ...] = ()
-    built: int = -1
     age: int = -1
     used: int = -1
     recorded: bool = False
@@ -165,7 +146,7 @@ class Leaves:
         self._recorder = recorder
         self._on_rewrapped = on_rewrapped
         self._known: TensorTable[KnownLeaf] = TensorTable(MAX_LEAVES)
-        self._edited: dict[int, bool] = {}
+        self._edited: set[int] = set()
         self._calls = 0
         self._any_reached = False
         self._constructor = Patched(nn.Parameter, "__new__", self._making)
@@ -224,10 +205,6 @@ class Leaves:
         """Whether the program itself has changed a leaf, or what shares its memory, or has read its
         gradient."""
         return storage_of(leaf) in self._edited
-
-    def is_changed(self, leaf: torch.Tensor) -> bool:
-        """Whether the program itself has changed a leaf, or what shares its memory."""
-        return self._edited.get(storage_of(leaf), False)
 
     def is_late(self, leaf: torch.Tensor) -> bool:
         """Whether no optimizer has been made since a leaf was, and there was one before; and the
@@ -307,10 +284,6 @@ class Leaves:
             known.born = -1 if user is None else places.number(user)
             known.name = f"{type(module).__name__}.{name}"
             known.constructors = tuple(islice(self._constructing(user), MAX_CONSTRUCTORS))
-            if self.optimizers_made:
-                # Beyond the constructors of the model and of its layers.
-                beyond = (at for made, at in self._constructing(user) if not made)
-                known.built = next(beyond, -1)
 
     def _constructing(self, frame: FrameType | None) -> Iterator[tuple[int, int]]:
         """The functions of the program that are running: of a module's constructor the id of what
@@ -383,8 +356,7 @@ class Leaves:
             # Before any gradient it may be an initialisation.
             is_edit = call.function in _MOVES or (call.results and self._any_reached)
             if is_edit and storage and len(self._edited) < MAX_LEAVES:
-                is_read = call.function == "grad"
-                self._edited[storage] = self._edited.get(storage, False) or not is_read
+                self._edited.add(storage)
 
     # ------------------------------------------------------------------ what backward brings
 
@@ -461,20 +433,6 @@ class Leaves:
             known = zip(leaves, map(self.get, leaves), strict=True)
             leaves = [one for one, of in known if of.reached or of.used < 0 or not is_gone(one)]
         self.note_reached(leaves)
-
-    def replacement(self, fresh: Set[int]) -> int:
-        """A step finds no gradient, and these wait that no step knows: the place that made a model
-        in the place of what the optimizer holds; -1 where none did."""
-        waiting = [
-            (leaf, known)
-            for leaf, known in self.living()
-            if known.reached and id(leaf) in fresh and type(leaf) is nn.Parameter
-        ]
-        places = (max(known.copied, known.built) for _, known in waiting)
-        place = next((at for at in places if at >= 0), -1)
-        # What was made before an optimizer, or is edited by hand, was not forgotten.
-        is_out = all(known.optimizer is None and self.is_late(leaf) for leaf, known in waiting)
-        return place if is_out else -1
 
 
 def is_gone(leaf: torch.Tensor) -> bool:

@@ -1,5 +1,5 @@
-"""The calls of a training loop that are no torch calls: zeroing, clipping, scalers, steps of
-schedulers and hooks on modules.
+"""The calls of a training loop that are no torch calls: zeroing, clipping, scalers
+and hooks on modules.
 
 Torch has no hooks for them, so they are wrapped while the program runs; each does what it did, and
 the protocol of the loop hears of it first.
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import gc
-import math
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,11 +21,10 @@ import torch
 from torch import nn
 from torch.amp import grad_scaler
 from torch.nn.utils import clip_grad
-from torch.optim import Optimizer, lr_scheduler
+from torch.optim import Optimizer
 
 from gradscope.analyses.training.loop_order import ids_of
 from gradscope.analyses.training.optimizers import Optimizers
-from gradscope.autograd.elements import one_number
 from gradscope.autograd.isolation import is_captured, mode_removed
 from gradscope.autograd.originals import parameters_of
 from gradscope.patched import Original, Patched
@@ -113,8 +111,8 @@ class HeardCall:
 class LoopCalls:
     """Wraps these calls, and tells the protocol of them.
 
-    ``zeroed_at`` and ``scheduled_at`` are the last places that called ``zero_grad`` and stepped a
-    scheduler, ``scaled_steps`` counts what GradScalers left out.
+    ``zeroed_at`` is the last place that called ``zero_grad``, ``scaled_steps`` counts what
+    GradScalers left out.
 
     Args:
         recorder: is asked for places, and aside while something is noted.
@@ -131,7 +129,7 @@ class LoopCalls:
         on_clipped: OnClipped,
         on_hooked: OnHooked,
     ) -> None:
-        self.zeroed_at = self.scheduled_at = -1
+        self.zeroed_at = -1
         self.scaled_steps = ScaledSteps()
         self._on_clipped, self._on_hooked = on_clipped, on_hooked
         self._recorder = recorder
@@ -157,9 +155,6 @@ class LoopCalls:
         hear(scaler, "unscale_", before=self._scales)
         hear(scaler, "step", before=self._scales, after=self._scaled)
         hear(scaler, "update", after=lambda call: self.scaled_steps.note_update(call.args[0]))
-        for kind in vars(lr_scheduler).values():
-            if isinstance(kind, type) and issubclass(kind, lr_scheduler.LRScheduler):
-                hear(kind, "step", before=self._schedules, after=self._rates)
         for name in ("register_full_backward_hook", "register_full_backward_pre_hook"):
             hear(nn.Module, name, before=self._hooks)
 
@@ -220,24 +215,6 @@ class LoopCalls:
             frame = frame.f_back
         self._optimizers.note_made(thing, places.number(frame))
 
-    def _schedules(self, call: HeardCall) -> None:
-        # A scheduler makes a step when it is made, and some step others.
-        place = -1 if call.is_from_torch else self._place(call)
-        self.scheduled_at = place if place >= 0 else self.scheduled_at
-
-    def _rates(self, call: HeardCall) -> None:
-        """Note the step of a scheduler after which a rate is no finite number."""
-        optimizer = vars(call.args[0]).get("optimizer")
-        if not isinstance(optimizer, Optimizer):
-            return
-        rates = [one_number(group.get("lr")) for group in optimizer.param_groups]
-        known = self._optimizers.of(optimizer)
-        if all(rate is None or math.isfinite(rate) for rate in rates):
-            known.scheduled = -1
-        elif known.scheduled < 0:
-            # Its first step it makes when it is made.
-            known.scheduled = self._recorder.places.number_around(call.frame)
-
     # ------------------------------------------------------------------ what becomes of gradients
 
     def _zeroes(self, call: HeardCall) -> None:
@@ -247,8 +224,7 @@ class LoopCalls:
         if self._order.fresh:
             is_optimizer = isinstance(owner, Optimizer)
             tensors = parameters_of(owner) if is_optimizer else parameters_in(owner)
-            number = self._optimizers.of(owner).number if is_optimizer else 0
-            self._order.zero(ids_of(tensors), place, number)
+            self._order.zero(ids_of(tensors), place)
 
     def _hooks(self, call: HeardCall) -> None:
         user = self._recorder.places.user_frame(call.frame)

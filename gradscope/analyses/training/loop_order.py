@@ -19,7 +19,7 @@ import torch
 
 from gradscope.analyses.training.dropped_results import MistakenCalls
 from gradscope.analyses.training.leaves import is_gone
-from gradscope.analyses.training.used_gradients import BadGradients, WasteTracker
+from gradscope.analyses.training.used_gradients import BadGradients
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
 from gradscope.model.loop_observations import MistakenCall, OrderMistake
@@ -64,15 +64,6 @@ class _EmptyStep(NamedTuple):
     lost: Ids
 
 
-class _PartZeroed(NamedTuple):
-    """An optimizer has zeroed gradients while others waited for a step: where, whose were dropped,
-    and who still waits."""
-
-    place: int
-    dropped: Ids
-    left: set[int]
-
-
 _CLIPS: tuple[OrderMistake, OrderMistake] = ("clip unused", "clip elsewhere")
 """A clipping that finds no gradient that waits for a step: of none at all, and of some."""
 
@@ -93,16 +84,14 @@ class LoopOrder:
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
     odd: MistakenCalls = field(default_factory=MistakenCalls)
-    wasted: WasteTracker = field(default_factory=WasteTracker)
     reached: Ids = frozenset()
     last_steps: dict[int, MadeStep] = field(default_factory=dict)
     brought: bool = False
     bad: BadGradients = field(default_factory=BadGradients)
     _clipped: dict[int, int] = field(default_factory=dict)
-    _zeroed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    _zeroed: dict[int, int] = field(default_factory=dict)
     _put: dict[int, int] = field(default_factory=dict)
     _edited: dict[int, int] = field(default_factory=dict)
-    _in_part: dict[int, _PartZeroed] = field(default_factory=dict)
     _used: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_USED))
     _last_clip: tuple[int, int] = (-1, -1)
     _empty: _EmptyStep | None = None
@@ -120,21 +109,12 @@ class LoopOrder:
         if len(self.fresh) > MAX_FRESH:
             self.fresh.clear()
             self.ever.clear()
-        self.wasted.backward(leaves)
         self.fresh |= leaves
         self.ever |= leaves
         for one in leaves & self._zeroed.keys():
             del self._zeroed[one]
         for one in leaves & self._clipped.keys():
             del self._clipped[one]
-
-    def is_idle(self, parameters: Sequence[torch.Tensor]) -> bool:
-        """Whether a step of these would find no gradient but those that steps have used, though
-        there were some once and others wait by now."""
-        ids = ids_of(parameters)
-        if not self.fresh or ids & self.fresh or not ids & self.ever:
-            return False
-        return all(map(self._is_used, parameters[:MAX_ASKED]))
 
     def starts(self, root: int, place: int, leaves: Iterable[torch.Tensor]) -> None:
         """``backward`` is about to start from a node with this sequence number."""
@@ -154,7 +134,6 @@ class LoopOrder:
         again = self._last_clip == (place, self._events)
         self._last_clip = (place, self._events)
         if waiting:
-            self.wasted.look()
             self._clipped.update(dict.fromkeys(waiting, place))
             for kind in _CLIPS:
                 self.odd.fine(kind, place)
@@ -169,17 +148,11 @@ class LoopOrder:
         """The place that clipped the gradients of these, which wait for a step; -1 for none."""
         return next((self._clipped[one] for one in ids & self._clipped.keys()), -1)
 
-    def zero(self, ids: Ids, place: int, owner: int) -> None:
-        """These gradients are zeroed by an optimizer, or (0) a module."""
+    def zero(self, ids: Ids, place: int) -> None:
+        """These gradients are zeroed by an optimizer, or by a module."""
         self._events += 1
-        waiting = ids & self.fresh
-        for one in waiting:
-            self._zeroed[one] = (place, owner)
+        self._zeroed.update(dict.fromkeys(ids & self.fresh, place))
         self._drop(ids)
-        self._in_part.pop(owner, None)
-        if owner and waiting and self.fresh:
-            self._in_part[owner] = _PartZeroed(place, waiting, set(self.fresh))
-        self.wasted.zero(ids, place, owner)
 
     def put(self, call: TorchCall) -> None:
         """The program gives a tensor another gradient, or none."""
@@ -191,14 +164,11 @@ class LoopOrder:
         if call.operands and self.fresh and not call.in_graph and len(self._edited) < MAX_EDITS:
             self._edited[storage_of(call.operands[0])] = call.place
 
-    def step(
-        self, optimizer: int, parameters: Sequence[torch.Tensor], place: int, reads: bool
-    ) -> None:
+    def step(self, parameters: Sequence[torch.Tensor], place: int, reads: bool) -> None:
         """An optimizer is about to step; whether gradients may be read."""
         self._note_dropped_by_hand(parameters, place, reads)
         ids = {id(one) for one in parameters}
         self._note_lost(parameters, ids, place)
-        self._note_replaced(optimizer, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
             self.odd.tell("step alone", place, len(ids))
 
@@ -209,7 +179,6 @@ class LoopOrder:
         self.steps += 1
         self._events += 1
         ids = ids_of(parameters)
-        self.wasted.stepped(optimizer, ids, place)
         self.bad.stepped(ids)
         self._meanwhile |= ids
         self._drop(ids)
@@ -229,14 +198,11 @@ class LoopOrder:
         if not lost:
             return
         asked = [one for one in parameters if id(one) in lost][:MAX_ASKED]
-        at, owner = self._zeroed[id(asked[0])]
-        is_part = bool(ids & self.fresh)
-        # A module's own zero_grad may keep a part as it is, on purpose; and who gathers gradients
-        # puts them back by hand.
-        if (is_part and not owner) or not all(map(is_gone, asked)):
+        # Who drops a part of them keeps that part as it is, and who gathers gradients puts them
+        # back by hand.
+        if ids & self.fresh or not all(map(is_gone, asked)):
             return
-        kind: OrderMistake = "part dropped" if is_part else "dropped"
-        known = self.odd.tell(kind, place, len(lost), other=at)
+        known = self.odd.tell("dropped", place, len(lost), other=self._zeroed[id(asked[0])])
         self._empty = _EmptyStep(known, _sequence(), lost)
 
     def _note_dropped_by_hand(
@@ -265,14 +231,6 @@ class LoopOrder:
         else:
             self.odd.fine("dropped", place)
 
-    def _note_replaced(self, optimizer: int, ids: Ids, place: int) -> None:
-        """Did another optimizer drop a part of what this one needs, which a later backward call
-        has replaced?"""
-        for owner, zeroed in self._in_part.items():
-            replaced = (ids & zeroed.dropped) - self._zeroed.keys()
-            if owner != optimizer and replaced and not zeroed.left.isdisjoint(ids):
-                self.odd.tell("part dropped", place, len(replaced), other=zeroed.place)
-
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""
         gradient = parameter.grad
@@ -280,8 +238,6 @@ class LoopOrder:
         return (used is not None and used == _version(gradient)) or is_gone(parameter)
 
     def _drop(self, ids: Ids) -> None:
-        for zeroed in self._in_part.values():
-            zeroed.left.difference_update(ids)
         self.fresh -= ids
         for one in ids & self._clipped.keys():
             del self._clipped[one]

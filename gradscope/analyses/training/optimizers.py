@@ -23,7 +23,6 @@ from gradscope.analyses.training.loop_order import LoopOrder, ids_of
 from gradscope.analyses.training.step_effects import Sample, SpoilingSteps, StepEffects
 from gradscope.autograd.isolation import is_captured, put_back, take_out
 from gradscope.autograd.originals import living_optimizers, parameters_of
-from gradscope.autograd.tensors import storage_of
 from gradscope.recording.recorder import Recorder
 
 
@@ -51,7 +50,7 @@ class Optimizers:
     ``spoiling`` NaN that they make; the last two are measured while it ``compares``.
 
     ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
-    that a step has changed, and of its place.
+    that a step has changed.
 
     Args:
         recorder: is off while a step is made.
@@ -64,7 +63,7 @@ class Optimizers:
         self.order = LoopOrder()
         self.any_stepped = False
         self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = [leaves.note_step]
-        self.on_changed: list[Callable[[Sequence[torch.Tensor], int], None]] = []
+        self.on_changed: list[Callable[[Sequence[torch.Tensor]], None]] = []
         self._leaves = leaves
         self._recorder = recorder
         self._known: MutableMapping[Any, KnownOptimizer] = WeakIdKeyDictionary()
@@ -105,9 +104,8 @@ class Optimizers:
         for optimizer in () if self._has_searched else living_optimizers():
             self.of(optimizer)
         self._has_searched = True
-        for optimizer, known in list(self._known.items()):
+        for optimizer in list(self._known):
             self._meet(optimizer)
-            self._note_changed_by_hand(optimizer, known)
 
     def note_made(self, optimizer: Optimizer, place: int) -> None:
         """The program has made an optimizer."""
@@ -126,37 +124,6 @@ class Optimizers:
             self.any_stepped = True
         self._meet(optimizer)
         return known
-
-    def note_backward(self, leaves: Sequence[torch.Tensor], place: int) -> None:
-        """A call of ``backward`` at this place has brought these a gradient."""
-        self.order.backward(ids_of(leaves))
-        waiting = [(optimizer, one) for optimizer, one in self._known.items() if not one.stepped]
-        if not self.any_stepped or not waiting:
-            return
-        reached = {self._leaves.get(leaf).optimizer for leaf in leaves} - {None}
-        is_shared = any(one is not None and one.stepped for one in reached)
-        for optimizer, one in waiting:
-            self._note_changed_by_hand(optimizer, one)
-            is_reached = one in reached
-            if is_reached and not (is_shared and one.alone):
-                one.called = place
-            one.calls += is_reached
-            one.alone += is_reached and not is_shared
-            one.passed += is_shared and not is_reached
-
-    def _note_changed_by_hand(self, optimizer: Any, known: KnownOptimizer) -> None:
-        """Count anew where what only an optimizer holds that never stepped has changed: what the
-        program changes itself waits for no step."""
-        if known.stepped:
-            return
-        held = parameters_of(optimizer)
-        own = [leaf for leaf in held if self._leaves.get(leaf).optimizer is known]
-        storages = tuple(map(storage_of, own))
-        state = hash((storages, tuple(version for _, version in _versions_of(own))))
-        # What is changed by way of `.data` counts no version.
-        if state != known.state or any(map(self._leaves.is_changed, own)):
-            known.state = state
-            known.calls = known.alone = known.passed = 0
 
     def note_call(self) -> None:
         """Backward is about to be called."""
@@ -193,18 +160,14 @@ class Optimizers:
 
     def _begin(self, optimizer: Any, frame: FrameType, given: bool) -> _Step:
         """A step is about to be made, with a function of the program if one is ``given``."""
-        known, place = self.note_stepping(optimizer), self._place(frame)
-        tensors = parameters_of(optimizer)
+        self.note_stepping(optimizer)
+        place, tensors = self._place(frame), parameters_of(optimizer)
         self._note_given(tensors)
         for told in self.on_step:
             told(tensors)
         # A closure brings the gradients during the step.
         if not given:
-            if self.order.is_idle(tensors):
-                replacement = self._leaves.replacement(self.order.fresh)
-                if replacement >= 0:
-                    self.order.odd.tell("model replaced", replacement, other=place)
-            self.order.step(known.number, tensors, place, self.compares)
+            self.order.step(tensors, place, self.compares)
         versions = _versions_of(tensors)
         samples = self.effects.begin(optimizer, tensors, self.compares and not given)
         if self.compares:
@@ -237,7 +200,6 @@ class Optimizers:
                 return argument(*args, **kwargs)
             finally:
                 step.calls = False
-                self.order.wasted.look()
                 step.above = take_out(self._recorder)
                 with self._recorder.aside():
                     step.versions = _versions_of(parameters_of(step.optimizer))
@@ -277,7 +239,7 @@ class Optimizers:
                 changed, f"{type(step.optimizer).__name__}.step", site
             )
             for told in self.on_changed:
-                told(changed, self._place(step.frame))
+                told(changed)
 
     def _place(self, frame: FrameType) -> int:
         return self._recorder.places.number_around(frame)

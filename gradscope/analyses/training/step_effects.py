@@ -194,8 +194,8 @@ class SpoilingSteps:
         fresh = [pair for pair in not_finite(changed) if id(pair[0]) not in before]
         gradients = [one.grad for one in parameters_of(optimizer) if one.grad is not None]
         if fresh and gradients and not any(not_finite(gradients)):
-            kind, scheduled = type(optimizer).__name__, known.scheduled
-            step = SpoilingStep(kind, place, known.made, self._calls, scheduled)
+            kind = type(optimizer).__name__
+            step = SpoilingStep(kind, place, known.made, self._calls)
             self._note(optimizer, step, fresh)
 
     def _note(

@@ -1,6 +1,5 @@
 """What becomes of gradients from one backward call to the next: used by a step, still there when
-the next ones come, and used once more; zeroed before any step has used them; not finite, and used
-or not.
+the next ones come, and used once more; not finite, and used or not.
 
 Of a leaf that an optimizer holds, only its steps count: what is loaded or averaged into it uses no
 gradient. Of any other, every change in place does if the program has read the gradient, as in a
@@ -9,17 +8,15 @@ descent by hand.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 
 from gradscope.analyses.training.leaves import Leaves, is_there
 from gradscope.autograd.nonfinite import count
 from gradscope.autograd.tensors import TensorTable, storage_of
-from gradscope.model.loop_observations import WastedCalls
 
 MAX_HELD = 200_000
 """Leaves that are followed from call to call."""
@@ -29,17 +26,17 @@ MAX_HELD = 200_000
 class _Held:
     """A leaf after a backward call: its version, and by id what it held in ``.grad``.
 
-    ``mixed``: that was a gradient which had been used, and a new one.  ``step`` is the place of the
-    last step of an optimizer that changed it, ``stepped`` whether there was one since the call, and
-    ``used_by`` that place and the one of the step before it, where it used a mixed gradient.
+    ``mixed``: that was a gradient which had been used, and a new one.  Of the steps of optimizers:
+    whether one has changed it at all (``steps``), or since the call (``stepped``), and whether that
+    used a mixed gradient (``reused``).
     """
 
     version: int
     gradient: int = 0
     mixed: bool = False
-    step: int = -1
+    steps: bool = False
     stepped: bool = False
-    used_by: tuple[int, int] | None = None
+    reused: bool = False
 
 
 @dataclass
@@ -52,16 +49,6 @@ class Updates:
     """Of those, how many still hold the gradient they were changed with."""
     dropped: int
     """Leaves that were not changed, and no longer hold their gradient."""
-
-
-class Reuse(NamedTuple):
-    """How many leaves were changed with a gradient that held one used before; the place of a step
-    that did so (``at``), and of the step before it that had used the old one; -1 where that was no
-    step of an optimizer."""
-
-    leaves: int
-    at: int
-    before: int
 
 
 class Accumulating:
@@ -105,7 +92,7 @@ class Accumulating:
             dropped = len(unchanged)
         return Updates(changed, kept, dropped)
 
-    def note_step(self, changed: Sequence[torch.Tensor], place: int) -> None:
+    def note_step(self, changed: Sequence[torch.Tensor]) -> None:
         """A step of an optimizer has just changed these."""
         for leaf, held in zip(changed, self._held.get_all(changed), strict=True):
             if held is None:
@@ -113,27 +100,26 @@ class Accumulating:
             gradient = leaf.grad
             # Who puts another gradient in its place has not used the mixed one.
             if held.mixed and id(gradient) == held.gradient and is_there(gradient):
-                held.used_by = (place, held.step)
-            held.step, held.stepped = place, True
+                held.reused = True
+            held.steps = held.stepped = True
 
-    def mixed_and_used(self, edited: set[int]) -> Reuse:
+    def mixed_and_used(self, edited: set[int]) -> int:
         """How many leaves were changed, since the last call, with a gradient that held one used
         before; each is told once."""
-        count, places = 0, (-1, -1)
+        count = 0
         mixed = [one for one in self._held.living() if one[1].mixed] if self._any_mixed else []
         self._any_mixed = bool(mixed)
         for leaf, held in mixed:
             by_hand = self._is_by_hand(leaf, held) and _is_changed(leaf, held, edited)
-            if held.used_by or by_hand:
+            if held.reused or by_hand:
                 count += 1
-                places = held.used_by or places
                 held.mixed = False
-        return Reuse(count, *places)
+        return count
 
     def _is_by_hand(self, leaf: torch.Tensor, held: _Held) -> bool:
         """Whether no optimizer is there to step a leaf, and the program has read its gradient."""
         known = self._leaves.get(leaf)
-        return held.step < 0 and not known.holders and known.read
+        return not held.steps and not known.holders and known.read
 
     def any_used(self, edited: set[int]) -> bool:
         """Whether any leaf was changed since the last call."""
@@ -145,72 +131,12 @@ class Accumulating:
             if held is None:
                 held = self._held[leaf] = _Held(leaf._version)
             held.version, held.gradient = leaf._version, id(leaf.grad)
-            held.stepped, held.used_by = False, None
+            held.stepped = held.reused = False
 
 
 def _is_changed(leaf: torch.Tensor, held: _Held, edited: set[int]) -> bool:
     # A change through `.data` leaves the version of the leaf as it was.
     return leaf._version != held.version or (bool(edited) and storage_of(leaf) in edited)
-
-
-MAX_WAITING = 64
-"""Backward calls that are followed at a time."""
-
-MAX_PLACES = 1_000
-"""Places of ``zero_grad`` that are remembered."""
-
-
-@dataclass
-class _WaitingCall:
-    """A backward call: the leaves whose gradient waits, and whether the program has looked."""
-
-    leaves: set[int]
-    looked: bool = False
-
-
-class WasteTracker:
-    """Counts backward calls that were zeroed before any step, by the place that did so."""
-
-    def __init__(self) -> None:
-        self.known: dict[int, WastedCalls] = {}
-        self._waiting: deque[_WaitingCall] = deque(maxlen=MAX_WAITING)
-        self._by: dict[int, int] = {}
-
-    def backward(self, leaves: Set[int]) -> None:
-        """A call has brought these a gradient."""
-        if leaves:
-            self._waiting.append(_WaitingCall(set(leaves)))
-
-    def look(self) -> None:
-        """The program has looked at a gradient."""
-        for call in self._waiting:
-            call.looked = True
-
-    def zero(self, ids: Set[int], place: int, optimizer: int) -> None:
-        """These gradients are dropped by an optimizer's ``zero_grad``, or (0) by a module's."""
-        for call in self._waiting:
-            call.leaves -= ids
-        gone = sum(not call.leaves and not call.looked for call in self._waiting)
-        self._keep([call for call in self._waiting if call.leaves])
-        if gone and optimizer and (place in self.known or len(self.known) < MAX_PLACES):
-            known = self.known.setdefault(place, WastedCalls(place))
-            known.dropped += gone
-            self._by[optimizer] = place
-
-    def stepped(self, optimizer: int, ids: Set[int], place: int) -> None:
-        """A step has used these."""
-        rest = [call for call in self._waiting if not call.leaves & ids]
-        known, used = self.known.get(self._by.get(optimizer, -1)), len(self._waiting) - len(rest)
-        for call in rest:
-            # Another network's turn, as that of a generator beside a critic which steps seldom.
-            call.looked = True
-        self._keep(rest)
-        if known is not None and used:
-            known.applied += used
-            known.stepped = place
-
-    def _keep(self, calls: list[_WaitingCall]) -> None:
-        self._waiting = deque(calls, MAX_WAITING)
 
 
 Fate = Literal["used", "kept", "gone"]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.ranks import Ranks
 from gradscope.model.report import Node, Report
-from gradscope.model.studies import Hidden, KeptStorage, Memory, Peak
+from gradscope.model.studies import Hidden, KeptStorage, Memory
 from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import share, size
@@ -87,7 +87,7 @@ class MemoryAnswer(GraphAnswer):
         # Beside the graph, whose page names the program, there is no room for it.
         target = shorten(target, room, "…", keep_end=True) if room >= SHORTEST_TARGET else ""
         yield self.line(" · ".join(word for word in (target, total) if word), "bold")
-        for line in (self._others(), *self._peaks(), *self._remarks()):
+        for line in (self._others(), *self._remarks()):
             yield from self.wrapped(line)
         if self.report.ranks is not None:
             yield ""
@@ -124,12 +124,7 @@ class MemoryAnswer(GraphAnswer):
         kept = " · also saved, but in memory regardless: " if len(words) > 1 else ""
         return words[0] + kept + ", ".join(words[1:])
 
-    def _peaks(self) -> Iterator[str]:
-        for peak in self.memory.peaks:
-            yield f"peak during backward: {_peak(peak)}"
-
     def _remarks(self) -> Iterator[str]:
-        yield from self._twice()
         yield from self._wasted()
         packed, attributes = self.memory.total("packed"), self.memory.total("attribute")
         if attributes:
@@ -148,18 +143,6 @@ class MemoryAnswer(GraphAnswer):
             of = count(len(gone), "storage")
             yield f"not in that total: {size(sum(gone))} of {of}, whose memory is not there now"
         yield from map(visible, self.report.notes)
-
-    def _twice(self) -> Iterator[str]:
-        kept, leaves = self.memory.kept, self.report.graph.leaves
-        pairs: dict[str, int] = {}
-        for twin in self.memory.twins:
-            copy = kept[twin.copy]
-            original = leaves[twin.leaf].tensor if twin.leaf is not None else kept[twin.of or 0]
-            of = " of parameters" if twin.leaf is not None else ""
-            name = f"as {copy.dtype}{of}, beside {original.dtype}"
-            pairs[name] = pairs.get(name, 0) + copy.bytes
-        for name, amount in sorted(pairs.items(), key=lambda pair: -pair[1]):
-            yield f"the same values twice: {size(amount)} {name}"
 
     def _wasted(self) -> Iterator[str]:
         least = self.memory.total("activation") // 100
@@ -233,15 +216,6 @@ class MemoryAnswer(GraphAnswer):
             Part(group.place, cut="start"),
             label,
         ]
-
-
-def _peak(peak: Peak) -> str:
-    if peak.bytes is None:
-        return f"not measured ({peak.reason})"
-    if peak.reached:
-        above = size(peak.bytes - peak.before)
-        return f"{size(peak.bytes)} on {peak.device}, {above} more than when it began"
-    return f"below {size(peak.bytes)} on {peak.device}, the peak that was reached before it"
 
 
 def _hidden(hidden: Iterable[Hidden]) -> Iterator[str]:

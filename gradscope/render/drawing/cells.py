@@ -21,7 +21,7 @@ from gradscope.render.words.findings import BADGES
 from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
 from gradscope.render.words.text import Glyphs, cells
-from gradscope.simplify.gradients import middle
+from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
 
 COLUMNS = (
@@ -85,7 +85,7 @@ class Cells:
             return self.note(row.lead, notes_of(self.scene, item)[row.note])
         if item.template is not None:
             return self._of_template(row, item)
-        info = self._flow(row)
+        info = self.flow(row, self.scene.gradients)
         tensor = self._tensor(row)
         expression = "" if self._is_told(row, item) else self._expression(item)
         return [self._name(row, item), expression, *self._body(item, info, tensor)]
@@ -120,12 +120,13 @@ class Cells:
         return [
             self._name(row, item),
             expression,
-            *self._rounds(item, self._of_rounds(row, item)),
+            *self._rounds(item, self.of_rounds(row, item, scene.gradients)),
         ]
 
-    def _of_rounds(self, row: TreeRow, item: Item) -> list[GradientInfo]:
+    def of_rounds(
+        self, row: TreeRow, item: Item, gradients: ViewGradients | None
+    ) -> list[GradientInfo]:
         """The gradient that enters an item in each round, or flows along one link to it."""
-        gradients = self.scene.gradients
         if gradients is None:
             return []
         if row.kind == "definition" or row.link == ROOT:
@@ -196,8 +197,7 @@ class Cells:
     def _expression(self, item: Item) -> Parts:
         words = Part(self.scene.expression(item), "cyan")
         once = item.template is not None
-        # What is said of a closed item besides.
-        more = filter(None, (self.scene.operations_of_rounds(item), self.scene.parameters(item)))
+        more = filter(None, self.remarks(item))
         parts = (Part(f" · {text}", "dim", "whole") for text in more)
         if not once:
             return (words, *parts)
@@ -207,9 +207,12 @@ class Cells:
         last = [Part(f" · {met}", "dim", "whole")] if met else []
         return (words, *parts, times, *last)
 
-    def _flow(self, row: TreeRow) -> GradientInfo | None:
-        """What enters the item of a row."""
-        gradients = self.scene.gradients
+    def remarks(self, item: Item) -> tuple[str, ...]:
+        """What is said of a closed item after its expression, "" for nothing."""
+        return self.scene.operations_of_rounds(item), self.scene.parameters(item)
+
+    def flow(self, row: TreeRow, gradients: ViewGradients | None) -> GradientInfo | None:
+        """What enters the item of a row, of the gradients of one call."""
         if gradients is None:
             return None
         if row.link == ROOT:

@@ -126,9 +126,10 @@ class Note(NamedTuple):
     across: bool = False
 
 
-def notes_of(scene: Scene, item: Item) -> list[Note]:
-    """The notes of an item, what failed and sums first."""
-    sums = _sums(scene, item, scene.gradients)
+def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -> list[Note]:
+    """The notes of an item, what failed and sums first; of other gradients than the scene's where
+    they are given."""
+    sums = _sums(scene, item, gradients or scene.gradients)
     cut = scene.cut(item.members)
     ends = [Note("", None, remark=cut, across=True)] if cut else []
     return [*_raised(scene, item), *sums, *_strips(scene, item), *_saved(scene, item), *ends]
@@ -139,7 +140,8 @@ def frame(scene: Scene, template: Frame) -> Note:
     rounds = tuple(scene.rounds(template))
     kind = template.type if template.type != template.title else ""
     title = " ".join(filter(None, (visible(template.title), visible(kind))))
-    return Note(f"{title} ×{template.count:,}", None, rounds=rounds, across=True)
+    times = f"×{template.count:,}{scene.never_called(template)}"
+    return Note(f"{title} {times}", None, rounds=rounds, across=True)
 
 
 def _raised(scene: Scene, item: Item) -> list[Note]:
@@ -155,14 +157,19 @@ def _strips(scene: Scene, item: Item) -> list[Note]:
     rounds = tuple(one._replace(name=short(one.name)) for one in scene.rounds(item))
     if len(rounds) < 2:
         return []
-    room = scene.options.width - LEAD
+    room = scene.options.width - LEAD - len(scene.only)
     beside = room - min(len(rounds), FEWEST_CELLS) - len(GAP)
-    apart, words = exceptions(rounds), extremes(rounds, beside)
+    apart = _marked(scene, exceptions(rounds))
+    words = _marked(scene, extremes(rounds, beside))
     first = Note("", None, remark=words, rounds=rounds, across=True)
     if not apart and len(words) <= beside:
         return [first]
-    second = Note("", None, remark=extremes(rounds, room), across=True)
+    second = Note("", None, remark=_marked(scene, extremes(rounds, room)), across=True)
     return [first._replace(remark=apart), *([second] if second.remark else [])]
+
+
+def _marked(scene: Scene, words: str) -> str:
+    return f"{scene.only}{words}" if words else ""
 
 
 def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Note]:

@@ -37,25 +37,25 @@ class Head(Writer):
         super().__init__(scene.options)
         self.scene = scene
 
-    def lines(self) -> Iterator[str]:
-        """All of it."""
+    def lines(self, calls: str = "") -> Iterator[str]:
+        """All of it; ``calls`` says what is shown of several backward calls, if not one of them."""
         scene = self.scene
-        yield from self.first()
+        yield from self.first(calls)
         yield from filter(None, [river.line(scene, self)])
         for kind, rounds in repeats(scene):
             words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
-            yield from self.wrapped(f"{len(rounds):,} {kind}: ‖g‖ {words}")
+            yield from self.wrapped(f"{scene.only}{len(rounds):,} {kind}: ‖g‖ {words}")
         if scene.folded():
             yield from self.wrapped(scene.folded(), "dim")
 
-    def first(self, findings: bool = True) -> Iterator[str]:
+    def first(self, calls: str = "", findings: bool = True) -> Iterator[str]:
         """What is told of the whole, however it is drawn."""
         scene, glyphs = self.scene, self.glyphs
         yield self.title(scene.direction())
         # On top: in a long tree the row it is about may be far below, or left out.
         sign, ink = (f"{glyphs.bad} ", BAD_INK) if scene.alarm() else ("", "")
         if told := verdict(scene):
-            yield from self.wrapped(sign + told, ink)
+            yield from self.wrapped(sign + scene.only + told, ink)
         known = scene.findings() if findings else []
         for severity, line in known[:MOST_FINDINGS]:
             yield self.fitted(f"{BADGES[severity]} {line}", INKS[severity])
@@ -64,7 +64,7 @@ class Head(Writer):
             yield glyphs.text(
                 f"… {more:,} more findings: {either('gradscope doctor FILE.json', '.findings')}"
             )
-        if which := scene.passes():
+        if which := calls or scene.passes():
             yield from self.wrapped(which, "dim")
         for note in scene.report.notes:
             yield from self.wrapped(visible(note))

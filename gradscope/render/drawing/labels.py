@@ -199,6 +199,7 @@ class Labels:
         if template.type != template.title:
             head += text(f"  {short(template.type)}", GREY, 10)
         head += text(f"  ×{template.count:,}", TEAL, 12, bold=True)
+        head += text(self.scene.never_called(template), INK, 10)
         return box([head, *self._strip(self.scene.rounds(template))], left=True)
 
     def range(self, infos: list[GradientInfo]) -> str:

@@ -61,6 +61,10 @@ class SourceLine:
         # Ids are in the order of backward, and the program ran the other way.
         return sorted(found, key=lambda piece: -max(piece.nodes, default=0))
 
+    def within(self, whole: Made) -> list[Made]:
+        """An expression and those that are parts of it."""
+        return [one for one in self.pieces if one is whole or one.is_part_of(whole)]
+
 
 @dataclass
 class SourceFunction:

@@ -5,7 +5,7 @@ under a tree: what arrived for each, as a sum where it is one, and its ``.grad``
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
@@ -167,6 +167,7 @@ class LeafTable(Writer):
         super().__init__(scene.options)
         self.scene = scene
         self.gradients = gradients
+        self.columns: Sequence[Column] = COLUMNS
         graph = scene.graph
         positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
         nodes = _by_rounds(scene.view, order)
@@ -192,11 +193,11 @@ class LeafTable(Writer):
         shown = self.positions
         if len(shown) + 1 > most:
             shown = shown[: max(most - 2, 1)]
-        lines = list(self.table(COLUMNS, map(self._cells, shown)))
+        lines = list(self.table(self.columns, map(self.cells, shown)))
         left = len(self.positions) - len(shown)
         return [*lines, *self.more(left, "leaf")]
 
-    def _cells(self, position: int) -> list[Cell]:
+    def cells(self, position: int) -> list[Cell]:
         """The cells of a leaf."""
         leaf = self.scene.graph.leaves[position]
         total = self.gradients.leaf(position)

@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo
-from gradscope.model.studies import Combined, Split
+from gradscope.model.studies import Combined, Split, SplitLeaf, SplitNode
+from gradscope.render.drawing.calls import Calls
 from gradscope.render.drawing.cells import ink_of
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.split_groups import largest_pieces, percent
+from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify.gradients import combine, middle
@@ -38,22 +40,66 @@ class Quantity(NamedTuple):
 
 
 class Quantities:
-    """All that there is to say of the nodes of one scene in which nothing is folded."""
+    """All that there is to say of the nodes of one scene in which nothing is folded.
+
+    ``answer`` is what a command's own answer is called, ``""`` where there is none; ``calls`` are
+    there where there are several.
+    """
 
     def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
         self.scene, self.glyphs = scene, glyphs
         self.item_of = {item.members[0]: item for item in scene.view.items}
+        leaves = scene.graph.leaves
+        self.names = {leaf.node: visible(next(iter(leaf.names), "")) for leaf in leaves}
+        self.answer = "" if scene.options.overlay is None else scene.options.overlay.name
+        if scene.report.explanation is not None:
+            self.answer = "derivative"
+        median = "of a line that made several values"
+        self.calls = Calls(scene, glyphs, median) if scene.each else None
         split = scene.report.split
         self.terms = TermColumns(split, self) if split is not None and split.nodes else None
 
     def each(self) -> Iterator[Quantity]:
         """Each quantity of which there is something to say."""
-        # Where terms are asked for, they are what stays.
-        norm = Column("‖g‖", right=True, drop=5 if self.terms else 0)
-        yield Quantity([norm, Column("", drop=3), Column("", drop=2)], self._sizes)
+        yield Quantity([Column(self.answer, right=True, drop=4, narrowest=8)], self._answers)
+        if self.calls is not None:
+            yield Quantity(self.calls.columns(), self._at_calls)
+        else:
+            # Where terms are asked for, they are what stays.
+            norm = Column("‖g‖", right=True, drop=5 if self.terms else 0)
+            yield Quantity([norm, Column("", drop=3), Column("", drop=2)], self._sizes)
         if self.terms is not None:
             yield Quantity(self.terms.columns(), self.terms.cells)
         yield Quantity([Column("", drop=1, narrowest=12, comfort=20)], self._meetings)
+
+    # ------------------------------------------------------------------ a command's own answer
+
+    def _answers(self, _: Made | None, pieces: Sequence[Made]) -> list[Cell]:
+        """Of what a line made the bytes that are saved, the verdict that matters most, or the local
+        derivatives where it is one operation."""
+        nodes = [node for piece in pieces for node in piece.nodes]
+        local, overlay = self._local(nodes), self.scene.options.overlay
+        if local or overlay is None:
+            return [local]
+        if total := sum(overlay.bytes.get(node, 0) for node in nodes):
+            return [size(total)]
+        marks = [overlay.nodes[node] for node in nodes if node in overlay.nodes]
+        worst = max(marks, key=lambda mark: mark.weight, default=None)
+        return ["" if worst is None else Part(worst.words, f"bold {worst.color}")]
+
+    def _local(self, nodes: Sequence[int]) -> str:
+        """``by x: [0.5403, -0.99]``, of each operand of a single operation."""
+        edges = self.scene.graph.edges
+        factors = self.scene.factors.items() if len(nodes) == 1 else ()
+        return " · ".join(
+            f"by {self._operand(edges[edge].target)}: {factor}"
+            for edge, factor in factors
+            if edges[edge].source == nodes[0]
+        )
+
+    def _operand(self, number: int) -> str:
+        node = self.scene.graph.nodes[number]
+        return self.names.get(number) or visible(node.variable) or self.scene.called(node)
 
     # ------------------------------------------------------------------ the gradient
 
@@ -88,9 +134,16 @@ class Quantities:
             words = [state_word(infos[0], self.glyphs.silent, self.glyphs.bad)]
         return Part(" · ".join(filter(None, words)), ink_of(self.scene, combine(list(infos))))
 
+    def _at_calls(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
+        if self.calls is None:
+            return []
+        items = self._items(whole)
+        each = [middle([one.entering(item) for item in items]) for one in self.calls.each if items]
+        return self.calls.cells(each or [None] * len(self.calls.each))
+
     def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
         """What is to be said of gradients that meet in what a line made."""
-        items = self._items(whole)
+        items = [] if self.calls else self._items(whole)
         shares = [share for item in items for share in residuals(self.scene, item)]
         told = skipped(shares) if len(shares) == len(items) else ""
         told = meeting(self.scene, items[0]) if len(items) == 1 else told
@@ -100,13 +153,11 @@ class Quantities:
         return [Part(" · ".join(filter(None, (told, cut))), "dim")]
 
 
-class TermColumns:
+class TermShares:
     """The share of each of the largest terms in what arrives, by norm, as columns."""
 
-    def __init__(self, split: Split, known: Quantities) -> None:
+    def __init__(self, split: Split) -> None:
         self._split = split
-        self._known = known
-        self._at = {one.node: one for one in split.nodes}
         self._chosen = largest_pieces(split)
         self._names = [visible(one_line(split.pieces[piece].name)) for piece in self._chosen]
         self._titles = self._names
@@ -128,13 +179,27 @@ class TermColumns:
         places = range(len(self._titles))
         return [Column(self._titles[at], right=True, drop=10 - at) for at in places]
 
-    def cells(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
-        """The shares in what arrives at an expression, where all of it is taken apart."""
-        results = () if whole is None else whole.results
-        places = [self._at[node] for node in results if node in self._at]
-        if not places or any(map(self._known.is_reached, {*results} - self._at.keys())):
+    def shares(self, places: Sequence[SplitLeaf | SplitNode]) -> list[Cell]:
+        """The shares in what arrives at these together; blank where that is not known."""
+        if not places:
             return [""] * len(self._chosen)
         found = Combined(places).shares
         shares = [found[piece] for piece in self._chosen]
         inks = ["bold" if share > 0.5 else "" if share else "dim" for share in shares]
         return [Part(percent(share), ink) for share, ink in zip(shares, inks, strict=True)]
+
+
+class TermColumns(TermShares):
+    """These shares for expressions of the source."""
+
+    def __init__(self, split: Split, known: Quantities) -> None:
+        super().__init__(split)
+        self._known = known
+        self._at = {one.node: one for one in split.nodes}
+
+    def cells(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
+        """The shares in what arrives at an expression, where all of it is taken apart."""
+        results = () if whole is None else whole.results
+        known = [self._at[node] for node in results if node in self._at]
+        is_known = not any(map(self._known.is_reached, {*results} - self._at.keys()))
+        return self.shares(known if is_known else [])

@@ -36,7 +36,7 @@ def line(scene: Scene, writer: Writer) -> str:
     rows = profile(scene, 2 * MOST_CELLS)
     if not rows:
         return ""
-    lead, short = ("‖g‖ in backward order  ", "‖g‖  ")
+    lead, short = (f"{scene.only}‖g‖ in backward order  ", f"{scene.only}‖g‖  ")
     words = f"  {told(scene, rows)}"
     if scene.options.width - len(lead) - len(words) < FEWEST_CELLS:
         lead = short

@@ -6,6 +6,7 @@ Must not know of any one format.  Texts it returns are made visible
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import cached_property
 from itertools import chain
@@ -26,6 +27,9 @@ from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Frame, Item, Link, View
 from gradscope.words import count, listed, one_line, option
+
+MOST_NAMED = 2
+"""Modules that were never called, of which the names stand at their list."""
 
 MOST_FACTORS = 4
 """Elements of a local derivative, or of a value, that stand in the picture of an explanation."""
@@ -143,12 +147,22 @@ class Scene:
         """The user's words for an item, ``y*2 ×9`` for a repeat; for other groups the count of
         ops, of one round where it stands for many."""
         if item.kind == "repeat":
-            return f"{visible(one_line(item.label))} ×{item.count:,}".strip()
+            return (
+                f"{visible(one_line(item.label))} ×{item.count:,}{self.never_called(item)}".strip()
+            )
         if not item.folded:
             return visible(one_line(item.label))
         operations = self._operations(item)[: len(self._operations(item)) // self.times(item)]
         only = label_of(self.graph, self.graph.nodes[operations[0]]) if len(operations) == 1 else ""
         return visible(one_line(only)) or self.operations(item)
+
+    def never_called(self, repeat: Item | Frame) -> str:
+        """`` · ∅ experts.5``: what was never called of the list that a repeat is of, or ""."""
+        # Where it stands for many rounds, `*` stands for their numbers.
+        lists = [re.escape(one).replace(r"\*", r"\d+") for one in repeat.title.split(" → ")]
+        paths = [path for path in self.graph.absent if any(re.fullmatch(a, path) for a in lists)]
+        names = [".".join(path.split(".")[-2:]) for path in paths]
+        return f" · ∅ {visible(listed(names, MOST_NAMED))}" if names else ""
 
     def arriving(self, item: Item) -> int:
         """How many gradients meet in an item that is one node; 0 where none flowed."""
@@ -373,6 +387,18 @@ class Scene:
     def _spreads(self) -> dict[str, str]:
         ranks = self.report.ranks
         return {one.name: spread(one, ranks) for one in ranks.parameters} if ranks else {}
+
+    @cached_property
+    def each(self) -> list[ViewGradients]:
+        """The gradients of every backward call, where there are several and none was chosen."""
+        passes = self.report.passes
+        is_one = len(passes) < 2 or self.options.call is not None or self.report.ranks is not None
+        return [] if is_one else [ViewGradients(self.graph, one, self.view) for one in passes]
+
+    @property
+    def only(self) -> str:
+        """``call 1: `` before what is said of one of several backward calls."""
+        return f"call {self.backward.number}: " if self.each and self.backward else ""
 
     def passes(self) -> str:
         """Which of several backward passes is drawn, and how to see the others, or ""."""

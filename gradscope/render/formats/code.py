@@ -49,14 +49,14 @@ class _Code(Head):
         self.quantities = list(self.known.each())
         self.untold = list(self.scene.report.findings)
 
-    def lines(self) -> Iterator[str]:
+    def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
         functions = list(listing(self.scene.report, self.wanted))
         guilty = {finding.location.file for finding in self.untold if finding.location}
         files = set() if self.is_open else {function.file for function in functions} - guilty
         self.folded = {*filter(is_of_library, files)}
         known, report = self.known, self.scene.report
-        yield from self.first(findings=False)
+        yield from self.first(known.calls.head() if known.calls else calls, findings=False)
         if known.terms is not None and report.split is not None:
             folding = self.options.folding
             groups = leaf_groups(report, report.split, folding.depth, folding.all)
@@ -89,7 +89,7 @@ class _Code(Head):
         if missing:
             yield ""
             words = (
-                f"{count(missing, 'node')} more, made by a backward or by no line of the program"
+                f"{count(missing, 'node')} more, made by a backward, or by no line that is known"
             )
             yield self.line(words, "dim")
 
@@ -128,9 +128,13 @@ class _Code(Head):
             wholes = line.wholes
             yield self._row(line, wholes, margin)
             if self.is_open:
-                yield from (self._part(piece) for piece in line.pieces[len(wholes) == 1 :])
+                yield from (self._part(piece, [piece]) for piece in line.pieces[len(wholes) == 1 :])
             elif len(wholes) > 1:
-                yield from (self._part(one) for one in wholes)
+                # Many lines have no answer, and some thousands of values.
+                yield from (
+                    self._part(one, line.within(one) if self.known.answer else [one])
+                    for one in wholes
+                )
             yield from self._findings(function.file, line, margin)
 
     def _row(self, line: SourceLine, wholes: Sequence[Made], margin: int) -> list[Cell]:
@@ -143,10 +147,10 @@ class _Code(Head):
             row[-1] = self._leaves(line.leaves, row[-1])
         return row
 
-    def _part(self, piece: Made) -> list[Cell]:
-        """A row of its own."""
+    def _part(self, piece: Made, with_parts: Sequence[Made]) -> list[Cell]:
+        """A row of its own, whose answer is on all of an expression that is told in no other."""
         text = f"    {self.glyphs.last}{one_line(piece.origin.expression)}"
-        return ["", Part(text, "dim"), *self._cells(piece, [piece])]
+        return ["", Part(text, "dim"), *self._cells(piece, with_parts)]
 
     def _cells(self, whole: Made | None, pieces: Sequence[Made]) -> list[Cell]:
         """What each quantity says of an expression with all its parts."""
@@ -157,7 +161,8 @@ class _Code(Head):
     def _leaves(self, positions: Sequence[int], note: Cell) -> Cell:
         """The leaves that a line takes, with what each gets."""
         scene, sign = self.scene, self.glyphs.leaf
-        gradients = scene.gradients
+        # Of several calls each has sizes of its own.
+        gradients = None if self.known.calls else scene.gradients
         infos = [gradients.leaf(one) for one in positions] if gradients else []
         names = [next(iter(scene.graph.leaves[one].names), "?") for one in positions]
         if len(names) > MOST_NAMED:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
 import graphviz
@@ -107,6 +108,11 @@ FRAME = {
 """Around what is drawn once for many rounds."""
 
 
+def scene_of(report: Report, options: Options) -> Scene:
+    """What a picture shows: in it the rounds of a repeat inside of a frame would hide the rest."""
+    return Scene(report, replace(options, folding=replace(options.folding, nested=False)))
+
+
 def render(report: Report, options: Options, scene: Scene | None = None) -> str:
     """The DOT source; of a ``scene`` that has its river beside it, without one in the caption.
 
@@ -114,7 +120,7 @@ def render(report: Report, options: Options, scene: Scene | None = None) -> str:
         GradscopeError: if there is too much to draw.
     """
     river = scene is None
-    scene = scene or Scene(report, options)
+    scene = scene or scene_of(report, options)
     boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
     if boxes > MOST_ITEMS or arrows > MOST_LINKS:
         many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"

@@ -121,12 +121,6 @@ _CALL = _RaiserWords(
     "Torch refuses what the call is given, or what it asks for: the words above say why.",
     "Change this call as they say.",
 )
-_UNDEFINED = _RaiserWords(
-    "Backward of {name}",
-    "Torch calls the static method `backward` of the class. This class has none: it may stand "
-    "inside of another method, or go by another name.",
-    "Define `backward` in the class itself, a @staticmethod at the level of `forward`.",
-)
 _LOST = _RaiserWords(
     "The backward call",
     "The ranks wait for one another in backward. One that this rank waited for has ended, or makes "
@@ -140,12 +134,7 @@ def _words(facts: Facts, raiser: Raiser | None) -> _RaiserWords:
         return _LOST
     if raiser is None:
         return _CALL
-    return _UNDEFINED if _is_undefined(raiser) else _WORDS[raiser.kind]
-
-
-def _is_undefined(raiser: Raiser) -> bool:
-    """Whether it is a Function without a ``backward``: known is what comes nearest to one."""
-    return raiser.kind == "Function" and raiser.registered is not None
+    return _WORDS[raiser.kind]
 
 
 def _named(facts: Facts, raiser: Raiser) -> str:
@@ -169,11 +158,6 @@ def _evidence(facts: Facts, raiser: Raiser) -> Iterable[str]:
     if raised is not None:
         what = facts.expression(raiser.raised)
         yield f"raised at {raised}" + (f" by {what}" if what else "")
-    if _is_undefined(raiser):
-        yield (
-            f"no `backward` is in the class, and {facts.expression(raiser.registered)} is here"
-            + (f"; applied at {made}" if made else "")
-        )
     if raiser.kind == "hook" and made is not None:
         yield f"it gets the gradient of {facts.expression(raiser.made)} at {made}"
     elif raiser.kind == "hook" and raiser.node in facts.leaf_names:

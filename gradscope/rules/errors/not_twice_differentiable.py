@@ -44,7 +44,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.model.observations import Raiser
 from gradscope.model.report import Node
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.wording import ErrorReading, read
@@ -59,11 +58,9 @@ class NotTwiceDifferentiable(Rule):
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for failure, finding in read(facts, _TWICE):
             raiser = failure.raiser
-            if raiser is not None and raiser.kind == "Function":
-                yield _marked_once(facts, raiser, finding)
-                continue
             if raiser is not None and raiser.node is not None:
-                is_first = "_backward" not in failure.message
+                known = failure.message
+                is_first = "is not implemented" in known and "_backward" not in known
                 if is_first and not facts.graph.nodes[raiser.node].backward_made:
                     continue  # not even its first derivative is implemented
             guilty = _named(facts, failure.message)
@@ -108,15 +105,3 @@ def _named(facts: Facts, message: str) -> Node | None:
     guilty = (node for node in facts.graph.nodes if node.short_op.lower().startswith(wanted))
     # Cdist, not the CdistBackward that the first derivative left in the graph.
     return min(guilty, key=lambda node: len(node.short_op), default=None) if wanted else None
-
-
-def _marked_once(facts: Facts, raiser: Raiser, finding: FindingDraft) -> FindingDraft:
-    """The finding at the forward call of the Function that is marked ``once_differentiable``."""
-    return msgspec.structs.replace(
-        finding,
-        message=f"{raiser.name} is differentiated twice, and its backward is marked "
-        "once_differentiable.",
-        location=facts.location(raiser.made) or finding.location,
-        node=None if raiser.node is None else facts.reference(raiser.node),
-        subject=raiser.name,
-    )

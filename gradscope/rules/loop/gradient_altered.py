@@ -35,7 +35,7 @@ from collections.abc import Iterable
 
 from gradscope.model.observations import Alteration
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.zeros import Zeros
+from gradscope.rules.questions.zeros import silenced
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -113,7 +113,7 @@ def _silenced(facts: Facts, entry: Alteration) -> list[str]:
     # What arrived is not known as one number where several gradients did.
     if entry.before == 0 or entry.after is None or float(entry.after):
         return []
-    return facts.once(Zeros).silenced(entry.node)
+    return silenced(facts, entry.node)
 
 
 def _change(facts: Facts, entry: Alteration) -> str:

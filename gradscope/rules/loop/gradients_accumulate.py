@@ -12,7 +12,7 @@ steps count as changes; of any other, every edit in place if the program reads t
 
 The finding is at the backward call that adds to the old gradient. Where the function that is
 given to a step makes that call (LBFGS calls it again and again), it is at the `zero_grad` that
-stands outside of it. Where the two steps are different lines, it is at the second.
+stands outside of it.
 
 ## A program that has it, healed
 
@@ -57,9 +57,7 @@ class GradientsAccumulate(Rule):
         if not piled:
             return
         step = piled[0]
-        # One step more, beside those that do zero, is the odd one.
-        is_odd = not any(facts.same_line(one.reused_by, one.used_by) for one in piled)
-        better = facts.seen.zeroed if step.in_closure else step.reused_by if is_odd else None
+        better = facts.seen.zeroed if step.in_closure else None
         yield facts.warning(
             "Gradients pile up: the function that the step calls again and again does not zero "
             "them."
@@ -69,7 +67,7 @@ class GradientsAccumulate(Rule):
             evidence=(
                 f"{count(step.reused, 'parameter')} updated with a gradient that still held the "
                 f"one of the update before; seen at {count(len(piled), 'backward call')}",
-                *_between(facts, step, is_odd),
+                *_between(facts, step),
                 *_norms(facts.seen.steps),
             ),
             why="backward adds to .grad. Each step therefore goes along the sum of all gradients "
@@ -81,13 +79,11 @@ class GradientsAccumulate(Rule):
         )
 
 
-def _between(facts: Facts, step: Step, is_odd: bool) -> Iterable[str]:
+def _between(facts: Facts, step: Step) -> Iterable[str]:
     """What was called between the two steps, and what was not."""
-    backward, before = facts.location(step.origin), facts.location(step.used_by)
+    backward = facts.location(step.origin)
     if backward and step.in_closure:
         yield f"backward is called inside of the step, at {backward}"
-    elif backward and before and is_odd:
-        yield f"used at {before}; added to at {backward}; used once more here"
     if zeroed := facts.at(facts.seen.zeroed):
         where = "outside of it" if step.in_closure else "but not between these steps"
         yield f"zero_grad is called{zeroed}, {where}"

@@ -6,12 +6,8 @@ Gradients are dropped before a step has used them.
 
 - A step finds no gradient twice, or only zeros, though backward had brought some. The finding is
   at what drops them, by `zero_grad` or by hand; at the step, where that comes before backward.
-- `zero_grad` drops twice what a later step needs, and the step goes on with the others.
-- `zero_grad` drops all of a backward call, three times and as often as steps use a call.
-- Five backward calls or more bring gradients to parameters whose only optimizer never steps, and
-  to nothing else. Where others got one as well, as many calls have to bring theirs to these only.
 - All gradients are dropped three times in a row, or the program ends after two backward calls,
-  and nothing has changed a leaf. The finding is at the `if` around the step, where there is one.
+  and nothing has changed a leaf.
 
 ## A program that has it, healed
 
@@ -41,21 +37,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.model.loop_observations import MistakenCall, WastedCalls
-from gradscope.model.observations import TrackedParameter
+from gradscope.model.loop_observations import MistakenCall
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.optimizers import dropped, named, order_of, unstepped
+from gradscope.rules.questions.optimizers import dropped, unstepped
 from gradscope.rules.rule import Rule
 from gradscope.words import count
 
 FEWEST_EMPTY = 2
 """Steps without a gradient before they are called a mistake."""
-
-FEWEST_WASTED = 3
-"""Backward calls that leave nothing, and at least as many as are used, before that is one."""
-
-FEWEST_IDLE = 5
-"""Backward calls for an optimizer that does not step, before that is one."""
 
 
 class GradientsUnused(Rule):
@@ -66,20 +55,13 @@ class GradientsUnused(Rule):
         for entry in dropped(facts):
             if entry.times >= FEWEST_EMPTY:
                 yield _empty(facts, entry)
-        for wasted in facts.seen.wasted_calls:
-            # What is too few for a step, at the end of an epoch, may well be dropped.
-            is_most = wasted.dropped >= max(FEWEST_WASTED, wasted.applied)
-            if wasted.stepped is not None and is_most:
-                yield _wasted(facts, wasted)
-        yield from _idle(facts)
         found = unstepped(facts)
         if found is not None:
             zeroed = facts.at(facts.seen.zeroed)
             more = [f"zero_grad is called between them{zeroed}"] if zeroed else []
-            evidence = "{calls} without any step: no parameter has changed"
-            said = _Words("{reason}", evidence, found.remedy)
-            calls = count(found.calls, "backward call")
-            yield _unused(facts, said, found.places, more, reason=found.words, calls=calls)
+            words = _ZEROED if found.zeroed else _UNSTEPPED
+            last = (step.origin for step in facts.seen.steps[-1:])
+            yield _unused(facts, words, last, more, calls=count(found.calls, "backward call"))
 
 
 class _Words(NamedTuple):
@@ -95,12 +77,13 @@ class _Words(NamedTuple):
 
 
 _ORDER = "the order is `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`."
-_IN_PART = _Words(
-    "zero_grad drops gradients that a later step needs: the step goes on with the others.",
-    "what backward had brought {parameters} was gone at the step{at}; {times}",
-    "Zero the gradients of all optimizers before the first backward call, or after the last step: "
-    "what two of them hold, or one loss alone reaches, is lost between.",
+_UNSTEPPED = _Words(
+    "No optimizer has used the gradients: there was no step.",
+    "{calls} without any step: no parameter has changed",
+    "Call `optimizer.step()` after backward, before the gradients are zeroed; to add up the "
+    "gradients of several batches, zero them only after the step.",
 )
+_ZEROED = _UNSTEPPED._replace(message="The gradients are zeroed, and no optimizer has used them.")
 _TOO_SOON = _Words(
     "{step} comes before the backward call whose gradients it needs.",
     "{steps} without any gradient, between a forward pass and its backward{dropped}",
@@ -110,18 +93,6 @@ _BETWEEN = _Words(
     "{zero} drops the gradients between backward and the step that needs them.",
     "{steps}{at} without any gradient, after a backward call that brought some",
     f"Between backward and step nothing may zero the gradients; {_ORDER}",
-)
-_WASTED = _Words(
-    "zero_grad drops the gradients of backward calls before any step has used them.",
-    "{calls} of {all:,} left nothing; the step{at} used the others",
-    "Zero the gradients where the step is, once for each step; then the backward calls between "
-    "two steps add up.",
-)
-_IDLE = _Words(
-    "Backward brings gradients to parameters whose optimizer never steps.",
-    "{calls} for {parameters}; their optimizer{made} has made no step, and others have",
-    "Call `step()` of that optimizer after this backward; or leave out both.",
-    "A step changes what its own optimizer holds. These parameters stay as they are.",
 )
 
 
@@ -142,28 +113,9 @@ def _unused(
     )
 
 
-def _idle(facts: Facts) -> Iterable[FindingDraft]:
-    """Optimizers that hold what gets gradients, and that have never stepped: one a line."""
-    idle: dict[int, dict[int, list[TrackedParameter]]] = {}
-    for one in facts.seen.learners:
-        place = order_of(facts, one)
-        # Where the same calls serve others as well, its turn may come later.
-        is_sure = one.alone or facts.is_over
-        if is_sure and one.idle >= FEWEST_IDLE and place is not None:
-            idle.setdefault(place, {}).setdefault(one.optimizer, []).append(one)
-    for place, (learners, *others) in ((at, found.values()) for at, found in idle.items()):
-        first = learners[0]
-        told = {"calls": count(first.idle, "backward call"), "made": facts.at(place)}
-        same = f"so it is with {count(len(others), 'other optimizer')} made there"
-        more = [same] if others else []
-        places = first.called, place
-        yield _unused(facts, _IDLE, places, more, parameters=named(learners), **told)
-
-
 def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
     """A step without what a backward call had brought, or will bring."""
-    whole = _TOO_SOON if entry.too_soon else _BETWEEN
-    words = _IN_PART if entry.kind == "part dropped" else whole
+    words = _TOO_SOON if entry.too_soon else _BETWEEN
     zeroed = facts.at(entry.other)
     return _unused(
         facts,
@@ -174,18 +126,4 @@ def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
         at=facts.at(entry.origin),
         dropped=f"; what was there had been dropped{zeroed}" if zeroed else "",
         steps=count(entry.times, "step"),
-        times=count(entry.times, "time"),
-        parameters=count(next(iter(entry.figures), 0), "parameter"),
-    )
-
-
-def _wasted(facts: Facts, entry: WastedCalls) -> FindingDraft:
-    """As many backward calls as a step uses leave nothing for one."""
-    return _unused(
-        facts,
-        _WASTED,
-        (entry.origin,),
-        at=facts.at(entry.stepped),
-        calls=count(entry.dropped, "backward call"),
-        all=entry.dropped + entry.applied,
     )

@@ -11,9 +11,6 @@ that outside of any graph, and the next thing that the program does is to drop w
 `h.detach()` of a result with history is told as well. What only measures (`norm`), writes with
 `out=`, or goes into anything is not.
 
-What was computed of a parameter may also get a name, `p = p - 0.1 * p.grad`: it is told where no
-call takes it, and no parameter has changed between the backward calls.
-
 ## A program that has it, healed
 
 ```diff
@@ -39,8 +36,7 @@ Where an operation is only timed, or warmed up. `gradscope doctor --ignore GS515
 
 from __future__ import annotations
 
-from gradscope.model.loop_observations import MistakeKind, MistakenCall
-from gradscope.rules.facts import Facts
+from gradscope.model.loop_observations import MistakeKind
 from gradscope.rules.questions.wording import MistakeRule, MistakeWords
 
 _DROPPED = "{this} changes nothing: it gives a new tensor, which is dropped at once."
@@ -59,12 +55,6 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "The parameter stays as it was.",
         _IN_PLACE,
     ),
-    "parameter unchanged": MistakeWords(
-        "{this} changes no parameter: it makes a new tensor, and nothing but a name takes it.",
-        "no call takes its result, and no parameter has changed between the backward calls",
-        "An assignment to a name does not touch the tensor that had this name before.",
-        "Change the parameter in place, under torch.no_grad(): `p -= …` or `p.{name}_(…)`.",
-    ),
     "history dropped": MistakeWords(
         _DROPPED,
         "`{name}` is given a result with history, and nothing takes its result",
@@ -78,9 +68,3 @@ class ResultDropped(MistakeRule):
     code = "GS515"
     name = "result-dropped"
     words = _WORDS
-
-    def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:
-        # What was computed may also have found its way into a parameter that was not followed.
-        calls = [step for step in facts.seen.steps if step.accumulates]
-        is_still = len(calls) > 1 and not any(step.stepped for step in calls)
-        return entry.kind == "parameter unchanged" and not is_still

@@ -1,14 +1,11 @@
 """GS305 frozen-parameter
 
-An optimizer holds a parameter that does not require grad. Information, but for a factor of
-zeros.
+An optimizer holds a parameter that does not require grad. Information.
 
 ## How it is recognised
 
 `requires_grad` is False, an optimizer holds it, and no backward call has brought it a gradient.
-That is information, for it may be meant. It is a warning where a parameter of two dimensions or
-more holds nothing but zeros and forward uses it: the second matrix of an adapter (LoRA) that
-was frozen with the network before it had learned anything.
+That is information, for it may be meant.
 
 ## A program that has it, healed
 
@@ -50,7 +47,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.optimizers import grouped, named
 from gradscope.rules.rule import Rule
@@ -68,27 +64,15 @@ class FrozenParameter(Rule):
             for item in facts.seen.learners
             if item.in_optimizer and not item.requires_grad and not item.reached
         ]
-        zeros = [one for one in frozen if one.zero and one.used is not None]
-        # Whoever freezes a network may put adapters into all parts of it: one cause.
-        others = [one for one in frozen if one not in zeros]
-        for learners, is_zero in ((zeros, True), (others, False)):
-            if learners:
-                yield _frozen(facts, learners, is_zero)
-
-
-def _frozen(facts: Facts, learners: list[TrackedParameter], is_zero: bool) -> FindingDraft:
-    paths = listed((path for path, _ in grouped(facts, learners)), 3)
-    return facts.finding(
-        "warning" if is_zero else "information",
-        f"An optimizer holds what is frozen (requires_grad=False): {paths}.",
-        location=facts.location(learners[0].made),
-        subject=paths,
-        evidence=(named(learners), *(["forward multiplies by their zeros"] if is_zero else [])),
-        why="Frozen before any step, a factor of zeros stays as it was made, and what it is "
-        "multiplied with, the other factor of an adapter, has no effect."
-        if is_zero
-        else "It gets no gradient, so the optimizer skips it and it keeps its values.",
-        remedy="Freeze the network first, and put the adapters into it after that."
-        if is_zero
-        else "Nothing, if it is meant to stay as it is; else set requires_grad back to True.",
-    )
+        if frozen:
+            paths = listed((path for path, _ in grouped(facts, frozen)), 3)
+            yield facts.finding(
+                "information",
+                f"An optimizer holds what is frozen (requires_grad=False): {paths}.",
+                location=facts.location(frozen[0].made),
+                subject=paths,
+                evidence=named(frozen),
+                why="It gets no gradient, so the optimizer skips it and it keeps its values.",
+                remedy="Nothing, if it is meant to stay as it is; else set requires_grad back to "
+                "True.",
+            )

@@ -18,9 +18,6 @@ parameters. It is a warning where a tensor was copied or made a plain number (`t
 gradient penalty without `create_graph`. It is information where it may be meant: a single
 number that is detached for its value. What only keeps the value of its own term is left alone.
 
-And a step that is written through `.data` or under `no_grad` cuts off the graph of its gradient,
-where `create_graph=True` had asked for that and nothing goes back through it.
-
 ## A program that has it, healed
 
 ```diff
@@ -78,7 +75,6 @@ class HistoryCut(CutOffRule):
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         yield from super().look(facts)
         yield from _constant_terms(facts)
-        yield from _wasted_graphs(facts)
 
 
 _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
@@ -107,25 +103,4 @@ def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
             "the loss and nothing to the gradient.",
             evidence=(f"its inputs depend on {listed(cut.leaves)}; what is added does not",),
             fails=False,
-        )
-
-
-def _wasted_graphs(facts: Facts) -> Iterable[FindingDraft]:
-    """Inner steps (MAML) through ``.data`` or under ``no_grad``."""
-    told = [cut.origin for cut in facts.once(find_missing).by_cut]
-    for entry in facts.seen.wasted_graphs:
-        if any(facts.same_line(entry.origin, one) for one in told):
-            continue
-        told.append(entry.origin)
-        where = facts.at(entry.asked)
-        yield facts.warning(
-            f"{facts.expression(entry.origin) or entry.function} cuts the gradient of a gradient "
-            "off: the step is made outside of the graph.",
-            location=facts.location(entry.origin),
-            evidence=f"create_graph=True asks for that graph{where}, and nothing goes through it",
-            why="What is written through .data or under no_grad has no history, so a loss after it "
-            "knows nothing of the step: second-order terms are missing.",
-            remedy="Make the step out of place, `fast = p - lr * g`, and call the model with the "
-            "new tensors (torch.func.functional_call); or leave create_graph out, where "
-            "first-order gradients are meant.",
         )

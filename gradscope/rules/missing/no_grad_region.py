@@ -5,10 +5,10 @@ A part of the forward pass runs where gradients are switched off.
 ## How it is recognised
 
 As for [GS303](GS303.md), with a call that ran under `no_grad`, `inference_mode` or
-`set_grad_enabled(False)`. The line named is the one that switched gradients off: the `with`, the
-decorator, or the call. All that ran there is one finding; it lists the calls that needed
-history. Where a function of torch does so by itself, that is named: `dist.sample()`, which has
-a twin with history, `rsample()`.
+`set_grad_enabled(False)`. The line named is the one that switched gradients off: the `with`, or
+the call, also that of a decorated function; of `inference_mode` the first call that ran there. All
+that ran there is one finding; it lists the calls that needed history. Where a function of torch
+does so by itself, that is named: `dist.sample()`, which has a twin with history, `rsample()`.
 
 A pass without gradients of which nothing comes into a graph, such as an evaluation, is no
 reason for a parameter that other calls used with history. A sample, an index or a comparison
@@ -72,7 +72,8 @@ class NoGradRegion(CutOffRule):
         for cuts, learners in self.cut_off(facts):
             found = of_cut(facts, cuts[0], learners)
             # What ran there is told where another line has switched gradients off.
-            calls = dict.fromkeys(cut.origin for cut in cuts if place_of(cut) != cut.origin)
+            first = place_of(cuts[0])
+            calls = dict.fromkeys(cut.origin for cut in cuts if cut.origin != first)
             told = [f"{facts.expression(one)}{facts.at(one)}" for one in calls if facts.at(one)]
             inside = [f"ran there, and needed history: {listed(told)}"] if told else []
             yield msgspec.structs.replace(found, evidence=(*found.evidence, *inside))

@@ -18,9 +18,8 @@ may be meant. It is a warning where something speaks against that:
 - it is such a part of a whole module beside the one that the optimizer holds.
 
 Then the finding is at the line that makes the optimizer, or that calls what makes it, and the
-evidence names the layer. What is in a plain list is told where it is made; a model that a copy
-replaces in the middle of a training, at the line of the copy. One list, line or reason is one
-finding.
+evidence names the layer. What is in a plain list is told where it is made. One list, line or
+reason is one finding.
 
 ## A program that has it, healed
 
@@ -64,16 +63,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.loop_observations import MistakenCall
 from gradscope.model.observations import TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.left_out import Evidence, evidence
 from gradscope.rules.questions.optimizers import copies, named, one_cause
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
-
-FEWEST_VAIN = 2
-"""Steps without a gradient after the model was replaced, before that is called a mistake."""
 
 FEWEST_UNCHANGED = 3
 """Backward calls between which nothing changes what forward uses, before that is a mistake."""
@@ -84,9 +79,6 @@ class NotInOptimizer(Rule):
     name = "not-in-optimizer"
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for entry in facts.seen.mistaken_calls:
-            if entry.kind == "model replaced" and entry.times >= FEWEST_VAIN:
-                yield _replaced(facts, entry)
         yield from _copied(facts)
         learners = facts.seen.learners
         if not any(item.in_optimizer and item.in_module for item in learners):
@@ -154,23 +146,6 @@ _COMPLETE = (
     "Make the optimizer after the model is complete, from the parameters of all its parts; or call "
     "requires_grad_(False) on what is meant to stay as it is."
 )
-
-
-def _replaced(facts: Facts, entry: MistakenCall) -> FindingDraft:
-    """A model was replaced in the middle of a training."""
-    return facts.warning(
-        f"{facts.expression(entry.origin) or 'A new model'} gets gradients, but no optimizer holds "
-        "it, so it never changes.",
-        location=facts.location(entry.origin),
-        subject=facts.variable(entry.origin),
-        evidence=f"{count(entry.times, 'step')}{facts.at(entry.other)} without effect: the "
-        "optimizer still holds the parameters that were replaced, and these get no gradient any "
-        "more",
-        why="An optimizer keeps the parameters it was made with; a copy or a new model has its "
-        "own.",
-        remedy="Load the state instead, `model.load_state_dict(best.state_dict())`, which keeps "
-        "the parameters; or make a new optimizer as well.",
-    )
 
 
 def _copied(facts: Facts) -> Iterable[FindingDraft]:

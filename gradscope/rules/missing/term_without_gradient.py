@@ -11,8 +11,8 @@ them lie behind a cut in it (`detach`, `no_grad`, ...), where other terms of the
 none, do reach them. So the step of the discriminator is left alone, and so are targets,
 teachers, stop-gradients, baselines and advantages: there each term reaches what the step
 changes. For `sample()` of a distribution that has `rsample()` it is enough that the term gives
-nothing to what the value was drawn from. The evidence lists the terms with what they reach. A
-term that has become a plain number is [GS303](GS303.md).
+nothing to what the value was drawn from. A term that has become a plain number is
+[GS303](GS303.md).
 
 ## A program that has it, healed
 
@@ -54,10 +54,7 @@ from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
 from gradscope.rules.questions.optimizers import modules
 from gradscope.rules.rule import Rule
-from gradscope.words import count, listed
-
-MOST_TERMS = 4
-"""Terms of a loss that are listed."""
+from gradscope.words import listed
 
 
 class TermWithoutGradient(Rule):
@@ -84,21 +81,9 @@ class TermWithoutGradient(Rule):
                 ),
                 location=facts.location(place),
                 subject=modules(facts, lost.leaves),
-                evidence=(
-                    f"the next step changes {listed(lost.leaves)}: the term was computed from "
-                    "them, and gives them no gradient",
-                    *_terms(facts, lost),
-                ),
+                evidence=f"the next step changes {listed(lost.leaves)}: the term was computed "
+                "from them, and gives them no gradient",
                 why=why,
                 remedy=remedy,
                 step=lost.call,
             )
-
-
-def _terms(facts: Facts, lost: LostTerm) -> Iterable[str]:
-    """What each term of the loss gives a gradient."""
-    for term in lost.terms[:MOST_TERMS]:
-        reached = modules(facts, term.leaves) or "nothing"
-        yield f"{facts.expression(term.origin) or 'a term'} gives a gradient to {reached}"
-    if len(lost.terms) > MOST_TERMS:
-        yield f"and {count(len(lost.terms) - MOST_TERMS, 'more term')}"

@@ -73,8 +73,10 @@ class WayCutOff(Rule):
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         places: dict[int | None, list[Cut]] = {}
         for cut in facts.seen.cuts:
-            # What is drawn is cut off by nature, and a gradient is seldom differentiated itself.
-            if cut.ways and not cut.within and cut.function != "grad":
+            # What is drawn is cut off by nature, and a gradient is seldom differentiated itself; of
+            # inference mode GS304 tells once.
+            is_told = cut.reason != "inference_mode" and cut.function != "grad"
+            if cut.ways and not cut.within and is_told:
                 places.setdefault(place_of(cut), []).append(cut)
         for place, cuts in places.items():
             leaves = list(dict.fromkeys(name for cut in cuts for name in cut.ways))

@@ -241,7 +241,6 @@ class CutOffRule(Rule):
 
     reasons: ClassVar[tuple[CutReason, ...]]
     before = {
-        "GS306": "failure",
         "GS310": "place",
         "GS409": "failure",
         "GS317": "place",
@@ -253,12 +252,15 @@ class CutOffRule(Rule):
         return (of_cut(facts, cuts[0], learners) for cuts, learners in self.cut_off(facts))
 
     def cut_off(self, facts: Facts) -> Iterable[tuple[list[Cut], list[TrackedParameter]]]:
-        """The cuts with the learners behind them; one place is one cause."""
-        places: dict[int | None, tuple[list[Cut], list[TrackedParameter]]] = {}
+        """The cuts with the learners behind them; one place is one cause, and so is inference mode,
+        of which nobody knows where it was entered."""
+        places: dict[object, tuple[list[Cut], list[TrackedParameter]]] = {}
         by_cut = facts.once(find_missing).by_cut
         for cut in facts.seen.cuts:
             if cut in by_cut and cut.reason in self.reasons:
-                cuts, behind = places.setdefault(place_of(cut), ([], []))
+                is_unknown = cut.reason == "inference_mode"
+                cause = cut.reason if is_unknown else place_of(cut)
+                cuts, behind = places.setdefault(cause, ([], []))
                 cuts.append(cut)
                 behind.extend(by_cut[cut])
         return places.values()

@@ -1,5 +1,5 @@
-"""Where non-finite numbers are born, in the forward pass and in the backward pass; what is to blame
-for one besides its node; and what a finding says of them.
+"""Where non-finite numbers are born, in the forward pass and in the backward pass; what a
+finding says of them.
 
 Born means: what went in was finite, what came out is not.  Everything after that is a consequence.
 """
@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from gradscope.model.observations import Intake, Location, Rounding
+from gradscope.model.observations import Intake
 from gradscope.model.plain import in_rows
 from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements, short
-from gradscope.rules.questions.advice import FORWARD, Advice
+from gradscope.rules.questions.advice import FORWARD
 from gradscope.rules.questions.ops import (
     FILLS,
     MOVING,
-    POLES,
-    WEIGHING,
     is_attention,
     is_maskable,
 )
@@ -265,60 +262,6 @@ def left_out(facts: Facts) -> dict[int, int]:
         return {}
     born = facts.once(BackwardSources).born
     return {cause: node for node in reversed(born) for cause in forward.behind(node)}
-
-
-# ---------------------------------------------------------------- what is to blame besides the node
-
-
-BELOW = 6
-"""Operations between a division or a root and the eps that was added for it."""
-
-
-class Blame(NamedTuple):
-    """The line that is to blame for the NaN which a node makes, and what a finding says of it."""
-
-    location: Location | None
-    line: str
-    advice: Advice
-
-
-def blame(facts: Facts, node: int) -> Blame | None:
-    """The number that was to keep the operand of a node away from 0, where it is 0 itself."""
-    rounding = _rounding(facts, node)
-    return None if rounding is None else _eps(facts, rounding)
-
-
-def _rounding(facts: Facts, node: int) -> Rounding | None:
-    """The number below a node that was to keep its operand away from 0."""
-    known = {one.node: one for one in facts.seen.roundings}
-    if not known or facts.op(node) not in POLES:
-        return None
-    edges = facts.graph.edges
-    # A division has its divisor second.
-    slot = 1 if facts.op(node) == "Div" else 0
-    level = [edges[index].target for index in facts.outgoing[node] if edges[index].slot == slot]
-    for _ in range(BELOW):
-        for one in level:
-            if one in known:
-                return known[one]
-        # What a layer makes of it is another quantity.
-        through = [one for one in level if facts.op(one) not in WEIGHING]
-        level = list(dict.fromkeys(below for one in through for below in facts.below(one)))
-    return None
-
-
-def _eps(facts: Facts, rounding: Rounding) -> Blame:
-    dtype = rounding.dtype
-    return Blame(
-        facts.location(facts.graph.nodes[rounding.node].origin),
-        f"{facts.words(rounding.node)}: {short(rounding.value)} is 0 in {dtype}",
-        Advice(
-            "The number that was to keep the operand away from 0 is too small for "
-            f"{dtype}, and 0 itself.",
-            f"Take one that {dtype} can hold beside the operand, such as 1e-4, or compute this "
-            "part in float32 (`.float()`).",
-        ),
-    )
 
 
 # ---------------------------------------------------------------- in words

@@ -73,14 +73,6 @@ REDUCING = _family("Mean Sum Neg Mul Div Pow Abs Add Sub MseLoss L1Loss SmoothL1
 WEIGHING = _family("Mm Addmm Bmm Baddbmm Mv Convolution MkldnnLinear Linear")
 """They multiply what goes in by the weight of a layer, where one of their operands is one."""
 
-POLES = _family(
-    "Div Reciprocal Sqrt Rsqrt Pow Log Log2 Log10 Log1P Norm LinalgVectorNorm Cdist Std StdMean "
-    "Acos Asin Atanh Acosh LinalgEigh LinalgSvd LinalgInvEx LinalgSolveEx"
-)
-"""Their derivative has poles, and an `eps` keeps it finite there, but not small."""
-
-HALVES = frozenset(["float16", "bfloat16"])
-"""Where rounding is no sign of anything."""
 
 PRODUCTS = _family("Mul Mm Bmm Addmm Baddbmm Mv Dot Linear")
 """Their last two operands are the factors."""

@@ -101,18 +101,16 @@ FEWEST_DROPPED = 3
 
 
 def dropped(facts: Facts) -> Iterable[MistakenCall]:
-    """Steps that find gradients gone, all or some of them: more often than not."""
-    kinds = ("dropped", "part dropped")
-    return (one for one in facts.seen.mistaken_calls if one.kind in kinds and one.times > one.fine)
+    """Steps that find gradients gone: more often than not."""
+    found = (one for one in facts.seen.mistaken_calls if one.kind == "dropped")
+    return (one for one in found if one.times > one.fine)
 
 
 class Unstepped(NamedTuple):
-    """So many backward calls without any step; where to look, what is to be said, what to do."""
+    """So many backward calls without any step; whether all that they brought was ``zeroed``."""
 
     calls: int
-    places: Iterable[int | None]
-    words: str
-    remedy: str
+    zeroed: bool
 
 
 def unstepped(facts: Facts) -> Unstepped | None:
@@ -127,40 +125,7 @@ def unstepped(facts: Facts) -> Unstepped | None:
         return None
     if not held or not all(held) or any(dropped(facts)):
         return None
-    words, remedy = _reason(facts)
-    if streak:
-        words = "The gradients are zeroed, and no optimizer has used them."
-    # Who never asks the optimizer for anything may take the scheduler for one.
-    mistaken = None if facts.location(seen.zeroed) else seen.scheduled
-    if mistaken is not None:
-        words = f"{facts.expression(mistaken)} steps a scheduler, and no optimizer ever steps."
-        remedy = (
-            "A scheduler sets the learning rate, and changes no parameter: call the optimizer's "
-            "`step()` before it."
-        )
-    places = (seen.guard, mistaken, *(step.origin for step in seen.steps[-1:]))
-    return Unstepped(max(streak + 1, ended * seen.calls), places, words, remedy)
-
-
-def _reason(facts: Facts) -> tuple[str, str]:
-    """Why no step was made, by the ``if`` that it is under, and what to do."""
-    guard = facts.expression(facts.seen.guard)
-    if facts.seen.guard is None:
-        return (
-            "No optimizer has used the gradients: there was no step.",
-            "Call `optimizer.step()` after backward, before the gradients are zeroed; to add up "
-            "the gradients of several batches, zero them only after the step.",
-        )
-    if facts.seen.guards_else:
-        return (
-            f"No step was made: {guard} was never reached.",
-            "Call it whichever way the `if` goes: a scheduler sets the learning rate, and makes no "
-            "step.",
-        )
-    return (
-        f"No step was made: {guard} was never true.",
-        "Count the batches over all epochs, or make the step also after the last one of each.",
-    )
+    return Unstepped(max(streak + 1, ended * seen.calls), zeroed=bool(streak))
 
 
 def grouped(

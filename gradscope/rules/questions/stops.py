@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gradscope.rules.facts import Facts
 from gradscope.rules.questions.ops import LIMITS, PRODUCTS, RECTIFIERS, SAMPLES, STEPS
-from gradscope.rules.questions.zeros import Zeros, all_zero, is_hinge, zeroing
+from gradscope.rules.questions.zeros import all_zero, is_hinge, zeroing
 
 FEWEST_EMPTY = 5
 """Backward calls that bring nothing but zeros, and no other, before a loss of 0 is a mistake."""
@@ -53,12 +53,6 @@ FACTORS = Stop(
     "Both factors are zero, so neither gets a gradient from the other, and both stay zero.",
     "Initialise one of the two factors with random numbers, as LoRA does.",
 )
-CANCELS = Stop(
-    "The gradient comes back along two ways, and what they bring cancels: the result does not "
-    "depend on the operand, as a length divided by itself.",
-    "Check the dimension: over a single number a norm, a mean and a sum leave nothing of it "
-    "but a constant.",
-)
 FLAT = Stop(
     "Every element lies where it is flat, so its derivative is 0, and no parameter learns.",
     "Look at the bias and the scale of what goes in, or use an activation that passes a "
@@ -93,10 +87,8 @@ _MASKED = frozenset({"Mul", "Index"})
 
 def stops(facts: Facts) -> Mapping[int, Stop]:
     """The nodes where a gradient became zero for a reason that is known."""
-    zeros = facts.once(Zeros)
     found: dict[int, Stop] = {}
     if facts.loss != 0:  # as that of a margin that is kept, which has no gradient to give
-        found.update(dict.fromkeys(zeros.sums.values(), CANCELS))
         found.update(_each(facts, _for_these_numbers))
     found.update(_each(facts, _for_any_numbers))
     return found or _nothing_learns(facts)

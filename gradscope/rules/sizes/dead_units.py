@@ -34,7 +34,7 @@ from collections.abc import Iterable
 from gradscope.rules.facts import Facts, FindingDraft, elements
 from gradscope.rules.questions.norms import FEWEST_ELEMENTS, passed_on, shares, takers
 from gradscope.rules.questions.ops import VIEWS
-from gradscope.rules.questions.zeros import Zeros, all_zero, empty_weights, filled, is_hinge
+from gradscope.rules.questions.zeros import all_zero, empty_weights, filled, is_hinge, silenced
 from gradscope.rules.rule import Rule
 from gradscope.walks import walk
 from gradscope.words import count
@@ -98,7 +98,7 @@ def _is_off(facts: Facts, node: int) -> bool:
         return False
     receives = facts.received(node)[0].state == "finite"
     is_off = receives and all_zero(facts, node) and not is_hinge(facts, node)
-    return is_off and bool(facts.once(Zeros).silenced(node))
+    return is_off and bool(silenced(facts, node))
 
 
 def _layers_before(facts: Facts, node: int) -> set[int]:

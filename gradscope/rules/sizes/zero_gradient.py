@@ -1,17 +1,16 @@
 """GS205 zero-gradient
 
-From one operation on, the gradient is zero, exactly or up to rounding.
+From one operation on, the gradient is exactly zero.
 
 ## How it is recognised
 
 An operation receives a gradient, sends nothing but zeros, and some leaf gets nothing else: a
 step function, a clamp that all elements lie beyond, a softmax over one element, a random draw,
-nearest-neighbour sampling, a product of zeros. Or gradients cancel to less than 1e-5 of each
-(not judged in half precision). Or, whatever the operation, all leaves get zeros though the loss
-is not 0.
+nearest-neighbour sampling, a product of zeros. Or, whatever the operation, all leaves get zeros
+though the loss is not 0.
 
-Not told is what is left of a gradient below a normalisation that leaves nothing to learn: of one
-number, or of a sum over what a softmax, a batch or a layer norm gives.
+Not told is what rounding leaves of gradients that cancel, as below a normalisation that leaves
+nothing to learn: of one number, or of a sum over what a softmax, a batch or a layer norm gives.
 
 A margin that every sample keeps is left alone, and what is zero where the loss is NaN. A loss
 of exactly 0 is told only if five calls or more brought nothing else, and it comes of a product
@@ -43,7 +42,7 @@ from gradscope.model.observations import Location
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.questions.norms import size_of
 from gradscope.rules.questions.stops import FACTORS, Stop, stops
-from gradscope.rules.questions.zeros import Zeros, empty_weights, filled
+from gradscope.rules.questions.zeros import empty_weights, filled, silenced
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -54,28 +53,25 @@ class ZeroGradient(Rule):
     before = {"GS204": "node", "GS208": "call"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        zeros, known = facts.once(Zeros), stops(facts)
+        known = stops(facts)
         for nodes in facts.by_place(sorted(known)).values():
-            silencing = next((node for node in nodes if zeros.silenced(node)), None)
+            silencing = next((node for node in nodes if silenced(facts, node)), None)
             if silencing is not None:
                 yield _stop(facts, silencing, known[silencing], nodes)
 
 
 def _stop(facts: Facts, node: int, stop: Stop, nodes: list[int]) -> FindingDraft:
-    zeros = facts.once(Zeros)
-    is_rounded = node in zeros.sums.values()
-    names = zeros.silenced(node)
+    names = silenced(facts, node)
     first, lines = filled(_empty_factors(facts, node) if stop is FACTORS else {})
     product = facts.at(facts.graph.nodes[node].origin)
     starts = [*lines, f"multiplied{product}"] if lines and product else []
     return facts.warning(
-        f"The gradient becomes {'zero up to rounding' if is_rounded else 'exactly zero'} at "
-        f"{facts.words(node)}.",
+        f"The gradient becomes exactly zero at {facts.words(node)}.",
         node,
         evidence=(
-            _passed(facts, node),
-            f"nothing but {'rounding' if is_rounded else 'zeros'} for {count(len(names), 'leaf')}: "
-            f"{listed(names)}",
+            f"received {short(facts.received(node)[0].norm)} (2-norm), "
+            f"sent {short(size_of(facts.sent(node)[0][1]))}",
+            f"nothing but zeros for {count(len(names), 'leaf')}: {listed(names)}",
             *starts,
         ),
         # Of what is zero from the start, that line is the one to change.
@@ -92,18 +88,3 @@ def _empty_factors(facts: Facts, node: int) -> dict[str, Location]:
     empty = facts.once(empty_weights)
     factors = [facts.reachable([target]) & empty.keys() for target in facts.below(node)]
     return dict(empty[leaf] for leaves in factors for leaf in leaves) if all(factors) else {}
-
-
-def _passed(facts: Facts, node: int) -> str:
-    """What a node received, and what came of it."""
-    received = f"received {short(facts.received(node)[0].norm)} (2-norm)"
-    for target, source in facts.once(Zeros).sums.items():
-        if source == node:
-            total = short(sum(map(size_of, facts.received(target))))
-            sent = short(_sent_to(facts, node, target))
-            return f"{received}, sent {sent}, to which others add up to {total}"
-    return f"{received}, sent {short(size_of(facts.sent(node)[0][1]))}"
-
-
-def _sent_to(facts: Facts, node: int, target: int) -> float:
-    return max(size_of(info) for below, info in facts.sent(node) if below == target)

@@ -1,18 +1,11 @@
 """GS104 half-underflow
 
-Gradients are too small for float16: they lose their digits below 6e-5, and become exactly zero
-below 6e-8.
+Gradients are too small for float16, and become exactly zero.
 
 ## How it is recognised
 
 A float16 operation receives a gradient, sends nothing but zeros, and what it received is on
 average below 6e-5 an element (for a mean: below 6e-8 after the division).
-
-Or most of a float16 gradient is below 6e-5, where numbers lie 6e-8 apart, and what is lost by
-that adds up: from the number of such elements on each edge it is estimated how far off the
-gradient of each leaf is. A warning where all gradients together are off by 10 % or more,
-information from 2 % on, nothing where a gradient scaler has scaled the loss. The line is the
-one where the gradient first becomes so small.
 
 ## A program that has it, healed
 
@@ -36,23 +29,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, elements, short
-from gradscope.rules.questions.half_rounding import HalfRounding
 from gradscope.rules.questions.ops import SCALING
-from gradscope.rules.questions.zeros import Zeros, all_zero, zeroing
+from gradscope.rules.questions.zeros import all_zero, silenced, zeroing
 from gradscope.rules.rule import Rule
-from gradscope.words import count, listed
+from gradscope.words import listed
 
 TINY = 6e-8
 """The smallest number of float16 above 0."""
 
 SMALL = 6e-5
 """The smallest float16 with full precision."""
-
-LOST = 0.1
-"""Relative error of all gradients that is too much."""
-
-NOTICED = 0.02
-"""The same from which on it is told."""
 
 _SCALE = "Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16."
 
@@ -64,16 +50,14 @@ class HalfUnderflow(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         nodes = [node for node in zeroing(facts) if _underflows(facts, node)]
-        silencing = (node for node in nodes if facts.once(Zeros).silenced(node))
+        silencing = (node for node in nodes if silenced(facts, node))
         node = next(silencing, None)
         if node is not None:
             yield _zero(facts, node, nodes)
-        elif facts.graph.scale is None:
-            yield from _few_digits(facts)
 
 
 def _zero(facts: Facts, node: int, nodes: list[int]) -> FindingDraft:
-    names = facts.once(Zeros).silenced(node)
+    names = silenced(facts, node)
     return facts.warning(
         f"The gradient underflows to zero in float16 at {facts.words(node)}.",
         node,
@@ -85,29 +69,6 @@ def _zero(facts: Facts, node: int, nodes: list[int]) -> FindingDraft:
         why="The gradient is not zero, but rounds to zero in this dtype.",
         remedy=_SCALE,
         nodes=nodes,
-    )
-
-
-def _few_digits(facts: Facts) -> Iterable[FindingDraft]:
-    rounding = HalfRounding(facts)
-    start, total = rounding.start, rounding.total
-    if start is None or total < NOTICED:
-        return
-    off = [facts.leaf_names[leaf] for leaf, error in rounding.leaves.items() if error >= LOST]
-    few = f"{count(len(off), 'leaf')} off by {LOST:.0%} or more: {listed(off)}"
-    yield facts.finding(
-        "warning" if total >= LOST else "information",
-        f"The gradient becomes so small at {facts.words(start)} that float16 has few digits left.",
-        start,
-        evidence=(
-            f"{rounding.small:.0%} of what it sends is below {SMALL}, where float16 counts in "
-            f"steps of {TINY}",
-            f"all gradients are off by about {total:.0%}",
-            *([few] if off else []),
-        ),
-        why="A number below 6e-5 has fewer digits in float16 the smaller it is, and below 3e-8 it "
-        "is 0.",
-        remedy=_SCALE,
     )
 
 

@@ -44,7 +44,6 @@ from gradscope.rules.questions.nonfinite import (
     MOST,
     BackwardSources,
     ForwardSources,
-    blame,
     left_out,
     loss_is_bad,
     turned,
@@ -81,8 +80,7 @@ class NonfiniteBackward(Rule):
 
 def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
     node = nodes[0]
-    known = blame(facts, node)
-    why, remedy = known.advice if known else _advice(facts, node)
+    why, remedy = _advice(facts, node)
     guard = _guard(facts, node) if remedy != TOO_LARGE.remedy else None
     if guard is not None:
         why = (
@@ -97,9 +95,7 @@ def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
         "error",
         f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
         node,
-        location=known.location if known else None,
         evidence=(
-            *([known.line] if known else []),
             turned(facts, node),
             *(_told(facts, one) for one in facts.seen.saved if one.node == node),
             f"spoils the gradient of {count(len(spoilt), 'leaf')}: {listed(spoilt)}",

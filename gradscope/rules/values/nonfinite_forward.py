@@ -9,8 +9,7 @@ From the roots down along results that are not finite; the first whose operands 
 is named. Infinities that the program writes itself (`masked_fill`, `where`, an additive mask)
 count only if NaN is made of them, or they come as far as the loss. Of a call that consists of
 several operations, the one that can make such a number is named; of an attention the softmax,
-with a row of the mask that is -inf from end to end. Where an eps that guards a divisor, a root
-or a logarithm is 0 in its dtype, as 1e-10 is in float16, the finding stands there. The lines
+with a row of the mask that is -inf from end to end. The lines
 through which it comes to the loss are listed, six at most. Where only some rows of the result,
 along its first axis, hold such a number, they are named, counted from 0; on a GPU they are not.
 
@@ -44,7 +43,6 @@ from gradscope.rules.questions.nonfinite import (
     MOST,
     ForwardSources,
     aftermath,
-    blame,
     counts,
     left_out,
     loss_is_bad,
@@ -81,17 +79,14 @@ def _born(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDra
     result = nodes[0]
     node = forward.guilty(result)
     what = "NaN" if forward.nan[result] else "infinity"
-    known = blame(facts, node)
-    advice = known.advice if known else _advice(facts, forward, node, result)
+    advice = _advice(facts, forward, node, result)
     is_masked = forward.masks(result) or forward.sources(result)
     masked = " but for a mask of infinities" if is_masked else ""
     return facts.finding(
         "error",
         f"{facts.words(node)} makes the first {what}; what goes into it is finite{masked}.",
         node,
-        location=known.location if known else None,
         evidence=(
-            *([known.line] if known else []),
             *_masked_rows(facts, forward, node, result),
             *counts(facts, nodes),
             aftermath(facts, forward),

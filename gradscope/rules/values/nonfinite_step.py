@@ -7,9 +7,9 @@ A step of the optimizer makes NaN or infinity of finite parameters and finite gr
 While calls are looked at in full, the parameters are read before and after each step: one that
 was finite before, with gradients that are all finite, is not after it. In the steps between,
 nothing is read. The finding stands where the optimizer was made, with its settings; those that
-the dtype of the parameter rounds to 0 are named; where the learning rate itself is NaN or
-infinite, it stands at the step of the scheduler that set it so, or where that was made. Adam's
-`eps=1e-8` is 0 in float16. What is computed of such a parameter later is no finding of its own.
+the dtype of the parameter rounds to 0 are named, and so is a learning rate that is NaN or
+infinite. Adam's `eps=1e-8` is 0 in float16. What is computed of such a parameter later is no
+finding of its own.
 
 ## A program that has it, healed
 
@@ -93,7 +93,7 @@ def _finding(facts: Facts, step: SpoilingStep) -> FindingDraft:
     why, remedy = (text.format(dtype=first.dtype, largest=largest) for text in words)
     line = facts.location(step.origin)
     called = f"{facts.expression(step.origin) or 'step()'}{f' ({line})' if line else ''}"
-    places = (step.scheduled if is_no_number else None, step.made, step.origin)
+    places = (step.made, step.origin)
     return facts.finding(
         "error",
         f"The learning rate of {step.optimizer} is not a finite number."

@@ -17,9 +17,9 @@ class PatchDescriptor(nn.Module):
             nn.Conv2d(16, dim, 4, bias=False),
         )
 
-    def forward(self, patches, eps=1e-10):  # <~ GS101
+    def forward(self, patches, eps=1e-10):  # <~ GS000
         descr = self.layers(patches).flatten(1)
-        norm = descr.pow(2).sum(1, keepdim=True).add(eps).sqrt()  # <- GS101
+        norm = descr.pow(2).sum(1, keepdim=True).add(eps).sqrt()  # <- GS000
         return descr / norm
 
 

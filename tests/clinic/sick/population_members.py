@@ -45,7 +45,7 @@ class Member:
         return self.score
 
     def exploit(self, best):
-        self.model = copy.deepcopy(best.model)  # <- GS307
+        self.model = copy.deepcopy(best.model)  # <- GS000
 
     def explore(self, generator):
         factor = 0.8 if torch.rand((), generator=generator) < 0.5 else 1.2

@@ -12,7 +12,7 @@ class Policy(nn.Module):
         self.pi, self.v = nn.Linear(hid, act), nn.Linear(hid, 1)
 
     def forward(self, obs, state):
-        state = self.cell(obs, state)  # <~ GS401
+        state = self.cell(obs, state)  # <~ GS000
         return Categorical(logits=self.pi(state[0])), self.v(state[0]).squeeze(-1), state
 
 
@@ -50,7 +50,7 @@ policy = Policy()
 optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
 memory = rollout(policy)
 for _epoch in range(2):
-    for obs, actions, rewards, h, c, old in memory.minibatches(3):  # <- GS401
+    for obs, actions, rewards, h, c, old in memory.minibatches(3):  # <- GS000
         dist, value, _ = policy(obs, (h, c))
         ratio = (dist.log_prob(actions) - old).exp()
         loss = -(ratio * (rewards - value.detach())).mean() + (rewards - value).pow(2).mean()

@@ -11,7 +11,7 @@ class BinActive(torch.autograd.Function):
         return x.sign()
 
         @staticmethod
-        def backward(ctx, grad_output):  # <- GS410
+        def backward(ctx, grad_output):  # <- GS000
             (x,) = ctx.saved_tensors
             grad_input = grad_output.clone()
             grad_input[x.ge(1)] = 0

@@ -36,7 +36,7 @@ class ClozeWrapper:
                 loss = F.cross_entropy(self.model(bx), by)
                 epoch_loss += loss.item() / len(batches)
                 (loss / cfg.gradient_accumulation_steps).backward()
-                if (step + 1) % cfg.gradient_accumulation_steps == 0:  # <- GS505
+                if (step + 1) % cfg.gradient_accumulation_steps == 0:  # <- GS000
                     nn.utils.clip_grad_norm_(self.model.parameters(), cfg.max_grad_norm)
                     optimizer.step()
                     scheduler.step()

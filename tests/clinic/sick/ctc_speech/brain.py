@@ -42,10 +42,10 @@ class ASRBrain:
                 logp = self.compute_forward(batch)
             loss = self.compute_objectives(logp, batch)
             self.scaler.scale(loss).backward()
-            self.scaler.unscale_(self.encoder_optimizer)  # <~ GS518
+            self.scaler.unscale_(self.encoder_optimizer)  # <~ GS000
             self.scaler.unscale_(self.head_optimizer)
             if self.check_gradients(loss):
-                self.scaler.step(self.encoder_optimizer)  # <- GS518
+                self.scaler.step(self.encoder_optimizer)  # <- GS000
                 self.scaler.step(self.head_optimizer)
             self.scaler.update()
         else:

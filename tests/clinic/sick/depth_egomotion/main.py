@@ -76,8 +76,8 @@ def train(args):
         loss.backward()
         if scheduler is not None:
             scheduler.step()
-        else:  # <~ GS505
-            optimizer.step()  # <- GS505
+        else:  # <~ GS000
+            optimizer.step()  # <- GS000
         running += loss.item()
         if it % 4 == 0:
             print(f"iter {it}: loss {running / 4:.4f} lr {optimizer.param_groups[0]['lr']:.1e}")

@@ -26,11 +26,11 @@ class Trainer:
             rendered = self.model(views, rays)
         loss = F.mse_loss(rendered.float(), colours)
         self.scaler.scale(loss).backward()
-        self.scaler.unscale_(self.optimizer)  # <~ GS518
+        self.scaler.unscale_(self.optimizer)  # <~ GS000
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.cfg.grad_clip)
         if norm < self.cfg.skip_above:
             self.scaler.step(self.optimizer)
-            self.scaler.update()  # <- GS518
+            self.scaler.update()  # <- GS000
         else:
             self.skipped += 1
             print(f"grad norm {norm:.2f} is above {self.cfg.skip_above}, skipping this step")

@@ -8,7 +8,7 @@ class Reinforcement:
         self.get_reward = get_reward
 
     def policy_gradient(self, data, n_batch=10, gamma=0.97, grad_clipping=None):
-        rl_loss = torch.zeros(1, requires_grad=True)  # <~ GS303
+        rl_loss = torch.zeros(1, requires_grad=True)  # <~ GS000
         total_reward = 0.0
         self.generator.optimizer.zero_grad()
         for _ in range(n_batch):
@@ -22,7 +22,7 @@ class Reinforcement:
                 output, hidden = self.generator(inputs[p], hidden)
                 log_probs = F.log_softmax(output, dim=1)
                 top_i = inputs[p + 1]
-                rl_loss = rl_loss - log_probs[0, top_i].item() * discounted_reward  # <- GS303
+                rl_loss = rl_loss - log_probs[0, top_i].item() * discounted_reward  # <- GS000
                 discounted_reward = discounted_reward * gamma
         rl_loss = rl_loss / n_batch
         rl_loss.backward()

@@ -13,13 +13,13 @@ class PerParamScheduler:
 
     def _get_optim(self, param):
         optim = self.optimizer([param], **self.optim_args)
-        return self.scheduler(optim, **self.scheduler_args)  # <~ GS505
+        return self.scheduler(optim, **self.scheduler_args)  # <~ GS000
 
     def __call__(self, params):
         for p in params:
             if p not in self.optim_objs:
                 self.optim_objs[p] = self._get_optim(p)
-            self.optim_objs[p].step()  # <- GS505
+            self.optim_objs[p].step()  # <- GS000
 
     def current_lr(self):
         if not self.optim_objs:

@@ -52,8 +52,8 @@ def train_and_evaluate(hps, nets, optims, schedulers, scaler, generator, epoch):
         totals[0] += loss_disc.item()
         totals[1] += loss_gen.item()
 
-    optim_g.step()  # <- GS501
-    optim_d.step()  # <~ GS501
+    optim_g.step()  # <- GS000
+    optim_d.step()  # <~ GS000
     for scheduler in schedulers:
         scheduler.step()
     disc, gen = (t / hps.steps_per_epoch for t in totals)
