@@ -14,8 +14,13 @@ Original = Callable[..., Any]
 """What stood there."""
 
 
+_standing: list[Patched] = []
+"""Those that have put theirs there."""
+
+
 class Patched:
-    """Puts a function in the place of another, and takes it off again.
+    """Puts a function in the place of another, and takes it off again; several on one function may
+    go in any order.
 
     Args:
         owner, name: the module or class that has the function, and its name there.
@@ -32,7 +37,7 @@ class Patched:
     ) -> None:
         self._owner, self._name, self._around, self._taken = owner, name, around, tuple(taken)
         self.original: Any = None
-        """What stood there, also afterwards: somebody may have kept ours.  None before the start,
+        """What stands below, also afterwards: somebody may have kept ours.  None before the start,
         and where another version has no such function."""
         self._ours: Any = None
 
@@ -50,6 +55,7 @@ class Patched:
             if isinstance(self._owner, ModuleType) and isinstance(self._ours, FunctionType):
                 # Pickle looks for it there, and where torch defines it may stand another.
                 self._ours.__module__ = self._owner.__name__
+            _standing.append(self)
             setattr(self._owner, self._name, self._ours)
 
     def stop(self) -> None:
@@ -58,4 +64,9 @@ class Patched:
         for owner, name in ((self._owner, self._name), *taken):
             if self._ours is not None and vars(owner or self).get(name) is self._ours:
                 setattr(owner, name, self.original)
+        # One of ours that came later puts back what it has found, which is not to be this.
+        for above in _standing if self._ours is not None else ():
+            if above.original is self._ours:
+                above.original = self.original
+        _standing[:] = [one for one in _standing if one is not self]
         self._ours = None

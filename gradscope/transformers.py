@@ -9,7 +9,7 @@ from typing import Any
 from transformers import Trainer, TrainerCallback
 
 from gradscope.api.watching import WatchCallback, watch
-from gradscope.watching.arrivals import Tap
+from gradscope.watching.arrivals import tapped
 
 
 class Watch(WatchCallback, TrainerCallback):
@@ -27,7 +27,7 @@ class Watch(WatchCallback, TrainerCallback):
                 return original(trainer, *args, **kwargs)
 
         # Of an exception no callback is told, so that this is the only place where all ends meet.
-        weakref.finalize(self, Tap(Trainer, "train", train).remove)
+        weakref.finalize(self, tapped(Trainer, "train", train).stop)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:  # noqa: ARG002
         """The training begins; once more where a smaller batch is tried."""

@@ -55,7 +55,7 @@ ROOMS = {
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "patched doing handlers words errors escaping filesystem garbage model target "
     "autograd recording graphing ranks analyses/doctor",
-    "watching": "handlers words errors model target autograd recording graphing ranks",
+    "watching": "patched handlers words errors model target autograd recording graphing ranks",
     # Right of it: from a report to words and pictures.
     "analyses/diff": "model",
     "rules": "handlers walks words errors escaping filesystem model",

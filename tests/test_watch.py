@@ -19,6 +19,7 @@ import msgspec
 import pytest
 import torch
 from torch import nn
+from torch.amp import grad_scaler
 from torch.nn.modules import module as module_hooks
 from torch.optim import optimizer as optimizer_hooks
 from torch.utils.checkpoint import checkpoint
@@ -942,3 +943,16 @@ def test_gradients_can_be_swapped_between_backward_and_step() -> None:
         torch.__future__.set_swap_module_params_on_conversion(False)
     assert not block.problems
     assert [row.calls for row in told] == [1, 1]
+
+
+@pytest.mark.parametrize("is_watched_first", [False, True])
+def test_with_a_recording_that_ends_before_it_nothing_is_left(is_watched_first: bool) -> None:
+    before = vars(grad_scaler.GradScaler)["scale"], vars(torch.autograd)["_engine_run_backward"]
+    rows: list[Row] = []
+    blocks: list[Any] = [gradscope.record(), gradscope.watch(nn.Linear(2, 2), to=rows.append)]
+    for block in reversed(blocks) if is_watched_first else blocks:
+        block.__enter__()
+    for block in reversed(blocks) if is_watched_first else blocks:
+        block.__exit__(None, None, None)
+    after = vars(grad_scaler.GradScaler)["scale"], vars(torch.autograd)["_engine_run_backward"]
+    assert after == before

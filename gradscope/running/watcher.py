@@ -19,7 +19,7 @@ from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import Fault, GradscopeError, RootError, without_frames
 from gradscope.escaping import message
 from gradscope.graphing.blame import failed_call, gone, operands, told
-from gradscope.graphing.initial_gradient import parse_gradient
+from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import (
     last_made,
@@ -44,7 +44,6 @@ from gradscope.running.look import listener_of
 from gradscope.running.remarks import (
     batched,
     futile_reads,
-    implicit_start,
     misfit,
     refusal,
     single,
@@ -331,11 +330,13 @@ class Watcher:
         probe = self._probe([root], scopes)
         text = self._request.gradient
         if text is None:
-            # The gradient of a leaf, which --create-graph makes, no call of the program sends on.
-            name = None if self._request.create_graph else self._request.root
             try:
-                seed, more = implicit_start(root, name, call)
-                notes = (*notes, *more)
+                seed = implicit_gradient(root)
+                # Not of the gradient of a leaf, which --create-graph makes.
+                name = None if self._request.create_graph else self._request.root
+                if call is not None and name and all(one is not root for one in call.roots):
+                    note = f"backward starts from {name} with 1, as no --gradient is given"
+                    notes = (*notes, note)
             except RootError:
                 study = self._request.study
                 if not (self._request.or_graph or (study and not study.needs_gradient)):

@@ -20,48 +20,36 @@ import torch
 
 from gradscope.autograd.isolation import Aside, CompilerOff
 from gradscope.handlers import HandlersWait
+from gradscope.patched import Original, Patched
 from gradscope.target import clean
 from gradscope.watching.norms import Norms
 
 
-class Tap:
-    """A function of a module or class that is called by way of ``around(original, ...)``.
+def tapped(owner: Any, name: str, around: Callable[..., Any]) -> Patched:
+    """Have a function of a module or class called by way of ``around(original, ...)``, from now on.
 
     What the original raises has the traceback that it would have; torch.compile traces none of it.
     """
 
-    def __init__(self, owner: Any, name: str, around: Callable[..., Any]) -> None:
-        self.original = getattr(owner, name)
-        self._owner, self._name = owner, name
-
-        def tapped(*args: Any, **kwargs: Any) -> Any:
+    def put(_: Original) -> Original:
+        @untraced
+        def called(*args: Any, **kwargs: Any) -> Any:
             try:
-                return around(self.original, *args, **kwargs)
+                return around(patch.original, *args, **kwargs)
             except BaseException as error:
                 clean(error)
                 raise
 
-        tapped.__name__ = name
-        vars(tapped).update(tap=self, _torchdynamo_disable=True)
-        self._tapped = tapped
-        setattr(owner, name, tapped)
+        called.__name__ = name
+        vars(called)["tap"] = patch
+        return called
 
-    def remove(self) -> None:
-        """Leave the function as it was; blocks may end in another order than they began in."""
-        above, function = None, getattr(self._owner, self._name)
-        while function is not self._tapped:
-            above = getattr(function, "tap", None)
-            if above is None:
-                # Whoever has wrapped it since calls ours, which then only passes the call on.
-                return
-            function = above.original
-        if above is None:
-            setattr(self._owner, self._name, self.original)
-        else:
-            above.original = self.original
+    patch = Patched(owner, name, put)
+    patch.start()
+    return patch
 
 
-def untraced(hook: Callable[..., None]) -> Callable[..., None]:
+def untraced(hook: Callable[..., Any]) -> Callable[..., Any]:
     """The same hook, which torch.compile does not make a part of the step that it compiles."""
     vars(hook)["_torchdynamo_disable"] = True
     return hook

@@ -17,10 +17,19 @@ from gradscope.autograd.isolation import Aside, fault_of, is_captured
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
+from gradscope.patched import Patched
 from gradscope.recording.compiler import keep_out
 from gradscope.recording.stand_in import warning_places
 from gradscope.watching.across_ranks import Between, judged
-from gradscope.watching.arrivals import Arrivals, Tap, ThreadCalls, Unseen, in_pass, tidy, untraced
+from gradscope.watching.arrivals import (
+    Arrivals,
+    ThreadCalls,
+    Unseen,
+    in_pass,
+    tapped,
+    tidy,
+    untraced,
+)
 from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.norms import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending, RunningCall
@@ -82,7 +91,7 @@ class Watch:
         self._delivering = threading.RLock()
         self._foreign_steps = 0
         self._handles: list[Any] = []
-        self._taps: list[Tap] = []
+        self._taps: list[Patched] = []
 
     # ------------------------------------------------------------------ installing
 
@@ -90,11 +99,11 @@ class Watch:
         """Begin to hear of backward calls and steps."""
         keep_out()
         warning_places.start()
-        self._taps.append(Tap(torch.autograd, "_engine_run_backward", self._around_engine))
+        self._taps.append(tapped(torch.autograd, "_engine_run_backward", self._around_engine))
         for kind in kinds_of(grad_scaler.GradScaler):
             for name, around in (("scale", self._around_scale), ("step", self._around_step)):
                 if name in vars(kind):
-                    self._taps.append(Tap(kind, name, around))
+                    self._taps.append(tapped(kind, name, around))
         self._handles = [
             optimizer_hooks.register_optimizer_step_pre_hook(self._step_begins),
             optimizer_hooks.register_optimizer_step_post_hook(self._step_ends),
@@ -109,7 +118,7 @@ class Watch:
         for handle in self._handles:
             handle.remove()
         for tap in reversed(self._taps):
-            tap.remove()
+            tap.stop()
         warning_places.stop()
         # The log is that of the process which began it.
         if os.getpid() == self._process:
