@@ -18,13 +18,6 @@ def begin(words: str) -> None:
 
 
 @contextmanager
-def during(words: str) -> Iterator[None]:
-    """While the block runs, this is done."""
-    begin(words)
-    yield
-
-
-@contextmanager
 def heard_by(tell: Callable[[str], None]) -> Iterator[None]:
     """While the block runs, ``tell`` hears of whatever begins."""
     _listeners.append(tell)

@@ -257,7 +257,8 @@ def show(given: Given) -> Result:
 
         return show_log(given)
     place = Output.of(given)
-    with progress.shown(place.quiet), doing.during("reading the file"):
+    with progress.shown(place.quiet):
+        doing.begin("reading the file")
         place.write(storage.load(given.file, given.max_size))
     return Result()
 

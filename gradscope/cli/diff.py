@@ -77,8 +77,8 @@ def run_diff(given: Given) -> Result:
             tell_unused(side.words, output.remark)
     with progress.shown(output.quiet):
         a, b = (_report(side, given) for side in sides)
-        with doing.during("comparing A and B"):
-            comparison = compare(a, b, Tolerance(given.rtol, given.atol))
+        doing.begin("comparing A and B")
+        comparison = compare(a, b, Tolerance(given.rtol, given.atol))
         shown, drawing = in_one(a, b, comparison, output.drawing, output.format)
         replace(output, drawing=drawing).write(shown)
     different = comparison.verdict in ("different", "unrelated")

@@ -97,8 +97,8 @@ class Verdict:
     def diagnosed(self, report: Report) -> tuple[Report, int]:
         """The report of a run with its findings, and how many more the program's comments take
         back."""
-        with doing.during("looking for what is wrong"):
-            return self._kept(report, diagnose(report, self.ignored))
+        doing.begin("looking for what is wrong")
+        return self._kept(report, diagnose(report, self.ignored))
 
     def filtered(self, report: Report) -> tuple[Report, int]:
         """The same of a saved report, which holds its findings."""
@@ -115,9 +115,9 @@ class Verdict:
         drawing = on_stdout(self.options)
         if not self.is_text:
             drawing = replace(drawing, color=False)
-        with doing.during("writing the findings"):
-            told = diagnosis.FORMATS[form](report, drawing, taken_back)
-            render.output.write(STDOUT, told)
+        doing.begin("writing the findings")
+        told = diagnosis.FORMATS[form](report, drawing, taken_back)
+        render.output.write(STDOUT, told)
         for note in (*self.comments.unknown, *RULES.problems):
             self.remark(note)
         if form in ("github", "gcc"):  # the other formats tell them with the findings

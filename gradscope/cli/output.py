@@ -141,8 +141,8 @@ class Output:
         if self.display is not None and isinstance(report, Report):
             self.display(report, self.drawing)
             return
-        with doing.during(f"drawing the {self.format}"):
-            render.save(report, self.destination, self.format, self.drawing)
+        doing.begin(f"drawing the {self.format}")
+        render.save(report, self.destination, self.format, self.drawing)
         is_read = self.format == "tree" and terminal.is_terminal() and not self.quiet
         if not self.to_stdout:
             self.remark(f"wrote {self.path}")

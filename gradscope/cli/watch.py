@@ -105,8 +105,8 @@ def _watched(program: Program, options: Given, rows: Told, rank: int) -> tuple[E
         watches[0].start()
 
     try:
-        with doing.during("running the program"):
-            ending = program.run(before=code_namespace(program.target), on_torch=on_torch)
+        doing.begin("running the program")
+        ending = program.run(before=code_namespace(program.target), on_torch=on_torch)
     finally:
         for watch in watches:
             watch.stop()
@@ -172,7 +172,8 @@ def show_log(given: Given) -> Result:
             f"{path} is the log of a training, which is shown as text or html, not {place.format}",
             "leave out --format and -o, or name a page: -o run.html",
         )
-    with progress.shown(place.quiet), doing.during("reading the file"):
+    with progress.shown(place.quiet):
+        doing.begin("reading the file")
         history = load(path, given.max_size)
         if place.format == "training_page" and not place.to_stdout:
             _write_pages(history, Path(path).parent, place, given.max_size)

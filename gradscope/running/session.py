@@ -73,8 +73,8 @@ def run(program: Program, asked: Request | Examination, member: Member = ALONE) 
         recorder.start()
 
     try:
-        with doing.during(asked.waits_for(0)):
-            ending = program.run(before=code_namespace(target), on_torch=on_torch)
+        doing.begin(asked.waits_for(0))
+        ending = program.run(before=code_namespace(target), on_torch=on_torch)
     finally:
         for seer in seers:
             seer.recorder.stop()
@@ -84,12 +84,10 @@ def run(program: Program, asked: Request | Examination, member: Member = ALONE) 
     if others.is_this_one:
         return Outcome(ending)  # a forked child: what is to be said, its parent says
     try:
-        with doing.during("making the report"):
-            outcome = (
-                _finish(seers[0], ending, program, asked)
-                if seers
-                else _without_torch(ending, target)
-            )
+        doing.begin("making the report")
+        outcome = (
+            _finish(seers[0], ending, program, asked) if seers else _without_torch(ending, target)
+        )
     except KeyboardInterrupt:
         # Who interrupts the program and then us does not want to wait for a report.
         if not ending.interrupted:

@@ -109,7 +109,8 @@ class Watcher:
         watched: MeasuredCall | None = None
         self._member.meet(self.calls)
         if self._is_asked_for(call):
-            with self._answering(), doing.during(f"looking at backward call {self.calls:,}"):
+            with self._answering():
+                doing.begin(f"looking at backward call {self.calls:,}")
                 self._member.check(self._request)
                 watched = self._look_at(call)
             self._choose(call)
@@ -140,7 +141,8 @@ class Watcher:
         """Complete an answer that waits for something: it has come, or the program has ended."""
         later, self._awaited = self._awaited, None
         if later is not None and self.report is not None and self._request.study is not None:
-            with self._answering(), unseen(), doing.during("looking at the step"):
+            with self._answering(), unseen():
+                doing.begin("looking at the step")
                 field = self._request.study.field
                 self.report = msgspec.structs.replace(self.report, **{field: later.complete()})
             self.recorder.end()
