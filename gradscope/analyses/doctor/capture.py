@@ -119,6 +119,7 @@ class Capture(MeasuredCall):
         self.functions: list[CallCheck] = []
         # The rules judge by norms: values are kept only for somebody who looks.
         self.table = GradientTable(keep, MAX_VALUES if keep else 0)
+        self._keep = keep
         self._values = values
         self._sources = _Sources(values)
         self._nodes: list[LiveNode] = []
@@ -220,7 +221,8 @@ class Capture(MeasuredCall):
         """Read the gradients that the call left, all of a kind at once."""
         kinds: dict[tuple[torch.dtype, torch.device], list[tuple[LiveNode, torch.Tensor]]] = {}
         for node, gradient in self._left():
-            if _is_read_together(gradient):
+            # One whose values a full look keeps is read by these, and so by itself here.
+            if _is_read_together(gradient) and gradient.numel() > self._keep:
                 kinds.setdefault((gradient.dtype, gradient.device), []).append((node, gradient))
             else:
                 self._arrived[node] = self.table.add(gradient)
