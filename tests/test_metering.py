@@ -146,20 +146,6 @@ def test_every_edge_has_the_size_that_torch_gives_it(name: str, session: Session
     assert [row[-1] for row in found] == pytest.approx([row[-1] for row in right], rel=5e-5, abs=0)
 
 
-def test_what_is_only_viewed_is_read_once(session: Session) -> None:
-    report = session.look(source("views") + "loss.backward()\n")
-    (backward,) = report.passes
-    passed_on = {"ViewBackward0", "UnsqueezeBackward0", "UnsafeViewBackward0"}
-    entries = {
-        entry
-        for edge, entry in zip(report.graph.edges, backward.edges, strict=True)
-        if report.graph.nodes[edge.source].op in passed_on
-    }
-    assert len(entries) == 1
-    (entry,) = backward.accumulations
-    assert backward.gradients[entry.new] == backward.gradients[entry.after or 0]
-
-
 def test_values_are_in_the_order_of_their_own_shape(session: Session) -> None:
     report = session.look(source("transposes") + "loss.backward()\n", "--values")
     found = tensor_of(new_gradient(report, "x"), torch.empty(256, 256))
