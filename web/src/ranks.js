@@ -10,7 +10,7 @@ export class Ranks {
   /** @param {object} data what `pack` of render/drawing/pack.py made, of a report that has ranks */
   constructor({ ranks, passes }) {
     this.size = ranks.size;
-    this.first = ranks.first;
+    this.first = ranks.shown;
     this.without = ranks.without;
     this.parameters = ranks.parameters;
     const all = [{ rank: ranks.shown, passes }, ...ranks.others];
