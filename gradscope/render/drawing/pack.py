@@ -63,13 +63,12 @@ class Strings:
         return list(self._numbers)
 
 
-def pack(report: Report, every_value: bool = False, rank: int | None = None) -> dict[str, Any]:
+def pack(report: Report, every_value: bool = False) -> dict[str, Any]:
     """The whole report in columns, without its histograms.
 
     Args:
         report: any report.
         every_value: keep the values of all tensors that have them, also in a large graph.
-        rank: whose gradients the page shows first; None for the rank that the report is of.
     """
     strings = Strings()
     few = FEW_VALUES if len(report.graph.nodes) > LARGE and not every_value else None
@@ -95,7 +94,7 @@ def pack(report: Report, every_value: bool = False, rank: int | None = None) -> 
         "sources": excerpts(report.graph.origins),
         "listing": _listing(report, strings),
         "formulas": _formulas(report),
-        "ranks": report.ranks and _ranks(report.ranks, report.graph, rank, strings, few),
+        "ranks": report.ranks and _ranks(report.ranks, report.graph, strings, few),
     }
     # Last, when every string is known.
     packed["strings"] = strings.table()
@@ -274,12 +273,9 @@ def _pass(
     }
 
 
-def _ranks(
-    ranks: Ranks, graph: Graph, rank: int | None, strings: Strings, few: int | None
-) -> dict[str, Any]:
+def _ranks(ranks: Ranks, graph: Graph, strings: Strings, few: int | None) -> dict[str, Any]:
     return {
         "shown": ranks.shown,
-        "first": ranks.shown if rank is None else rank,
         "size": ranks.size,
         "others": [
             {
