@@ -453,7 +453,7 @@ FIRST = {
     "memory": "root call by top all format_name output opened",
     "check": "step node every_call root gradient call all output",
     "depends": "of on axis root call budget all output",
-    "watch": "module by code seed every keep width output",
+    "watch": "module code seed every by keep width output",
     "show": "held depth all focus path top format_name output",
     "diff": "root call seed rtol atol top all output",
 }

@@ -96,3 +96,14 @@ def test_an_option_that_both_have_is_told_where_the_programs_is_meant(
     told = "gradscope: --seed is read by gradscope, though own.py"
     both = "names it, too; for the program it goes after --\n"
     assert done.err.count(told) == done.err.count(both) == (not typed.startswith("--seed"))
+
+
+@pytest.mark.parametrize("typed", ["own.py -q --seed many", "--seed x own.py"])
+def test_an_option_that_both_have_is_told_where_ours_is_refused(
+    typed: str, session: Session
+) -> None:
+    (session.folder / "own.py").write_text("names = ['--seed', '-q']\n")
+    done = session.cli("trace", *shlex.split(typed))
+    told = "gradscope: --seed is read by gradscope, though own.py names it, too"
+    assert done.status == 2 and done.err.count(told) == (not typed.startswith("--seed"))
+    assert "-q is read" not in done.err

@@ -16,7 +16,8 @@ from gradscope.filesystem import is_file
 from gradscope.formats import SAVED
 
 _HINT = "gradscope.hint"
-"""Where a context keeps what to do if its command line turns out to be wrong."""
+"""Where a context keeps what to do if its command line turns out to be wrong; with the name of an
+option at the end, if that one does."""
 
 _NEAR = 0.8
 """How alike two options are, from 0 to 1, where one may be a slip of the other."""
@@ -46,6 +47,7 @@ def divided(context: click.Context, words: list[str]) -> tuple[list[str], list[s
             if file and _mentions(file, word):
                 both = f"{word} is read by gradscope, though {named} names it, too"
                 notes.append(f"{both}; for the program it goes after --")
+                context.meta[_HINT + word] = notes[-1]
             if not named and may_run and word[:2] in ("-m", "-c"):
                 named = "the program"
         elif _is_option(word) and (not named or nearest_options(word, owners(context))):
@@ -94,7 +96,12 @@ def _length(waiting: list[str], options: dict[str, click.Option]) -> int:
 def hint_of(error: click.ClickException) -> str:
     """What to do about a command line that was refused, where there is more to say."""
     context = error.ctx if isinstance(error, click.UsageError) else None
-    return "" if context is None else str(context.meta.get(_HINT, ""))
+    if context is None:
+        return ""
+    refused = error.param if isinstance(error, click.BadParameter) else None
+    wrong = refused.opts if refused is not None else ()
+    hints = (context.meta.get(_HINT + name) for name in (*wrong, ""))
+    return next(filter(None, hints), "")
 
 
 def note_forgotten(context: click.Context, words: list[str]) -> None:

@@ -44,7 +44,7 @@ def run_watch(options: Given) -> Result:
         GradscopeError: before the program ran.
     """
     job = Job.of()
-    # One view and one file, whatever the number of processes.
+    # One text and one file, whatever the number of processes.
     is_first = job is None or not job.rank
     is_quiet = options.quiet or not is_first
     path = options.output if is_first else None

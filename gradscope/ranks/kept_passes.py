@@ -1,8 +1,7 @@
 """The ranks of which every gradient of the graph is kept: a few, however many there are.
 
-The first ones, if they have the shown rank's graph.  Each of
-these leaves its gradients for the one that collects, unasked: all gradients of a graph are not
-small.
+The first ones, if they have the shown rank's graph.  Each of these leaves its gradients for the one
+that collects, unasked: all gradients of a graph are not small.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ export function stateOf({ model, shown, overlays, selected, open, first, ranks, 
     graph: model.data.graph,
     overlay: overlays.indexOf(shown),
     pass: model.passNumber,
-    rank: ranks && model.rank !== model.ranks.first ? String(model.rank) : "",
+    rank: ranks && model.rank !== model.ranks.shown ? String(model.rank) : "",
     // What was brought into sight because it is selected, is so again on a screen of another size.
     middle: isAsPlaced ? null : camera.middle,
   };

@@ -70,7 +70,7 @@ export class Drawing {
     this.river.show();
     this.code.show();
     // It is on the rank that is shown first.
-    const isItsRank = this.model.rank === (this.model.ranks?.first ?? null);
+    const isItsRank = this.model.rank === (this.model.ranks?.shown ?? null);
     this.verdict.textContent = harmless((isItsRank && this.model.data.calls[this.call]?.[5]) || "");
     this.showTroubles();
   }

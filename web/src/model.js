@@ -42,7 +42,7 @@ export class Model {
       else this.walls.push({ ...cut, nodes: [node] });
     }
     this.ranks = data.ranks ? new Ranks(data) : null;
-    this.choose(0, this.ranks?.first ?? null);
+    this.choose(0, this.ranks?.shown ?? null);
   }
 
   _link(edges) {

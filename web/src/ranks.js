@@ -10,10 +10,10 @@ export class Ranks {
   /** @param {object} data what `pack` of render/drawing/pack.py made, of a report that has ranks */
   constructor({ ranks, passes }) {
     this.size = ranks.size;
-    this.first = ranks.shown;
+    this.shown = ranks.shown;
     this.without = ranks.without;
     this.parameters = ranks.parameters;
-    const all = [{ rank: ranks.shown, passes }, ...ranks.others];
+    const all = [{ rank: this.shown, passes }, ...ranks.others];
     this.known = all.map((one, i) => ({ ...one, start: i * passes.length })).sort((a, b) => a.rank - b.rank);
   }
 

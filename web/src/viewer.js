@@ -324,7 +324,7 @@ export class Viewer extends Drawing {
     const { model, choices } = this;
     const isSpread = choice > this.overlays.length;
     this.shown = this.overlays[choice - 1] ?? this.gradients;
-    if (isSpread || model.isSpread) return this.choosePass(model.passNumber, isSpread ? SPREAD : model.ranks.first);
+    if (isSpread || model.isSpread) return this.choosePass(model.passNumber, isSpread ? SPREAD : model.ranks.shown);
     this._rescale();
     this._show();
     this.outline.show(this.drawing.boxes);
@@ -372,7 +372,7 @@ export class Viewer extends Drawing {
       this.shown = shown;
       this._rescale();
     }
-    const named = this.ranks && rank === null ? model.ranks.first : model.ranks?.choices.find((choice) => String(choice) === rank);
+    const named = this.ranks && rank === null ? model.ranks.shown : model.ranks?.choices.find((choice) => String(choice) === rank);
     const isPass = Boolean(model.data.passes[pass]);
     if (isPass && (pass !== model.passNumber || (named !== undefined && named !== model.rank))) this.choosePass(pass, named);
     this.open = new Set(open ?? this.first);
