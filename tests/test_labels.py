@@ -310,24 +310,6 @@ def test_every_kind_of_target_is_labelled(how: str, session: Session) -> None:
     assert leaf_named(report, "a")
 
 
-def test_nodes_of_a_backward_with_create_graph_carry_what_they_came_from(session: Session) -> None:
-    report = session.look(
-        A + "y = (a ** 3).sum()\ng, = torch.autograd.grad(y, a, create_graph=True)\n"
-        "g.sum().backward()\n",
-        "--call",
-        "2",
-    )
-    made = {node.op for node in report.graph.nodes if node.backward_made}
-    assert made
-    by_backward = {
-        report.graph.origins[node.origin].expression
-        for node in report.graph.nodes
-        if node.backward_made and node.origin is not None
-    }
-    assert by_backward == {"a ** 3"}
-    assert "g" in variables(report)
-
-
 def test_a_notebook_cell_is_read_from_linecache(session: Session) -> None:
     report = session.look("""
         import linecache, torch
