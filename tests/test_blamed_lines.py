@@ -30,17 +30,6 @@ for step in range(4):
     loss.backward()
 """
 
-# The step stands where it should, and zero_grad does not.
-BETWEEN = """
-model = nn.Linear(4, 3)
-optimizer = torch.optim.Adam(model.parameters())
-for step in range(4):
-    loss = F.cross_entropy(model(x), y)
-    loss.backward()
-    optimizer.zero_grad()  # <- GS505
-    optimizer.step()
-"""
-
 # A list is at fault, not the layers that it keeps.
 LISTED = """
 class Block(nn.Module):
@@ -305,7 +294,7 @@ for step in range(3):
 """
 
 BLAMED = [
-    *(BEFORE, BETWEEN, LISTED, WEIGHTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS),
+    *(BEFORE, LISTED, WEIGHTED, ARRAY, LIST, FUNCTION, HOOKED, COPIED, ZEROS),
     *(SKIPPED, MADE, ROOT, ANEW, EACH_LAYER, PAIRS, ADDED, CARRIED, QUEUED),
 ]
 
@@ -379,22 +368,6 @@ for round in range(3):
     outer.step()
 """
 
-# The network is learned against a classifier that stays as it was drawn.
-DRAWN = """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.features, self.classifier = nn.Linear(4, 8), nn.Linear(8, 3)
-    def forward(self, x):
-        return self.classifier(self.features(x).tanh())
-model = Net()
-optimizer = torch.optim.Adam(model.features.parameters())
-for step in range(6):
-    optimizer.zero_grad()
-    F.cross_entropy(model(x), y).backward()
-    optimizer.step()
-"""
-
 # The last bias gets a gradient and the same with the other sign, and each parameter has a hook.
 RANKED = """
 model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
@@ -422,22 +395,6 @@ for step in range(6):
             p.lerp_(q, 0.1)
 """
 
-# The critic's gradients hold the generator's until they are zeroed, before its turn.
-LEFT = """
-generator, critic = nn.Linear(2, 4), nn.Linear(4, 1)
-one, two = (torch.optim.Adam(net.parameters()) for net in (generator, critic))
-for step in range(6):
-    fake = generator(torch.randn(8, 2))
-    two.zero_grad(set_to_none=False)
-    for _ in range(2):
-        wrong = F.softplus(critic(fake.detach())) + F.softplus(-critic(x[:8]))
-        (wrong.mean() / 2).backward()
-    two.step()
-    one.zero_grad()
-    F.softplus(-critic(fake)).mean().backward()
-    one.step()
-"""
-
 # A distance of each to each, on purpose.
 EACH = """
 model = nn.Linear(4, 3)
@@ -451,9 +408,7 @@ for step in range(6):
 """
 
 
-@pytest.mark.parametrize(
-    "text", [GIVEN, HALVED, WARMED, FIXED, SERVED, DRAWN, RANKED, AVERAGED, LEFT, EACH]
-)
+@pytest.mark.parametrize("text", [GIVEN, HALVED, WARMED, FIXED, SERVED, RANKED, AVERAGED, EACH])
 def test_what_only_looks_like_it_is_not(text: str, session: Session) -> None:
     assert session.warned(HEAD + text) == []
 

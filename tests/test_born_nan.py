@@ -7,6 +7,7 @@ import pytest
 
 from gradscope.words import one_line
 from tests.looking import Session
+from tests.test_unchanged import alone
 
 PROGRAM = """
 import torch
@@ -62,14 +63,8 @@ def test_a_function_that_makes_nan_is_told_where_it_is_applied(
 def test_who_looks_for_it_is_not_noticed(case: tuple[str, str], session: Session) -> None:
     path = session.write(program(case, 2))
     done = session.cli("doctor", str(path), "--keep-going")
-    alone = {"__name__": "__main__"}
-    printed: list[str] = []
-    exec(
-        compile(path.read_text("utf-8"), "alone", "exec"),
-        {**alone, "print": lambda *parts: printed.append(" ".join(map(str, parts)))},
-    )
     told = [line for line in done.out.splitlines() if line.startswith(("gradient", "ran"))]
-    assert told == printed
+    assert told == alone(str(path)).splitlines()
 
 
 IN_ROWS = """

@@ -15,9 +15,8 @@ from gradscope.analyses.split.contraction import Contraction
 from gradscope.autograd.nodes import leaf_of
 from gradscope.model.report import Report
 from gradscope.model.studies import Split
-from tests.conftest import process_preserved
 from tests.looking import Session
-from tests.test_split import START, gradient_of, leaf, split_of
+from tests.test_split import START, gradient_of, leaf, left_by, split_of
 
 HALVES = {torch.bfloat16: 3e-2, torch.float16: 5e-3}
 
@@ -253,14 +252,6 @@ def P(*shape, dtype=None):
 """
 
 SECTIONS = dict(one.split("\n", 1) for one in NETS.strip("\n# ").split("\n\n# "))
-
-
-def left_by(source: str) -> dict[str, Any]:
-    """The variables of a program, run without a backward call."""
-    namespace: dict[str, Any] = {}
-    with process_preserved():
-        exec(compile(source, "program.py", "exec"), namespace)
-    return namespace
 
 
 def check(session: Session, title: str, size: int) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import runpy
 import textwrap
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -23,6 +20,7 @@ from gradscope.render.options import Options
 from tests.conftest import process_preserved
 from tests.looking import Session
 from tests.test_split import NOTICING
+from tests.test_unchanged import alone
 
 START = """
 import torch
@@ -469,16 +467,11 @@ def test_a_budget_that_is_over_is_told(session: Session) -> None:
 
 
 def test_nothing_changes_and_no_hook_runs(session: Session) -> None:
-    path = str(session.write(START.partition("torch.manual_seed(0)\n")[0] + NOTICING))
-    plain = io.StringIO()
-    with process_preserved(), contextlib.redirect_stdout(plain):
-        torch.manual_seed(3)
-        runpy.run_path(path, run_name="__main__")
-    text = session.write("import torch\ntorch.manual_seed(3)\n" + Path(path).read_text("utf-8"))
+    path = str(session.write(START + NOTICING))
     arguments = ("--of", "out", "--on", "h", "--run-on", "-q", "-o", "told.json")
-    done = session.cli("depends", str(text), *arguments)
+    plain, done = alone(path), session.cli("depends", path, *arguments)
     assert done.status == 0, done.err
-    assert done.out == plain.getvalue()
+    assert done.out == plain
 
 
 def test_from_python_nothing_changes_either() -> None:

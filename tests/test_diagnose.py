@@ -672,13 +672,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "made anew of what forward computed": see(
         "", remade=(RemadeParameters(B, 3, 5),), cuts=(Cut(B, "Parameter", "function"),)
     ),
-    "a gradient that is none": see(
-        "GS413 error 7, GS413 error 9",
-        mistaken_calls=(
-            MistakenCall("none left", A, name="w", other=B),
-            MistakenCall("none yet", C, name="v"),
-        ),
-    ),
     "silent change": see("GS308 warning 8", changes=(Change(0, "self", B, "mul_", silent=True),)),
     "loud change": see("GS401 error 8", changes=(Change(0, "self", B, "mul_"),)),
     "freed": see(

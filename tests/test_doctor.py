@@ -434,8 +434,6 @@ def test_there_is_always_a_clear_answer(name: str, session: Session) -> None:
 @pytest.mark.parametrize(
     ("program", "why"),
     [
-        ("", "did not import torch"),
-        ("print('x')\n", "did not import torch"),
         ("exit(0)", "did not import torch"),
         ("import sys, types\nsys.modules['torch'] = types.ModuleType('torch')\n", "loads torch in"),
     ],

@@ -947,13 +947,6 @@ def test_what_several_roots_add_up_to(roots: str, added: str, session: Session) 
     assert " root v[i] ∂root/∂x v[i] × ∂root/∂x a" in out
 
 
-def test_a_custom_functions_own_lines(session: Session) -> None:
-    out = session.cli("explain", str(EXAMPLES / "custom_function.py")).out
-    assert re.search(r"backward\s+.*custom_function\.py:22", out)
-    assert "return 2 * x * grad_output" in out
-    assert "[1, 1, 1] × [2, 4, 6] = [2, 4, 6]" in out
-
-
 # ---------------------------------------------------------------- the graph of a gradient
 
 

@@ -17,7 +17,6 @@ from gradscope.render import Options, render
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import UnknownFocus, meant, simplify
 from gradscope.simplify.gradients import ViewGradients
-from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.view import View
 from tests.looking import Session
 from tests.program import Program
@@ -165,12 +164,6 @@ def test_a_focus_that_matches_nothing_is_answered_with_the_nearest_names() -> No
         simplify(PROGRAMS["deep transformer"].graph, Folding(focus="gpt.h.3.mpl"))
     assert caught.value.hint.startswith("nearest: gpt.h.3.mlp,")
     assert isinstance(caught.value, GradscopeError)
-
-
-def test_equal_blocks_that_call_a_function_are_one_repeat() -> None:
-    graph = PROGRAMS["blocks of functions"].graph
-    repeats = [group for group in hierarchy_of(graph).groups if group.kind == "repeat"]
-    assert [(group.title, group.count) for group in repeats] == [("h.*", 24)]
 
 
 def test_the_rounds_of_a_module_called_again_and_again_are_numbered() -> None:

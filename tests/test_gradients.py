@@ -65,16 +65,20 @@ def test_results_of_every_kind_keep_their_values(kind: str, session: Session) ->
     report = session.look(f"""
         import torch
         a = torch.tensor([[1, 2, 3], [4, 5, 0.1]], dtype=torch.{kind}, requires_grad=True)
-        (a * 3).t().exp().mul_(0.3).conj().abs().sum().backward()
+        (a * 3).t().exp().neg().mul_(0.3).conj().abs().sum().backward()
         """)
-    a = torch.tensor([[1, 2, 3], [4, 5, 0.1]], dtype=dtype)
+    a = torch.tensor([[1, 2, 3], [4, 5, 0.1]], dtype=dtype, requires_grad=True)
+    (a * 3).t().exp().neg().mul_(0.3).conj().abs().sum().backward()  # type: ignore[no-untyped-call]
+    assert a.grad is not None
+    assert torch.equal(tensor_of(new_gradient(report, "a"), a), a.grad)
+    a = a.detach()
     turned = (a * 3).t()
     is_real = not dtype.is_complex
     for expression, result in {
         "a * 3": a * 3,
         "(a * 3).t()": turned,
         "(a * 3).t().exp()": turned.exp(),
-        "(a * 3).t().exp().mul_(0.3)": turned.exp() * 0.3,
+        "(a * 3).t().exp().neg().mul_(0.3)": -turned.exp() * 0.3,
     }.items():
         info = node_of(report, expression).outputs[0]
         assert info is not None
@@ -85,23 +89,14 @@ def test_results_of_every_kind_keep_their_values(kind: str, session: Session) ->
         assert told.equal(numbers.reshape(-1)), expression
 
 
-def test_float64_gradients_keep_their_size_where_squares_do_not(session: Session) -> None:
-    report = session.look("""
-        import torch
-        small = torch.ones(40, dtype=torch.float64, requires_grad=True)
-        large = torch.ones(40, dtype=torch.float64, requires_grad=True)
-        ((small * 1e-300).sum() + (large * 1e300).sum()).backward()
-        """)
-    assert new_gradient(report, "small").norm == pytest.approx(1e-300 * 40**0.5, abs=0)
-    assert new_gradient(report, "large").norm == pytest.approx(1e300 * 40**0.5)
-
-
 @pytest.mark.parametrize("flush", [False, True], ids=["subnormal", "flushed"])
 def test_norms_are_right_where_squares_underflow(flush: bool, session: Session) -> None:
     kinds = ("float32", "bfloat16", "complex64", "float64")
     right: dict[str, tuple[str, int, float]] = {}
     for kind, count in itertools.product(kinds, (17, 100, 20_000, 300_000)):
-        for size in (1e-158, 1e-155) if kind == "float64" else (2.82e-23, 1e-21, 1e-19, 1e-17):
+        for size in (
+            (1e-158, 1e-155, 1e300) if kind == "float64" else (2.82e-23, 1e-21, 1e-19, 1e-17)
+        ):
             right[f"x{len(right)}"] = (kind, count, size)
     lines = [
         f"{name} = torch.ones({count}, dtype=torch.{kind}, requires_grad=True)\n"
@@ -119,35 +114,6 @@ def test_norms_are_right_where_squares_underflow(flush: bool, session: Session) 
         assert new_gradient(report, name).norm == pytest.approx(
             size * count**0.5, rel=1e-4, abs=0
         ), name
-
-
-@pytest.mark.parametrize(
-    ("dtype", "value"),
-    [
-        ("complex64", 1 + 2j),
-        ("complex128", 0.1 - 3j),
-        ("bfloat16", 1.5),
-        ("float16", 0.1),
-        ("float64", 0.1),
-    ],
-)
-def test_values_keep_their_dtype(dtype: str, value: complex, session: Session) -> None:
-    report = session.look(f"""
-        import torch
-        z = torch.tensor([{value}, {value}], dtype=torch.{dtype}, requires_grad=True)
-        y = z * z
-        y.abs().sum().backward()
-        """)
-    node = node_of(report, "z * z")
-    (tensor,) = node.outputs
-    assert tensor is not None
-    z = torch.tensor([value, value], dtype=getattr(torch, dtype), requires_grad=True)
-    assert tensor.dtype == dtype
-    forward = GradientInfo("finite", values=tensor.values)
-    assert torch.equal(tensor_of(forward, z), (z * z).detach())
-    (z * z).abs().sum().backward()  # type: ignore[no-untyped-call]
-    assert z.grad is not None
-    assert torch.equal(tensor_of(new_gradient(report, "z"), z), z.grad)
 
 
 def test_a_sparse_gradient_has_its_layout_and_norm(session: Session) -> None:

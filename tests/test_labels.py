@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gradscope.model.report import Report
-from tests.looking import Session, expressions, leaf_named, node_of, variables
+from tests.looking import Session, expressions, leaf_named, node_of
 
 A = "import torch\na = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)\n"
 
@@ -15,26 +15,13 @@ A = "import torch\na = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)\n"
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("y = (\n    a\n    * 2\n)\n", ["a\n    * 2"]),
         ("y = a.exp().log()\n", ["a.exp().log()", "a.exp()"]),
-        ("f = lambda t: t * 3\ny = f(a)\n", ["t * 3"]),
         ("y = sum([part * 2 for part in (a, a)])\n", ["sum([part * 2 for part in (a, a)])"]),
         ("if (y := a * 2).sum() > 0:\n    pass\n", ["a * 2"]),
         ("y = a * 1\ny += a\n", ["y += a", "a * 1"]),
         ("y = a * 1\ny[0] = 5\n", ["y[0] = 5", "a * 1"]),
         ("n = 'ä€😀'; y = a * 2; y = y + 1\n", ["y + 1", "a * 2"]),
         ("exec('y = a * 7')\n", [""]),
-        (
-            "def outer(k):\n    def inner(t):\n        return t * k\n    return inner\n"
-            "y = outer(3)(a)\n",
-            ["t * k"],
-        ),
-        (
-            "import functools\ndef doubled(f):\n    @functools.wraps(f)\n    def call(*args):\n"
-            "        return f(*args) * 2\n    return call\n"
-            "@doubled\ndef g(t):\n    return t + 1\ny = g(a)\n",
-            ["f(*args) * 2", "t + 1"],
-        ),
         ("y = torch.nn.functional.softmax(\n    a, dim=0)\n", None),
         ("y = -a\n", ["-a"]),
         ("y = a[1:] @ a[:2]\n", ["a[1:] @ a[:2]", "a[1:]", "a[:2]"]),
@@ -308,24 +295,6 @@ def test_every_kind_of_target_is_labelled(how: str, session: Session) -> None:
     file = "<string>" if how == "-c" else "program.py"
     assert {origin.file for origin in report.graph.origins} == {file}
     assert leaf_named(report, "a")
-
-
-def test_nodes_of_a_backward_with_create_graph_carry_what_they_came_from(session: Session) -> None:
-    report = session.look(
-        A + "y = (a ** 3).sum()\ng, = torch.autograd.grad(y, a, create_graph=True)\n"
-        "g.sum().backward()\n",
-        "--call",
-        "2",
-    )
-    made = {node.op for node in report.graph.nodes if node.backward_made}
-    assert made
-    by_backward = {
-        report.graph.origins[node.origin].expression
-        for node in report.graph.nodes
-        if node.backward_made and node.origin is not None
-    }
-    assert by_backward == {"a ** 3"}
-    assert "g" in variables(report)
 
 
 def test_a_notebook_cell_is_read_from_linecache(session: Session) -> None:

@@ -138,16 +138,6 @@ for step in range(1, 50):
 """,
         *("GS102", 35, "torch.sqrt(out ** 2)", "SqrtBackward0"),
     ),
-    "torch.autograd.grad": Late(
-        f"""{HEAD}
-w = nn.Parameter(torch.ones(3))
-for step in range(1, 50):
-    x = torch.tensor([float(step != 33), 2.0, 3.0])
-    (gradient,) = torch.autograd.grad(torch.sqrt(w * x).sum(), w)
-    w.data -= 1e-6 * gradient
-""",
-        *("GS102", 33, "torch.sqrt(w * x)", "SqrtBackward0"),
-    ),
     "the derivative of a derivative": Late(
         f"""{HEAD}
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
@@ -195,17 +185,6 @@ for step in range(12):
     optimizer.step(closure)
 """,
         *("GS102", 19, "torch.sqrt((w * x).abs())", "SqrtBackward0"),
-    ),
-    "infinite masks in every step": Late(
-        f"""{HEAD}
-scores = nn.Linear(4, 4)
-mask = torch.full((4, 4), float("-inf")).triu(1)
-for step in range(1, 50):
-    weights = torch.softmax(scores(torch.rand(4, 4)) + mask, -1)
-    torch.sqrt(weights.sum(-1) * (step != 30)).mean().backward()
-    scores.zero_grad()
-""",
-        *("GS102", 30, "torch.sqrt(weights.sum(-1) * (step != 30))", "SqrtBackward0"),
     ),
     "a logarithm of 0": Late(
         training("loss = -torch.log(torch.sigmoid(out) * (step != 50)).mean()"),
@@ -292,19 +271,6 @@ for step in range(1, 40):
     "a graph that was freed": Late(
         training("loss = out.pow(2).mean() + (kept if step == 25 else 0)", after="kept = loss"),
         *("GS402", 25, "out.pow(2)", "PowBackward0"),
-    ),
-    "gradients that nobody zeroes any more": Late(
-        f"""{HEAD}
-net = nn.Linear(4, 1)
-optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-for step in range(1, 40):
-    loss = net(torch.rand(16, 4)).pow(2).mean()
-    if step < 20:
-        optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-""",
-        *("GS501", 20, "loss.backward()"),
     ),
 }
 
@@ -411,25 +377,6 @@ for step in range(1, 46):
     assert (finding.rule, place(finding)) == ("GS202", "h @ w")
     assert 20 < finding.step < 30
     assert seen(report).glanced > 20
-
-
-def test_a_history_that_begins_to_grow_late_is_found(session: Session) -> None:
-    report = examined(
-        session,
-        f"""{HEAD}
-cell = nn.RNNCell(3, 5)
-h = torch.zeros(2, 5)
-for step in range(1, 40):
-    h = cell(torch.rand(2, 3), h)
-    h.pow(2).mean().backward(retain_graph=True)
-    cell.zero_grad()
-    if step < 20:
-        h = h.detach()
-""",
-    )
-    (finding,) = report.findings
-    assert (finding.rule, place(finding)) == ("GS502", "cell(torch.rand(2, 3), h)")
-    assert seen(report).glanced >= 10
 
 
 HEALTHY = {
@@ -570,13 +517,13 @@ import gc
 from torch.nn.modules import module
 net = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1), nn.Tanh(), nn.Linear(8, 1))
 optimizer = torch.optim.Adam(net.parameters())
-for step in range(1, 1001):
+for step in range(1, 601):
     loss = net(torch.rand(2, 4)).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
     torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
     optimizer.step()
-    if step in (200, 1000):
+    if step in (200, 600):
         gc.collect()
         tables = [module._global_forward_pre_hooks, module._global_forward_hooks]
         tables += [one._forward_hooks for one in net.modules()]
@@ -591,7 +538,7 @@ def test_what_is_remembered_of_a_long_run_does_not_grow(session: Session) -> Non
     (early, hooks), (late, same) = (map(int, line.split()) for line in done.out.split("\n")[:2])
     assert hooks == same
     # Of an entry of the journal and a clipping a step, some objects each, there is a bound later.
-    assert late - early < 12 * 800
+    assert late - early < 12 * 400
 
 
 MADE_ANEW = f"""{HEAD}
@@ -604,7 +551,7 @@ class Net(nn.Module):
         return nn.Tanh()(self.layers(x))
 net = Net()
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-for step in range(1200):
+for step in range(1000):
     loss = nn.MSELoss()(net(torch.rand(2, 4)), torch.zeros(2, 1))
     optimizer.zero_grad()
     loss.backward()

@@ -161,35 +161,3 @@ def test_what_is_used_and_gets_nothing(inside: str, use: str, session: Session) 
         (one.rule, one.location.expression if one.location else "", one.subject) for one in found
     ]
     assert told == [HELD_BACK[inside, use]] * bool(HELD_BACK[inside, use][0])
-
-
-def test_a_function_has_to_be_given_what_is_to_learn(session: Session) -> None:
-    report = session.look(
-        """
-import torch
-torch.manual_seed(0)
-weight, bias = torch.nn.Parameter(torch.randn(4)), torch.nn.Parameter(torch.randn(4))
-class Scaled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, bias):
-        return x * weight + bias
-    @staticmethod
-    def backward(ctx, upstream):
-        return upstream * weight, upstream.sum(0)
-optimizer = torch.optim.SGD([weight, bias], lr=0.1)
-for _ in range(3):
-    h = Scaled.apply(torch.randn(8, 4), bias)
-    optimizer.zero_grad()
-    h.square().mean().backward()
-    optimizer.step()
-""",
-        "-q",
-        "--steps",
-        "all",
-        command="doctor",
-    )
-    (found,) = report.findings
-    assert found.location is not None
-    assert (found.rule, found.subject) == ("GS303", "weight")
-    assert found.location.expression == "Scaled.apply(torch.randn(8, 4), bias)"
-    assert found.evidence[0] == "used inside of it, and no argument: weight"

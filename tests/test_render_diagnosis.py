@@ -72,17 +72,5 @@ def test_a_closed_module_inherits_the_badge_of_what_is_inside(depth: int) -> Non
     assert "GS202 exploding: The gradient grows" in marked[0]
 
 
-def test_the_cause_stands_out_from_what_follows_from_it() -> None:
-    lines = str(_drawn(diagnosed(), "dot", Folding())).splitlines()
-    widths = {
-        match[1]: float(match[2])
-        for line in lines
-        if (match := re.search(r"<B>(?:✖ GS102 )?</B>.*?<B>(\w+)</B>.*penwidth=([\d.]+)", line))
-        or (match := re.search(r"<B>(\w+)</B>.*penwidth=([\d.]+)", line))
-    }
-    assert widths["Log"] == max(widths.values())
-    assert widths["Log"] > widths["Mul"]
-
-
 def _drawn(report: Report, format_name: str, folding: Folding) -> str | bytes:
     return render(report, format_name, Options(folding=folding))

@@ -13,10 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from gradscope.errors import OutputError
-from gradscope.model.storage import load
-from gradscope.render import save
 from gradscope.render.output import check_writable, write
-from tests.reports import small
 
 no_root = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 
@@ -34,12 +31,6 @@ def test_text_bytes_and_compressed(tmp_path: Path) -> None:
     write(str(tmp_path / "x.gz"), b"content")
     assert gzip.decompress((tmp_path / "x.gz").read_bytes()) == b"content"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bytes", "text", "x.gz"]
-
-
-def test_a_saved_report_can_be_loaded(tmp_path: Path) -> None:
-    for name in ("a.json", "a.json.gz"):
-        save(small(), str(tmp_path / name), "json")
-        assert load(tmp_path / name) == small()
 
 
 def test_a_replaced_file_keeps_its_mode_and_a_new_one_follows_the_umask(tmp_path: Path) -> None:

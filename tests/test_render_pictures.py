@@ -76,20 +76,6 @@ def test_svg_is_sound_and_every_item_has_a_tooltip(case: str) -> None:
 
 
 @needs_graphviz
-def test_a_small_picture_says_all_numbers() -> None:
-    found = words(svg(small()))
-    for expected in (
-        "upstream ∂L/∂y = [0.1, 1, 0.0001]",
-        "[0.01667, 0.1429, 1.25e-5]",
-        "grad [1.2, 16, 0.002]",
-        "leaf [3] · used ×2",
-        "2*b*b",
-    ):
-        assert expected in found
-    assert found.count("[0.6, 8, 0.001]") == 2
-
-
-@needs_graphviz
 def test_hostile_names_stay_text() -> None:
     picture = svg(hostile())
     tags = {element.tag.rpartition("}")[2] for element in picture.iter()}
@@ -110,12 +96,6 @@ def test_hostile_names_stay_text() -> None:
     assert "</script>[/red]\"'\\n\\N\\u202e" in shown
 
 
-def test_a_traced_graph_shows_shapes_on_its_arrows() -> None:
-    text = dot(small(backward=False))
-    assert "seed" not in text and "‖g‖" not in text
-    assert re.search(r"0:\d -> 1 \[label=<.*\[3\]", text)
-
-
 def test_forward_turns_the_picture_and_its_arrows() -> None:
     text = dot(small(), Options(direction="forward"))
     assert "rankdir=BT" in text and "dir=back" in text and "values flow down" in text
@@ -133,13 +113,6 @@ def test_a_shared_leaf_of_a_large_picture_is_drawn_at_every_use(rounds: int, cop
     assert f"used ×{rounds}" in text
 
 
-@needs_graphviz
-def test_closed_modules_show_what_enters_them() -> None:
-    found = words(svg(transformer()))
-    assert {"gpt.h.*", "×12", "h = self.act(h)", "mlp.c_fc"} <= set(found)
-    assert "Block drawn once for 12" in " ".join(found)
-
-
 def test_too_many_boxes_are_refused_with_a_way_out() -> None:
     with pytest.raises(GradscopeError) as caught:
         dot(chain(MOST_ITEMS + 1), Options(folding=ALL))
@@ -149,9 +122,7 @@ def test_too_many_boxes_are_refused_with_a_way_out() -> None:
 
 
 @needs_graphviz
-@pytest.mark.parametrize(
-    ("format", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
-)
+@pytest.mark.parametrize(("format", "magic"), MAGIC)
 def test_pictures_are_what_they_are_called_and_come_out_the_same(format: str, magic: bytes) -> None:
     first = render(small(), format)
     assert isinstance(first, bytes)
@@ -164,9 +135,7 @@ def test_pictures_are_what_they_are_called_and_come_out_the_same(format: str, ma
 
 
 @pytest.mark.skipif(not HAS_PACKAGE, reason="pygraphviz is not installed")
-@pytest.mark.parametrize(
-    ("format", "magic"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")]
-)
+@pytest.mark.parametrize(("format", "magic"), MAGIC)
 def test_without_dot_the_package_draws(
     format: str, magic: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

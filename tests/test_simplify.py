@@ -50,11 +50,6 @@ def test_nothing_is_lost(case: str, folding: Folding) -> None:
     prove(simplify(graph, folding), graph)
 
 
-def test_a_small_graph_is_left_as_it_is() -> None:
-    view = simplify(small().graph)
-    assert len(view.items) == 9
-
-
 @pytest.mark.parametrize("layers", [12, 48])
 def test_equal_blocks_are_drawn_once_with_every_round(layers: int) -> None:
     graph = transformer(layers).graph
@@ -177,18 +172,6 @@ def test_a_module_entered_again_from_outside_is_opened_rather_than_drawn_as_a_cy
     view = simplify(report.graph, Folding(depth=1))
     prove(view, report.graph)
     assert titles(view) == ["Tan", "Cos", "Sin", "x"]
-
-
-def test_a_loop_folds_into_one_item() -> None:
-    view = simplify(doublings(9).graph)
-    assert [(item.title, item.label, item.count) for item in view.items[:2]] == [
-        ("Mul", "y*2", 9),
-        ("Mul", "y = x*2", 1),
-    ]
-
-
-def test_all_switches_folding_off() -> None:
-    assert len(simplify(doublings(9).graph, Folding(all=True)).items) == 11
 
 
 def test_a_hundred_thousand_repeats_are_one_item() -> None:

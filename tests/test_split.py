@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import runpy
 import textwrap
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,6 +21,7 @@ from tests.conftest import process_preserved
 from tests.looking import Session
 from tests.nets import EXAMPLES
 from tests.test_page import packed
+from tests.test_unchanged import alone
 
 START = """
 import torch
@@ -270,11 +268,11 @@ def look(program: Program, session: Session) -> Report:
     return session.look(text, "--by", program.by, *program.options)
 
 
-def left_by(program: Program) -> dict[str, Any]:
-    """The variables of the program, run without a backward call."""
+def left_by(source: str) -> dict[str, Any]:
+    """The variables of a program, run without a backward call."""
     namespace: dict[str, Any] = {}
     with process_preserved():
-        exec(compile(program.source, "program.py", "exec"), namespace)
+        exec(compile(source, "program.py", "exec"), namespace)
     return namespace
 
 
@@ -409,7 +407,7 @@ loss = F.cross_entropy(logits.reshape(-1, 6), y.reshape(-1))
 def test_each_sample_brings_what_torch_says(program: Program, session: Session) -> None:
     report = look(replace(program, by=program.by if ":" in program.by else "sample"), session)
     split = split_of(report)
-    namespace = left_by(program)
+    namespace = left_by(program.source)
     ((rows, term),) = program.terms.items()
     assert rows in split.rows
     samples = [one for one in split.pieces if not one.rest]
@@ -437,7 +435,7 @@ def test_each_output_has_its_row_of_the_jacobian(name: str, session: Session) ->
     text, by, rows = OUTPUTS[name]
     program = Program(name, text, {})
     report = session.look(program.source, "--by", by, "--root", "z")
-    namespace = left_by(program)
+    namespace = left_by(program.source)
     split = split_of(report)
     z = namespace["z"]
     assert (len(split.pieces), split.total) == (rows, z.numel())
@@ -450,7 +448,7 @@ def test_each_output_has_its_row_of_the_jacobian(name: str, session: Session) ->
 def test_each_term_brings_what_torch_says(program: Program, session: Session) -> None:
     report = look(program, session)
     split = split_of(report)
-    namespace = left_by(program)
+    namespace = left_by(program.source)
     wanted = [*program.terms.values(), *([program.rest] if program.rest else [])]
     assert [one.name for one in split.pieces if not one.rest] == [*program.terms]
     _compare(report, [eval(term, namespace) for term in wanted], namespace)
@@ -536,13 +534,11 @@ print(torch.rand(1).item().hex(), torch.is_grad_enabled())
 @pytest.mark.parametrize("by", ["term", "sample", "h", "ce, size", "output"])
 def test_hooks_run_once_and_nothing_changes(by: str, session: Session) -> None:
     path = str(session.write(START + NOTICING))
-    plain = io.StringIO()
-    with process_preserved(), contextlib.redirect_stdout(plain):
-        runpy.run_path(path, run_name="__main__")
+    plain = alone(path)
     done = session.cli("backward", path, "--by", by, "--run-on", "-q", "-o", "told.json")
     assert done.status == 0, done.err
-    assert done.out == plain.getvalue()
-    assert plain.getvalue().count("'tensor'") == 1
+    assert done.out == plain
+    assert plain.count("'tensor'") == 1
 
 
 def test_from_python_nothing_changes_either() -> None:

@@ -40,10 +40,6 @@ def test_the_saved_form_is_strict_json_without_nan() -> None:
     assert "NaN" in numbers and "Infinity" in numbers and None not in numbers
 
 
-def test_the_version_is_always_there_and_comes_first() -> None:
-    assert encode(small()).startswith(b'{"format":"gradscope/1",')
-
-
 def test_gzip_is_known_by_its_content_not_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "no-suffix"
     path.write_bytes(gzip.compress(encode(small())))

@@ -221,24 +221,6 @@ def test_a_last_layer_that_is_meant_to_stay(name: str, session: Session) -> None
     assert "it is the last layer" not in str(found(session, text))
 
 
-# ---------------------------------------------------------------- casts older than a step
-
-CAST = """
-net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-with torch.autocast("cpu", dtype=torch.bfloat16):
-    for _ in range(3):
-        loss = F.cross_entropy(net(x).float(), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-"""
-
-
-def test_what_autocast_keeps_is_no_part_that_the_program_carries(session: Session) -> None:
-    assert found(session, CAST) == []
-
-
 # ---------------------------------------------------------------- what is lost without a word
 
 LOOPS = """

@@ -122,7 +122,7 @@ UNSEEN = ("no history for its result", "its inputs depend on", "its result depen
 ARGUMENTS = {
     "its result has a history": Case(
         FUNCTION.format(taken="", given="", argument="", layers="nn.Linear(3, 3), Layer()"),
-        "GS303", 18, ("1.factor", "no argument of it", "to `apply` as an argument"), UNSEEN,
+        "GS303", 18, ("inside of it, and no argument: 1.factor", "no argument of it"), UNSEEN,
     ),
     "its result has none": Case(
         FUNCTION.format(taken="", given="", argument="", layers="Layer(), nn.Linear(3, 3)"),
