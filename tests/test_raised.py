@@ -271,6 +271,20 @@ def test_an_exception_inside_backward_has_a_finding(name: str, session: Session)
         assert finding.subject == case.subject
 
 
+WITHOUT = OWN.replace("def backward(", "def backwards(") + "Own.apply(x).sum().backward()\n"
+
+
+def test_a_function_without_a_backward_has_no_line_to_be_fixed(session: Session) -> None:
+    path = str(session.write(HEAD + WITHOUT))
+    assert session.cli("doctor", path, "-o", "report.json", "-q").status == 1
+    (finding,) = storage.load(session.folder / "report.json").findings
+    assert finding.location is not None
+    assert finding.location.expression == "Own.apply(x)"
+    assert finding.message == "Backward of Own raised NotImplementedError."
+    assert "You must implement either the backward or vjp" in finding.evidence[0]
+    assert "the line that raised" not in finding.remedy
+
+
 @pytest.mark.parametrize("name", ["a Function", "a hook on a module"])
 def test_the_traceback_is_pythons(name: str, session: Session) -> None:
     path = str(session.write(HEAD + RAISING[name].program))

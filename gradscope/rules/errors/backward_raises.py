@@ -116,6 +116,12 @@ _WORDS: dict[RaiserKind, _RaiserWords] = {
         "Change this forward call, or what goes into it, so that its backward is possible.",
     ),
 }
+_NO_LINE = _RaiserWords(
+    "Backward of {name}",
+    "What is raised there ends the whole call, and the leaves behind it get no gradient: the words "
+    "above say why.",
+    "Change the Function as they say, or what is given to it here.",
+)
 _CALL = _RaiserWords(
     "The backward call",
     "Torch refuses what the call is given, or what it asks for: the words above say why.",
@@ -134,7 +140,9 @@ def _words(facts: Facts, raiser: Raiser | None) -> _RaiserWords:
         return _LOST
     if raiser is None:
         return _CALL
-    return _WORDS[raiser.kind]
+    # Such as a Function that defines no backward.
+    is_bare = raiser.kind == "Function" and raiser.raised is None
+    return _NO_LINE if is_bare else _WORDS[raiser.kind]
 
 
 def _named(facts: Facts, raiser: Raiser) -> str:

@@ -4,8 +4,8 @@ An operation is differentiated twice that has only a first derivative.
 
 ## How it is recognised
 
-torch says so. A Function that is marked `once_differentiable` is named, at the line that
-applied it.
+torch says so. An operation that it names is told at the line that made it; that a Function is
+marked `once_differentiable`, at the backward call.
 
 ## A program that has it, healed
 
