@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import python_says
 from tests.fuzz.process import ROOT, environment
 from tests.looking import Session
 
@@ -164,8 +165,5 @@ print(nn.utils.clip_grad_norm_(net.parameters(), 1.0) > 0, net.weight.grad is no
 
 
 def test_what_the_program_puts_around_ours_stays_and_works(session: Session) -> None:
-    path = session.write(PATCHES)
-    done = subprocess.run(
-        [sys.executable, str(path)], env=environment(), capture_output=True, text=True, check=False
-    )
-    assert (done.stdout, done.stderr) == ("True True True True True True\ntensor(True) True\n", "")
+    done = python_says(str(session.write(PATCHES)))
+    assert (done.out, done.err) == ("True True True True True True\ntensor(True) True\n", "")
