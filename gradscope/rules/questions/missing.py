@@ -273,7 +273,7 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
     failed = failed_without_history(facts)
     why, remedy = why_and_remedy(cut)
     # One cause with all else that ran in it.
-    its = "the inputs of what ran so" if cut.reason == "inference_mode" else "its inputs"
+    its = "the inputs of what ran in this mode" if cut.reason == "inference_mode" else "its inputs"
     return facts.finding(
         "error" if failed else "warning" if _starves(facts, cut, learners) else "information",
         f"{at_place(facts, cut)}{_loss_at(cut, len(names))}",
