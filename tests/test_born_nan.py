@@ -1,5 +1,5 @@
 """Custom Functions that make the first NaN, in forward and in backward, without the program
-noticing who looked; and numbers that are 0 in the dtype of what they are added to."""
+noticing who looked; and what helps in float16."""
 
 from __future__ import annotations
 
@@ -152,3 +152,18 @@ loss.backward()
     found = session.look(program, "-q", command="doctor").findings
     # Of eight sums one is NaN; what they are of was not read.
     assert found and not any(" in element" in line for one in found for line in one.evidence)
+
+
+@pytest.mark.parametrize("dtype", ["half", "bfloat16", "float"])
+@pytest.mark.parametrize(
+    ("loss", "rule"),
+    [("(w / (w.norm() + 1e-10)).sum()", "GS101"), ("(w + 1e-10).sqrt().sum()", "GS102")],
+)
+def test_what_is_0_in_float16_is_not_all_that_helps_there(
+    loss: str, rule: str, dtype: str, session: Session
+) -> None:
+    program = f"import torch\nw = torch.zeros(3).{dtype}().requires_grad_()\n({loss}).backward()\n"
+    found = session.look(program, "-q", command="doctor").findings
+    advice = [one.remedy for one in found if one.rule == rule]
+    assert len(advice) == (dtype == "half")
+    assert all("In float16 what is below 3e-8 is 0" in one for one in advice)

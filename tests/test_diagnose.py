@@ -218,6 +218,7 @@ def given(loss: str, *ops: str, one_call: bool = True) -> Report:
         (given("NllLossBackward0", "LogSoftmaxBackward0"), ""),
         (given("NllLossBackward0", "SoftmaxBackward0", one_call=False), ""),
         (given("NllLossBackward0", "LogSoftmaxBackward0", one_call=False), ""),
+        (given("NllLossBackward0", "LogSigmoidBackward0"), ""),
         (given("BinaryCrossEntropyWithLogitsBackward0", "SigmoidBackward0"), "GS512 warning 3"),
         (given("BinaryCrossEntropyBackward0", "SigmoidBackward0"), ""),
         (given("BinaryCrossEntropyWithLogitsBackward0", "AddmmBackward0"), ""),

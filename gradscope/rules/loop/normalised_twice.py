@@ -7,7 +7,8 @@ A softmax or sigmoid comes before a loss that begins with one (`cross_entropy`,
 
 What `cross_entropy` or `binary_cross_entropy_with_logits` is given is the result of a softmax
 or a sigmoid, or of a view or an index of it. Scores that are scaled in between, as by a
-temperature, are left out, and so is a log_softmax before `cross_entropy`, which changes nothing.
+temperature, are left out, and so are logarithms, which do not lie between 0 and 1: a log_softmax
+before `cross_entropy` changes nothing.
 
 ## A program that has it, healed
 
@@ -55,7 +56,7 @@ class NormalisedTwice(Rule):
                 yield _at_loss(facts, source, node.id, kind)
 
 
-_SQUASHING = ("Softmax", "Sigmoid", "LogSigmoid")
+_SQUASHING = ("Softmax", "Sigmoid")
 
 _SHAPING = (
     *("View", "UnsafeView", "ReshapeAlias", "T", "Transpose", "Permute", "Squeeze", "Unsqueeze"),

@@ -75,7 +75,9 @@ class NoGradRegion(CutOffRule):
             first = place_of(cuts[0])
             calls = dict.fromkeys(cut.origin for cut in cuts if cut.origin != first)
             told = [f"{facts.expression(one)}{facts.at(one)}" for one in calls if facts.at(one)]
-            inside = [f"ran there, and needed history: {listed(told)}"] if told else []
+            # Where inference mode was entered nobody knows, nor whether that was once.
+            ran = "in inference mode" if cuts[0].reason == "inference_mode" else "there"
+            inside = [f"ran {ran}, and needed history: {listed(told)}"] if told else []
             yield msgspec.structs.replace(found, evidence=(*found.evidence, *inside))
         yield from _inference_tensor(facts)
 

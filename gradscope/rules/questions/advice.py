@@ -168,6 +168,17 @@ BACKWARD: dict[str, Advice] = {
         ),
     ),
 }
+_OF_HALF = "In float16 what is below 3e-8 is 0: take 1e-4, or compute this part in float32."
+
+
+def in_half(advice: Advice, is_half: bool) -> Advice:
+    """Add what makes a small number that it names one in float16, too, if the result is in that."""
+    is_small = any(one in advice.remedy for one in ("eps)", "min=1e-8)"))
+    if not (is_half and is_small):
+        return advice
+    return advice._replace(remedy=f"{advice.remedy} {_OF_HALF}")
+
+
 BACKWARD_ELSE = Advice(
     "Its local derivative is not finite for these inputs.",
     "Look at the saved tensors in the evidence, and keep the operand away from such values.",

@@ -272,6 +272,8 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
     names = [name or "a tensor without a name" for name in names]
     failed = failed_without_history(facts)
     why, remedy = why_and_remedy(cut)
+    # One cause with all else that ran in it.
+    its = "the inputs of what ran in this mode" if cut.reason == "inference_mode" else "its inputs"
     return facts.finding(
         "error" if failed else "warning" if _starves(facts, cut, learners) else "information",
         f"{at_place(facts, cut)}{_loss_at(cut, len(names))}",
@@ -280,7 +282,7 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
         evidence=(
             f"used inside of it, and no argument: {listed(names)}"
             if cut.inside or cut.ungiven
-            else f"its inputs depend on {listed(names)}; its result depends on nothing",
+            else f"{its} depend on {listed(names)}; its result depends on nothing",
             *(["no watched backward call reached them"] if not failed else []),
         ),
         why=why,

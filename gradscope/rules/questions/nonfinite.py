@@ -267,6 +267,12 @@ def left_out(facts: Facts) -> dict[int, int]:
 # ---------------------------------------------------------------- in words
 
 
+def is_half(facts: Facts, node: int) -> bool:
+    """Whether the first half precision among a node's results is float16."""
+    dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
+    return next((one for one in dtypes if one in ("float16", "bfloat16")), "") == "float16"
+
+
 def amounts(nan: int, inf: int) -> list[str]:
     """``["3 NaN", "14 infinite"]``, without what there is none of."""
     return [f"{nan:,} NaN"] * (nan > 0) + [f"{inf:,} infinite"] * (inf > 0)

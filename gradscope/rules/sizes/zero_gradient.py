@@ -9,8 +9,9 @@ step function, a clamp that all elements lie beyond, a softmax over one element,
 nearest-neighbour sampling, a product of zeros. Or, whatever the operation, all leaves get zeros
 though the loss is not 0.
 
-Not told is what rounding leaves of gradients that cancel, as below a normalisation that leaves
-nothing to learn: of one number, or of a sum over what a softmax, a batch or a layer norm gives.
+Not told are gradients that cancel, exactly or up to rounding, as below a normalisation that
+leaves nothing to learn: of one number, or of a sum over what a softmax, a batch or a layer norm
+gives.
 
 A margin that every sample keeps is left alone, and what is zero where the loss is NaN. A loss
 of exactly 0 is told only if five calls or more brought nothing else, and it comes of a product

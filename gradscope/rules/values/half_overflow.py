@@ -36,6 +36,7 @@ from gradscope.rules.questions.nonfinite import (
     ForwardSources,
     aftermath,
     counts,
+    is_half,
 )
 from gradscope.rules.questions.ops import ACCUMULATING, GROWING, MEETING
 from gradscope.rules.rule import Rule
@@ -63,17 +64,11 @@ class HalfOverflow(Rule):
             yield _gradient_overflow(facts, born)
 
 
-def _is_half(facts: Facts, node: int) -> bool:
-    """Whether the first half precision among a node's results is float16."""
-    dtypes = [out.dtype for out in facts.graph.nodes[node].outputs if out is not None]
-    return next((one for one in dtypes if one in ("float16", "bfloat16")), "") == "float16"
-
-
 def _overflows(facts: Facts, forward: ForwardSources, node: int) -> bool:
     """Whether a birth in the forward pass is a number too large for float16."""
     # NaN is an overflow only where sums of both signs have met on the way.
     grows = facts.op(node) in GROWING and (forward.inf[node] or facts.op(node) in MEETING)
-    return grows and _is_half(facts, node)
+    return grows and is_half(facts, node)
 
 
 def _overflow(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
@@ -94,7 +89,7 @@ def _is_hidden(facts: Facts, forward: ForwardSources, node: int) -> bool:
     if not forward.inf[node] or forward.nan[node] or forward.meant[node]:
         return False
     is_own = not forward.sources(node) and node not in forward.intakes
-    return is_own and facts.op(node) in ACCUMULATING and _is_half(facts, node)
+    return is_own and facts.op(node) in ACCUMULATING and is_half(facts, node)
 
 
 def _hidden_overflow(facts: Facts, nodes: list[int]) -> FindingDraft:

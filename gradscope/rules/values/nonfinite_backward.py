@@ -39,11 +39,19 @@ from collections.abc import Iterable
 
 from gradscope.model.observations import Saved
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.advice import AT_ENDS, BACKWARD, BACKWARD_ELSE, TOO_LARGE, Advice
+from gradscope.rules.questions.advice import (
+    AT_ENDS,
+    BACKWARD,
+    BACKWARD_ELSE,
+    TOO_LARGE,
+    Advice,
+    in_half,
+)
 from gradscope.rules.questions.nonfinite import (
     MOST,
     BackwardSources,
     ForwardSources,
+    is_half,
     left_out,
     loss_is_bad,
     turned,
@@ -113,7 +121,7 @@ def _advice(facts: Facts, node: int) -> Advice:
     ends = [one for one in saved if one.slot.startswith("other" if op == "Div" else "result")]
     odd = any(one.nan or one.inf or (op in BACKWARD and one.zeros) for one in ends or saved)
     if odd or op in AT_ENDS or (not saved and op in BACKWARD):
-        return BACKWARD.get(op, BACKWARD_ELSE)
+        return in_half(BACKWARD.get(op, BACKWARD_ELSE), is_half(facts, node))
     if not saved:
         return Advice(TOO_LARGE.why, "")
     overflow = next((one.overflow for one in saved if one.overflow is not None), None)

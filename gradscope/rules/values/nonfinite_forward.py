@@ -38,12 +38,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.advice import FORWARD, OVERFLOWING, UNDEFINED, Advice
+from gradscope.rules.questions.advice import FORWARD, OVERFLOWING, UNDEFINED, Advice, in_half
 from gradscope.rules.questions.nonfinite import (
     MOST,
     ForwardSources,
     aftermath,
     counts,
+    is_half,
     left_out,
     loss_is_bad,
     turned,
@@ -145,7 +146,8 @@ def _advice(facts: Facts, forward: ForwardSources, node: int, result: int) -> Ad
     masks = forward.masks(result)
     if masks and all(one.row is None for one in masks):
         return UNDEFINED
-    return FORWARD.get(facts.op(node), UNDEFINED if forward.nan[result] else OVERFLOWING)
+    known = FORWARD.get(facts.op(node), UNDEFINED if forward.nan[result] else OVERFLOWING)
+    return in_half(known, is_half(facts, node))
 
 
 def _way(facts: Facts, forward: ForwardSources, node: int) -> list[str]:
