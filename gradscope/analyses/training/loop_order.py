@@ -141,8 +141,7 @@ class LoopOrder:
             self.odd.tell("clip empty", place)
         elif parameters and not again and all(map(self._is_used, parameters[:MAX_ASKED])):
             # With others that wait it may well stand where it belongs.
-            figure = len(self.fresh or ids)
-            self.odd.tell(_CLIPS[bool(self.fresh)], place, figure, other=self.latest)
+            self.odd.tell(_CLIPS[bool(self.fresh)], place, len(ids), other=self.latest)
 
     def clipped_of(self, ids: Ids) -> int:
         """The place that clipped the gradients of these, which wait for a step; -1 for none."""

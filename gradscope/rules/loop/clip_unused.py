@@ -55,7 +55,7 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
     "clip elsewhere": MistakeWords(
         "{this} clips no gradient that a step will use.",
         "{times}, and each time the gradients of what it is given were none, or used by a step, "
-        "while those of {parameters} waited for one",
+        "while those of others waited for one",
         "It changes the gradients of what it is given. The step itself is made with gradients of "
         "any size.",
         "Give it the parameters that the step changes; or clip behind the `backward()` that brings "
