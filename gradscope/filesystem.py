@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sysconfig
+import tokenize
 from pathlib import Path
 
 _STANDARD = sysconfig.get_path("stdlib") + "/"
@@ -31,6 +32,16 @@ def is_file(name: str) -> bool:
         return Path(name).is_file()
     except (OSError, ValueError):
         return False
+
+
+def text_of(program: str) -> str:
+    """The text of a program's file, as python decodes it; "" where it cannot be read, which is told
+    when it is to be run."""
+    try:
+        with tokenize.open(program) as file:
+            return file.read()
+    except (OSError, ValueError, SyntaxError):
+        return ""
 
 
 def cache_folder() -> Path:

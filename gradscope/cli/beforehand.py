@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-import contextlib
 import re
 from collections.abc import Iterator
 from difflib import get_close_matches
-from pathlib import Path
 
+from gradscope.filesystem import text_of
 from gradscope.target import Target
 
 _NOT_VARIABLES = re.compile(r"(ones|zeros|randn)$|onehot:|@")
@@ -22,13 +21,11 @@ def notes(root: str | None, gradient: str | None, target: Target) -> Iterator[st
 
     It may come from another file; so the program is run all the same.
     """
-    words = set(re.findall(r"[^\W\d]\w*", _text(target)))
-    if not words:
-        return
-    for option, given in (("--root", root), ("--gradient", gradient)):
-        if given is None or _NOT_VARIABLES.match(given):
-            continue
-        for name in _names(given) - words:
+    asked = {"--root": root, "--gradient": gradient}
+    named = {option: _names(given) for option, given in asked.items() if given is not None}
+    words = set(re.findall(r"[^\W\d]\w*", _text(target))) if any(named.values()) else set()
+    for option, names in named.items() if words else ():
+        for name in sorted(names - words):
             near = get_close_matches(name, words, 1)
             meant = f"; did you mean {near[0]}?" if near else ""
             yield f"{option}: the text of the program has no {name}{meant}"
@@ -36,14 +33,15 @@ def notes(root: str | None, gradient: str | None, target: Target) -> Iterator[st
 
 def _text(target: Target) -> str:
     """The text of the file that is run; "" where there is none, or it cannot be read."""
-    if target.kind in ("script", "function"):
-        with contextlib.suppress(OSError, ValueError):
-            return Path(target.text.rpartition("::")[0] or target.text).read_text("utf-8")
-    return ""
+    if target.kind not in ("script", "function"):
+        return ""
+    return text_of(target.text.rpartition("::")[0] or target.text)
 
 
 def _names(text: str) -> set[str]:
     """The names of an expression that it does not make itself."""
+    if _NOT_VARIABLES.match(text):
+        return set()
     try:
         tree = ast.parse(text, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):

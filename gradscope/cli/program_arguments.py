@@ -8,11 +8,10 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from difflib import SequenceMatcher
-from pathlib import Path
 
 import click
 
-from gradscope.filesystem import is_file
+from gradscope.filesystem import is_file, text_of
 from gradscope.formats import SAVED
 
 _HINT = "gradscope.hint"
@@ -35,7 +34,7 @@ def divided(context: click.Context, words: list[str]) -> tuple[list[str], list[s
     may_run = any(one.name == "target" for one in context.command.params)
     ours: list[str] = []
     program: list[str] = []
-    notes: list[str] = []
+    after: list[str] = []
     named = file = ""
     waiting = list(words)
     while waiting:
@@ -44,10 +43,7 @@ def divided(context: click.Context, words: list[str]) -> tuple[list[str], list[s
         word = taken[0].partition("=")[0]
         if length:
             ours += taken
-            if file and _mentions(file, word):
-                both = f"{word} is read by gradscope, though {named} names it, too"
-                notes.append(f"{both}; for the program it goes after --")
-                context.meta[_HINT + word] = notes[-1]
+            after += [word] if file else []
             if not named and may_run and word[:2] in ("-m", "-c"):
                 named = "the program"
         elif _is_option(word) and (not named or nearest_options(word, owners(context))):
@@ -62,19 +58,15 @@ def divided(context: click.Context, words: list[str]) -> tuple[list[str], list[s
             # A saved report takes no arguments, and click refuses them.
             if may_run and not word.endswith(SAVED):
                 named, file = shlex.join(taken), word.partition("::")[0]
-    if program:
-        told = f"{named}: {shlex.join(program)} (whatever follows -- goes to the program)"
-        notes.insert(0, f"arguments for {told}")
+    told = f"{named}: {shlex.join(program)} (whatever follows -- goes to the program)"
+    notes = [f"arguments for {told}"] if program else []
+    # Who reads an option writes it in quotes.
+    text = text_of(file) if after else ""
+    for word in (word for word in after if f'"{word}"' in text or f"'{word}'" in text):
+        both = f"{word} is read by gradscope, though {named} names it, too"
+        notes.append(f"{both}; for the program it goes after --")
+        context.meta[_HINT + word] = notes[-1]
     return ours, program, notes
-
-
-def _mentions(file: str, option: str) -> bool:
-    """Whether the text of a program holds this option in quotes, as who reads it writes it."""
-    try:
-        text = Path(file).read_text("utf-8", "replace")
-    except (OSError, ValueError):  # what is wrong with it is told when it is to be run
-        return False
-    return f'"{option}"' in text or f"'{option}'" in text
 
 
 def _length(waiting: list[str], options: dict[str, click.Option]) -> int:

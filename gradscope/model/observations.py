@@ -109,11 +109,10 @@ class TrackedParameter(Record):
     since, at ``thawed_at``. ``loaded``: the program has copied other numbers into it.
     ``evaluated``: the program has put a module that holds it in eval mode last. ``handled``: the
     program reads its gradient, or changes it by hand. ``root`` numbers the modules that lie in no
-    other one. ``size`` is the 2-norm of its values
-    at the end, where other ranks have it as well. ``lazy``: its module has seen no input, and it
-    has no shape. ``derived``: a derivative was taken of what it went into, which is to be
-    differentiated itself. ``kept``: backward calls brought it gradients again and again, and the
-    program does nothing with them.
+    other one. ``size`` is the 2-norm of its values at the end, where other ranks have it as well.
+    ``lazy``: its module has seen no input, and it has no shape. ``derived``: a derivative was taken
+    of what it went into, which is to be differentiated itself. ``kept``: backward calls brought it
+    gradients again and again, and the program does nothing with them.
     """
 
     name: str

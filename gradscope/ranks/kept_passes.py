@@ -12,7 +12,7 @@ import msgspec
 
 from gradscope.errors import ReportError
 from gradscope.model import invariants
-from gradscope.model.ranks import FEW, MOST_PASSES, RankLook, RankPasses
+from gradscope.model.ranks import FEW, RankLook, RankPasses
 from gradscope.model.report import BackwardPass, Report
 from gradscope.ranks.board import Board, NoAnswer, wait_for
 
@@ -43,8 +43,8 @@ class KeptPasses:
             self._fitting[look.rank] = look
 
     def wanted(self) -> list[int]:
-        """The ranks whose gradients to wait for, at most :data:`MOST_PASSES`."""
-        return sorted(self._fitting)[:MOST_PASSES] if self._shown.passes else []
+        """The ranks whose gradients to wait for: fewer than :data:`FEW`."""
+        return sorted(self._fitting) if self._shown.passes else []
 
     def gather(self, board: Board, wait: float) -> None:
         """Take the gradients that are wanted, those that come in this time; a store that does not

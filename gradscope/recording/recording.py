@@ -48,8 +48,7 @@ sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 @contextmanager
 def watched_nodes(roots: Sequence[Any], note: Note, briefly: bool) -> Iterator[None]:
     """While the block runs, tell which sequence numbers each node below these roots used up;
-    ``briefly``: sums of gradients made before it
-    count for a node.
+    ``briefly``: sums of gradients made before it count for a node.
 
     Nodes that run in another thread, as those of an accelerator do, count for themselves there and
     are not told of.

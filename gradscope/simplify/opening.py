@@ -52,9 +52,9 @@ def opened_to_fit(hierarchy: Hierarchy, limit: int, nested: bool = True) -> Open
 
     Repeats of modules are drawn once for all rounds, where all of them cannot be shown.  Loops stay
     closed: their rounds are alike; so do repeats inside of what is drawn once, unless ``nested``.
-    Modules of one operation say more closed than opened, where
-    not everything can be shown.  Where all this shows less than :data:`FEW` things, up to
-    :data:`MANY` are allowed, unless they are all alike.
+    Modules of one operation say more closed than opened, where not everything can be shown.  Where
+    all this shows less than :data:`FEW` things, up to :data:`MANY` are allowed, unless they are all
+    alike.
     """
     everything = opened_to(hierarchy, len(hierarchy.groups) + 1).groups
     if _seen(hierarchy, everything) <= limit:
@@ -65,12 +65,7 @@ def opened_to_fit(hierarchy: Hierarchy, limit: int, nested: bool = True) -> Open
 def opened_in(hierarchy: Hierarchy, groups: Set[int], limit: int) -> Opened:
     """These groups, and as many levels inside them as leave at most ``limit`` things to see
     there."""
-    return _grown(hierarchy, Opened(set(groups), groups), limit)
-
-
-def _grown(hierarchy: Hierarchy, start: Opened, limit: int) -> Opened:
-    """Groups that are open, and what is opened inside them."""
-    return Opened(_Growth(hierarchy, set(start.groups)).until(limit), start.by_rounds)
+    return Opened(_Growth(hierarchy, set(groups)).until(limit), groups)
 
 
 class _Growth:

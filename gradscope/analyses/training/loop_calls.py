@@ -1,5 +1,5 @@
-"""The calls of a training loop that are no torch calls: zeroing, clipping, scalers
-and hooks on modules.
+"""The calls of a training loop that are no torch calls: zeroing, clipping, scalers and hooks
+on modules.
 
 Torch has no hooks for them, so they are wrapped while the program runs; each does what it did, and
 the protocol of the loop hears of it first.

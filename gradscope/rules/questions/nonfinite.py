@@ -1,5 +1,5 @@
-"""Where non-finite numbers are born, in the forward pass and in the backward pass; what a
-finding says of them.
+"""Where non-finite numbers are born, in the forward pass and in the backward pass; what a finding
+says of them.
 
 Born means: what went in was finite, what came out is not.  Everything after that is a consequence.
 """
