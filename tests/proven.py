@@ -35,5 +35,9 @@ def _place_of_nodes(view: View, graph: Graph) -> list[int]:
         for node in members:
             assert place[node] is None, f"node {node} is in two items"
             place[node] = owner
+    ends = {edge.source: edge.target for edge in graph.edges if edge.source in view.on_links}
+    for node in sorted(view.on_links, reverse=True):
+        assert place[node] is None, f"node {node} is in an item and on a link"
+        place[node] = place[ends[node]]
     assert None not in place, "a node is in no item"
     return [-1 if owner is None else owner for owner in place]

@@ -18,12 +18,12 @@ from gradscope.errors import GradscopeError, ToolMissing
 from gradscope.model.report import Origin, Report
 from gradscope.render import Options, as_text, render, save
 from gradscope.render.drawing.graphviz import draw
-from gradscope.render.formats.dot import MOST_ITEMS
+from gradscope.render.formats.dot import MOST_ITEMS, scene_of
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.looking import Session
 from tests.program import Program
-from tests.reports import CASES, chain, decaying, hostile, small, transformer, unet
+from tests.reports import CASES, chain, decaying, hostile, small, towers, transformer, unet
 
 ALL = Folding(all=True)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -52,9 +52,74 @@ def words(picture: ElementTree.Element) -> list[str]:
     return [(text.text or "").replace("\xa0", " ").strip() for text in texts]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, "unet", "towers"])
 def test_dot_text(case: str) -> None:
-    compare(f"dot/{case}.dot", dot(CASES[case]()))
+    make = {**CASES, "unet": unet, "towers": towers}[case]
+    compare(f"dot/{case}.dot", dot(make()))
+
+
+@needs_graphviz
+def test_the_two_sides_of_a_unet_stand_beside_each_other() -> None:
+    source = dot(unet())
+    places = {}
+    for line in draw(source, "plain").decode().splitlines():
+        kind, *facts = line.split()
+        if kind == "node":
+            places[facts[0]] = float(facts[1]), float(facts[2])
+    view = scene_of(unet(), Options()).view
+    assert view.sides and "down, and up again on the left" in source
+    for link in (view.links[n] for n in view.sides.across):
+        (right, height), (left, other) = (places[str(end)] for end in (link.source, link.target))
+        assert left < right and height == other
+    for link in view.links:
+        if {link.source, link.target} <= view.sides.up:
+            assert places[str(link.source)][1] < places[str(link.target)][1]
+
+
+def test_a_weight_that_its_module_transposes_has_no_box_for_it(session: Session) -> None:
+    report = session.look(
+        """
+        import torch
+        w = torch.ones(2, 3, requires_grad=True)
+        net = torch.nn.Linear(3, 2)
+        x = torch.ones(4, 3, requires_grad=True)
+        y = net(x) + x @ w.t()
+        slope, = torch.autograd.grad(y.tanh().sum(), x, create_graph=True)
+        slope.square().sum().backward()
+        """,
+        "--call",
+        "2",
+    )
+
+    def texts(folding: Folding) -> str:
+        return " ".join(re.sub("<[^>]*>", " ", dot(report, Options(folding=folding))).split())
+
+    drawn = texts(Folding())
+    assert "w.t()" in drawn and "T · ‖g‖" in drawn and "T net(x)" not in drawn
+    assert "T net(x)" in texts(ALL) and "T · ‖g‖" not in texts(ALL)
+    # Of what stands on the arrows into a leaf only its sum is its gradient.
+    for place, leaf in enumerate(report.graph.leaves):
+        norm = report.passes[0].brought(place).norm
+        if leaf.name in ("weight", "w"):
+            assert re.search(rf"{leaf.name} leaf \[2,3\] (· used ×\d )?grad ‖g‖ {norm:.4g} ", drawn)
+
+
+def test_a_picture_is_no_taller_than_can_be_looked_at(session: Session) -> None:
+    path = session.write("""
+        import torch
+        from torch import nn
+        kinds = nn.Tanh, nn.GELU, nn.Sigmoid, nn.SiLU, nn.Softplus, nn.ELU, nn.Mish, nn.Softsign
+        stages = (nn.Sequential(*(kind() for kind in kinds[:many])) for many in (8, 7, 6, 5, 4))
+        net = nn.Sequential(nn.Linear(4, 4), *(nn.Sequential(nn.ReLU(), one) for one in stages))
+        net(torch.ones(2, 4)).sum().backward()
+        """)
+    boxes = re.findall(
+        r"<B>([\w.]+)</B>", session.cli("backward", str(path), "--format", "dot").out
+    )
+    assert [one for one in boxes if one.endswith(".1")] == [
+        f"{stage}.1" for stage in range(5, 0, -1)
+    ]
+    assert len(boxes) <= 16 and "Tanh" not in boxes
 
 
 @needs_graphviz

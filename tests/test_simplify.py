@@ -36,7 +36,12 @@ from tests.program import Program, Value
 from tests.proven import prove
 from tests.reports import CASES, chain, doublings, recurrent, small, towers, transformer, unet
 
-FOLDINGS = [Folding(), Folding(all=True), *(Folding(depth=depth) for depth in (1, 2, 3, 9))]
+FOLDINGS = [
+    Folding(),
+    Folding(picture=True),
+    Folding(all=True),
+    *(Folding(depth=depth) for depth in (1, 2, 3, 9)),
+]
 
 
 def titles(view: View) -> list[str]:
@@ -612,6 +617,33 @@ def test_the_sides_of_a_unet_are_taken_apart(levels: int) -> None:
     assert not [group for group in after.groups if group.kind == "repeat"]
     rounds = [group for group in after.groups if re.fullmatch(r"up\.\d", group.title)]
     assert [group.parent for group in rounds] == [0] * levels
+
+
+@pytest.mark.parametrize("is_timed", [False, True])
+@pytest.mark.parametrize("levels", [2, 3, 8])
+def test_a_picture_of_a_unet_has_two_sides(levels: int, is_timed: bool) -> None:
+    graph = unet(levels, is_timed=is_timed).graph
+    view = simplify(graph, Folding(picture=True))
+    prove(view, graph)
+    assert view.sides
+    modules = [graph.module_of(graph.nodes[item.members[0]]) for item in view.items]
+    across = [view.links[n] for n in view.sides.across][:levels]
+    rights, lefts = (
+        [modules[end] for end in ends]
+        for ends in zip(*((one.source, one.target) for one in across), strict=True)
+    )
+    assert [name[:4] for name in rights] == [f"up.{level}" for level in reversed(range(levels))]
+    downs = [f"down{level}" for level in range(levels)]
+    assert lefts == ([""] * levels if is_timed else downs)
+    lower = {modules[item] for item in view.sides.up}
+    assert lower - {""} == set(downs)
+
+
+@pytest.mark.parametrize(
+    "report", [transformer(), recurrent(), chain(50), doublings(5), towers()], ids=str
+)
+def test_a_picture_of_anything_else_has_one(report: Report) -> None:
+    assert simplify(report.graph, Folding(picture=True)).sides is None
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,14 @@ class Folding:
     as long as at most ``limit`` things are seen.  ``all``: fold nothing.  ``path``: draw only the
     ways to this leaf.  ``focus``: show what matches this pattern (see :mod:`.folded`) and close the
     rest; inside it ``depth``, ``limit`` and ``all`` say how far, 1 being its own contents.
-    ``nested``: a repeat inside of what is drawn once may be drawn round by round."""
+    ``picture``: as :mod:`.for_pictures` says, and repeats inside of what is drawn once closed."""
 
     depth: int | None = None
     all: bool = False
     path: str | None = None
     limit: int = 30
     focus: str | None = None
-    nested: bool = True
+    picture: bool = False
 
     @property
     def is_chosen(self) -> bool:

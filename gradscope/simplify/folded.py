@@ -12,9 +12,12 @@ from typing import NamedTuple
 from gradscope.errors import GradscopeError
 from gradscope.model.report import Graph, Leaf, Node
 from gradscope.simplify import Folding
+from gradscope.simplify.for_pages import sides_by_rounds
+from gradscope.simplify.for_pictures import MOST_ROWS, rows, straight_to_leaves, with_sides
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.opening import (
+    FEW,
     Opened,
     opened_around,
     opened_in,
@@ -167,10 +170,31 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
     folding = folding or Folding()
     part = Partition(graph)
     keep = None if folding.path is None else restrict(part, folding.path)
-    if not folding.all or folding.focus is not None:
-        hierarchy = hierarchy_of(graph, keep)
-        part.close(hierarchy, _opened(hierarchy, folding))
+    if folding.all and folding.focus is None:
+        return part.view()
+    hierarchy = hierarchy_of(graph, keep)
+    if folding.picture and not folding.is_chosen:
+        facing = sides_by_rounds(hierarchy)
+        view = _pictured(part, facing, folding)
+        if facing != hierarchy and view.sides is None:
+            view = _pictured(part, hierarchy, folding)
+        return view
+    part.close(hierarchy, _opened(hierarchy, folding))
     return part.view()
+
+
+def _pictured(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
+    """As :mod:`.for_pictures` says; with less opened, if that is not too tall and all is."""
+    opened = _opened(hierarchy, folding)
+    part.close(hierarchy, opened)
+    view = lower = part.view()
+    limit = FEW if folding.depth is not None or opened.by_rounds else folding.limit
+    while rows(lower) > MOST_ROWS and limit > FEW:
+        limit -= 1
+        part.close(hierarchy, opened_to_fit(hierarchy, limit, nested=False))
+        lower = part.view()
+    view = lower if rows(lower) <= MOST_ROWS else view
+    return with_sides(straight_to_leaves(view, part.graph))
 
 
 def meant(graph: Graph, folding: Folding) -> set[int]:
@@ -198,7 +222,7 @@ def _opened(hierarchy: Hierarchy, folding: Folding) -> Opened:
         return _opened_around(hierarchy, folding, folding.focus)
     if folding.depth is not None:
         return opened_to(hierarchy, folding.depth)
-    return opened_to_fit(hierarchy, folding.limit, folding.nested)
+    return opened_to_fit(hierarchy, folding.limit, not folding.picture)
 
 
 def _opened_around(hierarchy: Hierarchy, folding: Folding, glob: str) -> Opened:

@@ -24,15 +24,9 @@ FEWEST_LEAVES = 3
 def for_page(hierarchy: Hierarchy, *, is_facing: bool = True) -> Hierarchy:
     """The hierarchy with the rounds of facing repeats, if they are to be, in their place, and
     groups of leaves."""
-    facing = _facing(hierarchy) if is_facing else set()
-    groups: list[Group] = []
-    numbers: list[int] = []
-    for group in hierarchy.groups:
-        around = None if group.parent is None else numbers[group.parent]
-        numbers.append(len(groups) if around is None or group.id not in facing else around)
-        if group.id not in facing:
-            groups.append(msgspec.structs.replace(group, id=len(groups), parent=around))
-    owner = [numbers[group] for group in hierarchy.owner]
+    if is_facing:
+        hierarchy = sides_by_rounds(hierarchy)
+    groups, owner = list(hierarchy.groups), list(hierarchy.owner)
     names = {leaf.node: leaf.names for leaf in hierarchy.graph.leaves}
     for leaves in _shared(hierarchy.graph, groups, owner):
         paths = [name.split(".")[:-1] for leaf in leaves for name in names[leaf]]
@@ -43,6 +37,20 @@ def for_page(hierarchy: Hierarchy, *, is_facing: bool = True) -> Hierarchy:
         for leaf in leaves:
             owner[leaf] = groups[-1].id
     return msgspec.structs.replace(hierarchy, groups=tuple(groups), owner=tuple(owner))
+
+
+def sides_by_rounds(hierarchy: Hierarchy) -> Hierarchy:
+    """The hierarchy with the rounds of facing repeats in their place."""
+    facing = _facing(hierarchy)
+    groups: list[Group] = []
+    numbers: list[int] = []
+    for group in hierarchy.groups:
+        around = None if group.parent is None else numbers[group.parent]
+        numbers.append(len(groups) if around is None or group.id not in facing else around)
+        if group.id not in facing:
+            groups.append(msgspec.structs.replace(group, id=len(groups), parent=around))
+    owner = tuple(numbers[group] for group in hierarchy.owner)
+    return msgspec.structs.replace(hierarchy, groups=tuple(groups), owner=owner)
 
 
 def _facing(hierarchy: Hierarchy) -> set[int]:

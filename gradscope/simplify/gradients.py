@@ -9,8 +9,9 @@ as if they were one long vector. The rows have the same numbers as the page's ri
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from gradscope.model.plain import Number, number
@@ -47,11 +48,13 @@ class ViewGradients(Sums):
     def arrivals(self, item: Item) -> dict[tuple[int, int], int]:
         """Where gradients enter an item: (node, output), and how many edges and seeds lead
         there."""
-        found: dict[tuple[int, int], int] = {}
-        for index in self._incoming[item.id]:
-            for edge in (self.graph.edges[one] for one in self.view.links[index].edges):
-                place = (edge.target, edge.output)
-                found[place] = found.get(place, 0) + 1
+        links = (self.view.links[index] for index in self._incoming[item.id])
+        edges: Iterable[int] = (edge for link in links for edge in link.edges)
+        if item.kind == "leaf":
+            # A link into it may show what arrives at an operation before it.
+            edges = chain.from_iterable(self._edges_into.get(node, ()) for node in item.members)
+        ends = ((self.graph.edges[edge].target, self.graph.edges[edge].output) for edge in edges)
+        found = dict(Counter(ends))
         for index in self._seeds.get(item.id, ()):
             root = self.graph.roots[index]
             found[root.node, root.output] = found.get((root.node, root.output), 0) + 1

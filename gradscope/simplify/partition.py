@@ -45,6 +45,7 @@ class Partition:
         """Draw every group as one thing whose surroundings are opened and which is not, and repeats
         once for all rounds unless they are opened by rounds."""
         self._hierarchy = hierarchy
+        self._forget_templates()
         self._draw_once(opened)
         # The parts of a repeat are not to be seen between it and the round that is drawn.
         parts = {way for one in self.templates for way in hierarchy.way_to_drawn(one.repeat)}

@@ -75,17 +75,28 @@ class Link(msgspec.Struct, frozen=True):
     edges: tuple[int, ...]
 
 
+class TwoSides(msgspec.Struct, frozen=True):
+    """A view that leads down and up again, as that of a U-Net: the items on the way ``up``, and the
+    links ``across``, whose ends stand beside each other."""
+
+    up: frozenset[int]
+    across: tuple[int, ...]
+
+
 class View(msgspec.Struct, frozen=True):
     """Items in topological order, and the links between them.
 
     ``roots[r]`` is the item that holds ``graph.roots[r]``.  ``left_out`` are the nodes that are
-    not drawn at all, ``templates`` what is drawn once for many."""
+    not drawn at all, ``templates`` what is drawn once for many; in a picture ``on_links`` the nodes
+    that stand on the links into a leaf, and ``sides`` those of a U."""
 
     items: tuple[Item, ...]
     links: tuple[Link, ...]
     roots: tuple[int, ...]
     left_out: tuple[int, ...] = ()
     templates: tuple[Frame, ...] = ()
+    on_links: tuple[int, ...] = ()
+    sides: TwoSides | None = None
 
     def outgoing(self) -> list[list[int]]:
         """For every item the indices of its outgoing links, in the order of their input slots."""

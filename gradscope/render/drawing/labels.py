@@ -376,6 +376,7 @@ class Arrows:
         info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
+        words = scene.turns(link) + words
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         if info.state != "finite":
@@ -387,7 +388,7 @@ class Arrows:
         """The same for an arrow that stands for one in every round."""
         gradients = self.scene.gradients
         infos = gradients.link_by_rounds(link) if gradients else []
-        words = self.labels.range(infos)
+        words = self.scene.turns(link) + self.labels.range(infos)
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         place = self.scene.scale.fraction(middle(infos).norm)

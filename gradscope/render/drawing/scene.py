@@ -223,6 +223,12 @@ class Scene:
         ends = {(self.graph.edges[i].target, self.graph.edges[i].output) for i in link.edges}
         return self.tensor(*ends.pop()) if len(ends) == 1 else None
 
+    def turns(self, link: Link) -> str:
+        """``T · ``: what turns a leaf and stands on the arrow into it, or ""."""
+        node = self.graph.nodes[self.graph.edges[link.edges[0]].target]
+        is_turned = self.view.items[link.target].kind == "leaf" != node.kind
+        return f"{node.short_op} · " if is_turned else ""
+
     def values(self, info: GradientInfo | TensorInfo, sizes: tuple[int, ...] | None) -> str | None:
         """The numbers of a tensor, if they are known and few, or asked for; or why they cannot be
         known."""
@@ -366,7 +372,8 @@ class Scene:
         sent = self.backward.gradients if self.backward else ()
         # A backward call that failed at its root sent none.
         is_sent = any(one.state in ("zero", "finite", "non-finite") for one in sent)
-        return "gradients flow down" if is_sent else "gradients would flow down"
+        aside = ", and up again on the left" if self.view.sides else ""
+        return f"gradients {'flow' if is_sent else 'would flow'} down{aside}"
 
     def rank(self) -> str:
         """``rank 0 of 2``, or "" where there are none."""

@@ -85,6 +85,9 @@ MANY_ITEMS = 60
 """Above this, every use of a shared leaf gets its own copy: one copy would tie all ranks
 together."""
 
+FEW_SHARED = 2
+"""And so it does where more leaves than this are shared, as by two calls of a network."""
+
 MOST_LINKS = 10_000
 
 LONGEST_URL = 2_000
@@ -109,8 +112,9 @@ FRAME = {
 
 
 def scene_of(report: Report, options: Options) -> Scene:
-    """What a picture shows: in it the rounds of a repeat inside of a frame would hide the rest."""
-    return Scene(report, replace(options, folding=replace(options.folding, nested=False)))
+    """What a picture shows: less at once than other drawings, unless its nodes are pointed at."""
+    pointed = options.overlay or report.explanation or options.names == "torch"
+    return Scene(report, replace(options, folding=replace(options.folding, picture=not pointed)))
 
 
 def render(report: Report, options: Options, scene: Scene | None = None) -> str:
@@ -135,7 +139,7 @@ class _Drawing:
         self.scene = scene
         self.labels = Labels(scene)
         self.arrows = Arrows(scene, self.labels)
-        self.copies = len(scene.view.items) > MANY_ITEMS
+        self.copies = len(scene.view.items) > MANY_ITEMS or len(self._shared()) > FEW_SHARED
         self.labelled = len(scene.view.links) <= MOST_LABELS
         self.most_saved = most_saved(scene)
         self.entrances: dict[int, str] = {}
@@ -143,10 +147,14 @@ class _Drawing:
         self.boxes = [] if whole else together(scene.view)
         self.boxed = {item.id for leaves in self.boxes for item in leaves}
         others = {item.id for leaves in self.boxes for item in leaves[1:]}
+        sides = scene.view.sides
+        self.up, self.across = (sides.up, sides.across) if sides else (frozenset[int](), ())
         self.ends = [
             [index for index in links if scene.view.links[index].target not in others]
             for links in scene.view.outgoing()
         ]
+        if self.across:  # which leave at the side
+            self.ends = [[n for n in links if n not in self.across] for links in self.ends]
         self.steps = [step for step in steps(scene.view) if not self.boxed & set(step)]
         self.is_backward = backward = scene.options.direction == "backward"
         self.graph = graphviz.Digraph(
@@ -188,6 +196,12 @@ class _Drawing:
         for index, link in enumerate(self.scene.view.links):
             if link.target not in self.boxed:
                 self._draw_link(index, link)
+        for index in self.across:
+            link = self.scene.view.links[index]
+            with self.graph.subgraph() as row:
+                row.attr(rank="same")
+                row.node(str(link.source))
+                row.node(str(link.target))
         return str(self.graph.source)
 
     def _draw_frame(self, number: int, template: Frame) -> None:
@@ -219,6 +233,10 @@ class _Drawing:
         edges = tuple(edge for link in links for edge in link.edges)
         first = self.scene.incoming[leaves[0].id][0]
         self._draw_arrow(name, first, Link(links[0].source, leaves[0].id, edges))
+
+    def _shared(self) -> list[Item]:
+        items, incoming = self.scene.view.items, self.scene.incoming
+        return [item for item in items if item.kind == "leaf" and len(incoming[item.id]) > 1]
 
     def _is_copied(self, item: Item) -> bool:
         """Whether a leaf is drawn anew beside each of its uses."""
@@ -352,7 +370,8 @@ class _Drawing:
         # Without any, Graphviz would show its own: the ids of both ends.
         style["tooltip"] = _plain(words) or " "
         source = self.scene.view.items[link.source]
-        outlet = f":{self.ends[source.id].index(index)}" if self._has_outlets(source) else ""
+        has_outlet = self._has_outlets(source) and index in self.ends[source.id]
+        outlet = f":{self.ends[source.id].index(index)}" if has_outlet else ""
         start = f"{source.id}{outlet}"
         if self._leaves(index):
             # A dot as thick as the arrow, which goes on from there.
@@ -368,6 +387,10 @@ class _Drawing:
             self.graph.edge(start, f"exit{index}", headclip="false", **style, **ends[0])
             start = f"exit{index}"
             style = {**style, **ends[1], "label": "", "tailclip": "false"}
+        if link.target in self.up:
+            # Graphviz puts the start of an arrow above its end, and to the left in a row.
+            start, name = name, start
+            style = {**style, "dir": "back" if self.is_backward else "forward"}
         self.graph.edge(start, name, **style)
 
 

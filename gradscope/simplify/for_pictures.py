@@ -1,0 +1,127 @@
+"""The view as a picture draws it: an arrow leads straight to a parameter that a module transposes,
+what would be taller than can be looked at stays closed, and a way down and up again has two sides.
+
+Must not know of gradients or of any output format.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import msgspec
+
+from gradscope.model.report import Graph
+from gradscope.simplify.view import Item, Link, TwoSides, View
+
+TURNS = frozenset({"T", "Transpose", "Permute"})
+"""Operations whose gradient has the same elements as what arrives."""
+
+MOST_ROWS = 16
+"""Boxes below one another that can be taken in at once."""
+
+FEWEST_ACROSS, MANY_INTO = 2, 4
+"""So many links inside one another make two sides, and so many lead to what stands below both."""
+
+
+def rows(view: View) -> int:
+    """How many boxes stand below one another, but for leaves and what is drawn once for many."""
+    above = [0] * len(view.items)
+    for link in view.links:
+        target = view.items[link.target]
+        own = target.kind != "leaf" and target.template is None
+        above[target.id] = max(above[target.id], above[link.source] + own)
+    return 1 + max(above, default=0)
+
+
+def straight_to_leaves(view: View, graph: Graph) -> View:
+    """The view without the operations that only turn a leaf for the call they were made in, as
+    ``Linear`` turns its weight: what arrives there is drawn as arriving at the leaf."""
+    ends = _turned(view, graph)
+    numbers: dict[int, int] = {}
+    items: list[Item] = []
+    for item in view.items:
+        if item.id not in ends:
+            numbers[item.id] = len(items)
+            items.append(msgspec.structs.replace(item, id=len(items)))
+    links = tuple(
+        Link(numbers[link.source], numbers[ends.get(link.target, link.target)], link.edges)
+        for link in view.links
+        if link.source not in ends
+    )
+    roots = tuple(numbers[root] for root in view.roots)
+    turned = tuple(node for item in ends for node in view.items[item].members)
+    return msgspec.structs.replace(
+        view, items=tuple(items), links=links, roots=roots, on_links=turned
+    )
+
+
+def _turned(view: View, graph: Graph) -> dict[int, int]:
+    """For each operation that only turns a leaf that leaf, as items."""
+    incoming, outgoing = view.incoming(), view.outgoing()
+    ends: dict[int, int] = {}
+    # From the leaves up, for what is turned twice.
+    for item in reversed(view.items):
+        node = graph.nodes[item.members[0]]
+        if item.kind != "op" or node.short_op not in TURNS or item.id in view.roots:
+            continue
+        targets = [view.links[link].target for link in outgoing[item.id]]
+        users = [view.items[view.links[link].source] for link in incoming[item.id]]
+        leaf = ends.get(targets[0], targets[0]) if len(targets) == 1 else item.id
+        places = {graph.nodes[user.members[0]].origin for user in users if not user.folded}
+        if view.items[leaf].kind == "leaf" and node.origin in places - {None}:
+            ends[item.id] = leaf
+    return ends
+
+
+def with_sides(view: View) -> View:
+    """With two sides where links around the middle of the longest way lie inside one another, and
+    no other link leads from one to the other (as ``folded`` in ``web/src/lanes.js``)."""
+    many = {item for item, links in enumerate(view.incoming()) if len(links) >= MANY_INTO}
+    below = _onwards(view, many, set())
+    way = _longest(view, below)
+    place = {item: at for at, item in enumerate(way)}
+    around = sorted(
+        (place[link.source], -place[link.target], number)
+        for number, link in enumerate(view.links)
+        if place.get(link.target, 0) > place.get(link.source, len(way)) + 1
+    )
+    over = ([one for one in around if one[0] <= at < -one[1]] for at in range(len(way)))
+    most = max(over, key=len, default=[])
+    is_inside = all(one[0] < two[0] and one[1] < two[1] for one, two in pairwise(most))
+    if len(most) < FEWEST_ACROSS or not is_inside:
+        return view
+    middle = (most[-1][0] - most[-1][1]) // 2
+    up = _onwards(view, {way[middle + 1]}, below)
+    crossing = [
+        number
+        for number, link in enumerate(view.links)
+        if link.target in up and link.source not in up
+    ]
+    sides = {end for n in crossing for end in (view.links[n].source, view.links[n].target)} | up
+    if len(crossing) != len(most) + 1 or any(view.items[one].template is not None for one in sides):
+        return view
+    # What is below the last pair stands between the sides, and else in a pair, too.
+    across = tuple(n for *_, n in most) if middle + 1 == -most[-1][1] else tuple(crossing)
+    return msgspec.structs.replace(view, sides=TwoSides(frozenset(up), across))
+
+
+def _onwards(view: View, items: set[int], without: set[int]) -> set[int]:
+    """These items and all that come after them, up to those ``without`` which they are."""
+    found = set(items)
+    for link in view.links:
+        if link.source in found and link.target not in without:
+            found.add(link.target)
+    return found
+
+
+def _longest(view: View, below: set[int]) -> list[int]:
+    """The items of the longest way from a root, but for leaves and what is ``below``."""
+    length, before = [0] * len(view.items), [-1] * len(view.items)
+    for link in view.links:
+        counts = view.items[link.target].kind != "leaf" and link.target not in below
+        if counts and length[link.source] >= length[link.target]:
+            length[link.target], before[link.target] = length[link.source] + 1, link.source
+    way = [max(range(len(length)), key=length.__getitem__)] if length else []
+    while way and before[way[-1]] >= 0:
+        way.append(before[way[-1]])
+    return way[::-1]
