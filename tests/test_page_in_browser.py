@@ -181,6 +181,14 @@ def traced() -> Report:
     return small(backward=False)
 
 
+def differentiated() -> Report:
+    """As if its first operation had been made by a backward pass."""
+    report = small()
+    first, *others = report.graph.nodes
+    nodes = (msgspec.structs.replace(first, backward_made=True), *others)
+    return msgspec.structs.replace(report, graph=msgspec.structs.replace(report.graph, nodes=nodes))
+
+
 def long() -> Report:
     """Names of 5,000 characters."""
     program = Program("long.py")
@@ -331,6 +339,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "routed": routed,
     "recurrent": recurrent,
     "elsewhere": elsewhere,
+    "differentiated": differentiated,
 }
 
 

@@ -111,10 +111,9 @@ export class Code {
   get _made() {
     if (this.made) return this.made;
     const { model } = this;
-    const inBackward = new Set(model.data.nodes.backward);
     this.made = new Map();
     for (let node = model.size - 1; node >= 0; node--) {
-      const origin = !model.isLeaf(node) && !inBackward.has(node) && model.origin(node);
+      const origin = !model.isLeaf(node) && !model.derived.has(node) && model.origin(node);
       if (!origin) continue;
       const place = `${origin.file}:${origin.line}`;
       append(this.made, place, { node });

@@ -28,6 +28,8 @@ export class Model {
     this._met = new WeakMap();
     /** The nodes at which gradients that meet are told by their shares, in any pass. */
     this.meets = new Set(data.passes.flatMap(({ skip, cancelled }) => [skip, cancelled].flatMap(Object.keys)).map(Number).map(Math.floor));
+    /** Nodes that a backward pass made. */
+    this.derived = new Set(data.nodes.backward);
     this._cancels = new Set(data.passes.flatMap(({ cancelled }) => Object.keys(cancelled)));
     /** Repeats whose rounds are equal, so that one can be drawn for all. */
     this.once = new Set(data.groups.once);
@@ -191,10 +193,11 @@ export class Model {
     };
   }
 
-  /** The user's words for what a node computed. */
+  /** The user's words for what a node computed; `∂ 3*a` for what backward made of it. */
   label(node) {
     if (this.isLeaf(node)) return "";
-    const expression = this.origin(node)?.expression ?? "";
+    const written = this.origin(node)?.expression ?? "";
+    const expression = written && this.derived.has(node) ? `∂ ${written}` : written;
     const variable = this.variable(node);
     return variable && expression ? `${variable} = ${expression}` : variable || expression;
   }

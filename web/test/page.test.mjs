@@ -683,6 +683,13 @@ test("a damaged page says so", async () => {
   assert.equal(isDrawn, false);
 });
 
+test("what backward made is told by a ∂ before what it was made of", oncePerPage, async () => {
+  const page = await opened("differentiated");
+  const labels = await page.evaluate(() => [0, 1].map((node) => window.gradscope.model.label(node)));
+  assert.deepEqual(labels.map((one) => one.includes("∂")), [true, false]);
+  await page.closed();
+});
+
 test("another backward pass has other numbers", oncePerPage, async () => {
   const page = await opened("passes");
   const saved = report("passes");
