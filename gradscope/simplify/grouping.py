@@ -60,7 +60,7 @@ def by_module(draft: Draft) -> None:
         for inner in reversed(missing):
             record = graph.calls[inner]  # type: ignore[index]
             title = record.path or record.type
-            entry = draft.add(GroupDraft("module", title, record.type, call=inner))
+            entry = draft.add(GroupDraft("module", title, record.type))
             draft.groups[~entries[call]].contents.append(entry)
             entries[inner], call = entry, inner
         draft.groups[~entries[node.call]].contents.append(node.id)
