@@ -16,6 +16,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import Number
 from gradscope.model.report import GradientInfo
 from gradscope.render.words import numbers
+from gradscope.render.words.table import Part
 from gradscope.render.words.text import Glyphs
 
 STEPS = (
@@ -91,6 +92,20 @@ def tint(step: int, strength: float = 0.26) -> str:
     color = STEPS[step]
     parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 - strength * (255 - part)):02x}" for part in parts)
+
+
+BAD_INK = "bold #d0327a"
+"""Of what is not finite, on the terminal."""
+
+
+def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Part:
+    """The norm of a gradient, or the sign of its state; narrow enough to stay in any terminal."""
+    if info.state in ("none", "not reached"):
+        return Part(glyphs.silent, style)
+    if info.norm is None:
+        return Part("?", style)  # a meta tensor has no numbers
+    sign = f"{glyphs.bad} " if info.state == "non-finite" else ""
+    return Part(sign + numbers.number(info.norm), style)
 
 
 NARROWEST = 1.0
