@@ -146,10 +146,7 @@ LINEAR: dict[str, dict[str, str]] = {
     "LogSoftmax": {"self": "upstream - softmax × Σ upstream"},
     "NativeLayerNorm": {"input": _CENTRED, **_NORMALIZED},
     "NativeGroupNorm": {"input": f"in each group {_CENTRED}", **_NORMALIZED},
-    "NativeBatchNorm": {
-        "input": f"in eval g/√(var + eps), in training {_CENTRED}",
-        **_NORMALIZED,
-    },
+    "NativeBatchNorm": {"input": f"in eval g/√(var + eps), in training {_CENTRED}", **_NORMALIZED},
     "MaxPool2DWithIndices": {"self": "the upstream added at the largest of each window"},
     "AvgPool2D": _SHARED,
     "AdaptiveAvgPool2D": _SHARED,

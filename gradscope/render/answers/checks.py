@@ -147,11 +147,7 @@ class _CheckWriter(GraphAnswer):
             return [""] * 5
         name = visible(one_line(one.name)) or f"input {one.input}"
         at = "all" if one.element is None else numbers.shape(one.element) if one.element else ""
-        return [
-            name,
-            Part(at, "dim"),
-            *compared(one.analytic, one.numeric, one.error),
-        ]
+        return [name, Part(at, "dim"), *compared(one.analytic, one.numeric, one.error)]
 
     def _node(self, call: CallCheck) -> str:
         node = self.graph.nodes[call.nodes[0]]
