@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
-from gradscope.model.report import Graph, Leaf, Node
+from gradscope.model.report import Graph, Leaf
 from gradscope.simplify import Folding
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
@@ -101,16 +101,14 @@ def _titles(title: str) -> tuple[str, ...]:
 
 
 def _names_of_nodes(graph: Graph) -> list[tuple[str, ...]]:
-    names = [_names(graph, node) for node in graph.nodes]
+    names: list[tuple[str, ...]] = []
+    for node in graph.nodes:
+        origin = graph.origin_of(node)
+        known = (node.variable, origin.expression if origin else "", node.short_op)
+        names.append(tuple(filter(None, known)))
     for leaf in graph.leaves:
         names[leaf.node] = leaf.names
     return names
-
-
-def _names(graph: Graph, node: Node) -> tuple[str, ...]:
-    origin = graph.origin_of(node)
-    expression = origin.expression if origin else ""
-    return tuple(name for name in (node.variable, expression, node.short_op) if name)
 
 
 def _unknown(glob: str, names: list[str]) -> UnknownFocus:
