@@ -9,6 +9,7 @@ as if they were one long vector. The rows have the same numbers as the page's ri
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
@@ -47,14 +48,12 @@ class ViewGradients(Sums):
     def arrivals(self, item: Item) -> dict[tuple[int, int], int]:
         """Where gradients enter an item: (node, output), and how many edges and seeds lead
         there."""
-        found: dict[tuple[int, int], int] = {}
+        found = Counter[tuple[int, int]]()
         for index in self._incoming[item.id]:
-            for edge in (self.graph.edges[one] for one in self.view.links[index].edges):
-                place = (edge.target, edge.output)
-                found[place] = found.get(place, 0) + 1
-        for index in self._seeds.get(item.id, ()):
-            root = self.graph.roots[index]
-            found[root.node, root.output] = found.get((root.node, root.output), 0) + 1
+            edges = (self.graph.edges[one] for one in self.view.links[index].edges)
+            found.update((edge.target, edge.output) for edge in edges)
+        roots = (self.graph.roots[index] for index in self._seeds.get(item.id, ()))
+        found.update((root.node, root.output) for root in roots)
         return found
 
     def entering(self, item: Item) -> GradientInfo:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Set
+from graphlib import TopologicalSorter
 
 from gradscope.model.report import Graph, Node
 from gradscope.simplify.grouping import pattern
@@ -182,21 +183,19 @@ class Partition:
         # Without folds the ids of the nodes are the order.
         if not self.folds:
             return list(members)
-        waiting = dict.fromkeys(members, 0)
-        targets: dict[int, list[int]] = {key: [] for key in members}
+        above: dict[int, set[int]] = {key: set() for key in members}
         for source, target in self._arrows():
-            waiting[target] += 1
-            targets[source].append(target)
-        ready = [(members[key][0], key) for key, count in waiting.items() if not count]
-        heapq.heapify(ready)
-        order = []
-        while ready:
+            above[target].add(source)
+        sorter = TopologicalSorter(above)
+        sorter.prepare()
+        ready: list[tuple[int, int]] = []
+        order: list[int] = []
+        while sorter.is_active():
+            for key in sorter.get_ready():
+                heapq.heappush(ready, (members[key][0], key))
             _, key = heapq.heappop(ready)
             order.append(key)
-            for target in targets[key]:
-                waiting[target] -= 1
-                if not waiting[target]:
-                    heapq.heappush(ready, (members[target][0], target))
+            sorter.done(key)
         return order
 
     def _item(self, position: int, key: int, members: list[int]) -> Item:

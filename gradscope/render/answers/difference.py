@@ -4,6 +4,7 @@ Must not know how it was found."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gradscope.analyses.diff import Comparison, GraphDifference, LeafDifference, NodePlace, Side
@@ -193,9 +194,7 @@ class _DifferenceWriter(Writer):
     def _parts(self) -> list[str]:
         """What differs, counted."""
         found = self.found
-        counts: dict[str, int] = {}
-        for change in found.changes:
-            counts[change.what] = counts.get(change.what, 0) + 1
+        counts = Counter(change.what for change in found.changes)
         nodes = {"removed", "added"}
         parts = [
             f"{count(many, 'node') if what in nodes else many} {SIGNS[what]}"

@@ -12,7 +12,7 @@ from functools import cached_property
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo
 from gradscope.model.studies import Combined, Split, SplitLeaf, SplitNode
-from gradscope.render.drawing.scale import BAD_INK, STEPS, Scale, size_cell, strip
+from gradscope.render.drawing.scale import Scale, size_cell, strip
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.split_groups import largest_pieces, percent
 from gradscope.render.words.table import Cell, Column, Part
@@ -75,9 +75,7 @@ class Calls:
     def _size(self, info: GradientInfo | None) -> Cell:
         if info is None:
             return ""
-        step = self._scale.step(info.norm)
-        ink = "dim" if step is None else STEPS[step]
-        return size_cell(info, self.glyphs, BAD_INK if info.state == "non-finite" else ink)
+        return size_cell(info, self.glyphs, self._scale.ink(info))
 
     @cached_property
     def _scale(self) -> Scale:

@@ -347,7 +347,7 @@ class Cells:
         word = state_word(info, glyphs.silent, glyphs.bad)
         values = self.scene.values(info, tensor.shape if tensor else None)
         bad = info.state == "non-finite"
-        ink = ink_of(self.scene, info)
+        ink = self.scene.scale.ink(info)
         # The sign says it even where neither colour nor the word nan is noticed.
         text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
         return [
@@ -364,9 +364,3 @@ class Cells:
         units = max(round(place * BAR_CELLS * len(blocks)), 1)
         full, rest = divmod(units, len(blocks))
         return blocks[-1] * full + (blocks[rest - 1] if rest else "")
-
-
-def ink_of(scene: Scene, info: GradientInfo) -> str:
-    """The colour of a gradient's size among those of its report."""
-    step = scene.scale.step(info.norm)
-    return BAD_INK if info.state == "non-finite" else "dim" if step is None else STEPS[step]

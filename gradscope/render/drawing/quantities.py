@@ -10,7 +10,6 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.beside import Calls, TermShares
-from gradscope.render.drawing.cells import ink_of
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
@@ -112,7 +111,7 @@ class Quantities:
         return [
             self._size(infos),
             Part(f"×{len(infos):,}" * many, "dim"),
-            Part(drawn, ink_of(self.scene, middle(infos))),
+            Part(drawn, self.scene.scale.ink(middle(infos))),
         ]
 
     def _size(self, infos: Sequence[GradientInfo]) -> Cell:
@@ -120,7 +119,7 @@ class Quantities:
         words = [without, span(infos)]
         if len(infos) == 1 and infos[0].state != "finite":
             words = [state_word(infos[0], self.glyphs.silent, self.glyphs.bad)]
-        return Part(" · ".join(filter(None, words)), ink_of(self.scene, combine(list(infos))))
+        return Part(" · ".join(filter(None, words)), self.scene.scale.ink(combine(list(infos))))
 
     def _at_calls(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         if self.calls is None:

@@ -34,6 +34,9 @@ STEPS = (
 and light ground.  Neighbours differ by more than 10 (CIE76) also to people who lack one kind of
 cones; bars and numbers say the same."""
 
+BAD_INK = "bold #d0327a"
+"""Of what is not finite, on the terminal."""
+
 _NARROWEST = 4.0
 """Decades the scale spans at least, as in ``web/src/scale.js``: norms of 1 and 2 shall not look
 like opposites."""
@@ -80,6 +83,11 @@ class Scale:
         place = self.fraction(norm)
         return None if place is None else round(place * (len(STEPS) - 1))
 
+    def ink(self, info: GradientInfo) -> str:
+        """The colour of a gradient on the terminal."""
+        step = self.step(info.norm)
+        return BAD_INK if info.state == "non-finite" else "dim" if step is None else STEPS[step]
+
 
 def _first_of_bulk(logs: list[float]) -> int:
     """The first of these, in their order, above the last wide gap in their lower third."""
@@ -92,10 +100,6 @@ def tint(step: int, strength: float = 0.26) -> str:
     color = STEPS[step]
     parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 - strength * (255 - part)):02x}" for part in parts)
-
-
-BAD_INK = "bold #d0327a"
-"""Of what is not finite, on the terminal."""
 
 
 def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Part:
