@@ -129,6 +129,9 @@ class Table:
 
     def _share(self, shown: dict[int, int]) -> None:
         """Shorten the columns that may be shortened, the widest first, until the line fits."""
+        for index, size in shown.items():
+            if self.columns[index].narrowest:  # no text needs more than all there is
+                shown[index] = min(size, max(self.columns[index].narrowest, self.width))
         excess = sum(shown.values()) + len(GAP) * (len(shown) - 1) - self.width
         for _ in range(excess):
             spare = [i for i, size in shown.items() if 0 < self.columns[i].narrowest < size]
