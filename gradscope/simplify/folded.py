@@ -119,20 +119,17 @@ def _unknown(glob: str, names: list[str]) -> UnknownFocus:
 
 
 def restrict(part: Partition, name: str) -> int:
-    """Leave out every node that is on no path from a root to the leaf, and return the leaf's node.
+    """Leave out every node that is on no path from a root to the leaf, but for the roots, and
+    return the leaf's node.
 
     Raises:
         UnknownLeaf: naming the leaves there are, nearest first.
     """
     graph = part.graph
     leaf = leaf_called(graph, name)
-    leads = [False] * len(graph.nodes)
-    leads[leaf.node] = True
-    # From the highest source down, what a target leads to is known before it is asked for.
-    for edge in sorted(graph.edges, key=lambda edge: -edge.source):
-        if leads[edge.target]:
-            leads[edge.source] = True
-    part.leave_out(node for node, kept in enumerate(leads) if not kept)
+    ways = (graph.edges[number] for number in graph.edges_to({leaf.node: 0}))
+    kept = {leaf.node, *(root.node for root in graph.roots), *(edge.source for edge in ways)}
+    part.leave_out({*range(len(graph.nodes))} - kept)
     return leaf.node
 
 

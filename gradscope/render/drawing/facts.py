@@ -77,8 +77,12 @@ def cancelled(scene: Scene, item: Item) -> str:
         return ""
     if item.template is not None:
         return f"cancels up to {cancelling(max(shares))}"
-    many = len(scene.gradients.contributions(item.members[0]))
-    return f"{many:,} gradients cancel {cancelling(max(shares))}"
+    node, gradients = item.members[0], scene.gradients
+    outputs = range(len(scene.graph.nodes[node].outputs) or 1)
+    each = {output: gradients.cancelled(node, output) or 0.0 for output in outputs}
+    most = max(each, key=lambda output: each[output])
+    many = len(gradients.contributions(node, most))
+    return f"{many:,} gradients cancel {cancelling(each[most])}"
 
 
 def saved(scene: Scene, item: Item) -> int:
