@@ -17,6 +17,7 @@ from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.split_groups import largest_pieces, percent
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
+from gradscope.simplify.gradients import arriving
 from gradscope.words import one_line, option
 
 STRIP_CELLS = 10
@@ -128,6 +129,5 @@ class TermShares:
     def _is_reached(self, node: int) -> bool:
         """Whether a gradient is known to have arrived at a node."""
         backward = self.scene.backward
-        entries = backward.upstream[node] if backward else ()
-        states = {backward.gradients[entry].state for entry in entries} if backward else set()
-        return not states <= {"not reached", "none"}
+        silent = ("not reached", "none")
+        return backward is not None and arriving(backward, node).state not in silent
