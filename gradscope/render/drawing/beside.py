@@ -85,8 +85,7 @@ class Calls:
 
 
 class TermShares:
-    """The share of each of the largest terms in what arrives, by norm, as columns; ``drop``: which
-    go first where there is no room, None for none."""
+    """The share of each of the largest terms in what arrives, by norm, as columns."""
 
     def __init__(self, scene: Scene, split: Split) -> None:
         self.scene = scene
