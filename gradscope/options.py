@@ -222,10 +222,7 @@ class Looking:
             without="the first",
         ),
         variant(
-            "--call N  Begin with the Nth backward call.",
-            "doctor",
-            least=1,
-            without="the first",
+            "--call N  Begin with the Nth backward call.", "doctor", least=1, without="the first"
         ),
     )
     held: int | None = row(
@@ -343,9 +340,7 @@ class Showing:
         ),
         # The last, which is the one that a report's methods have.
         variant(
-            "--by TABLE  Show only this table:",
-            "memory",
-            choices=("line", "module", "op", "dtype"),
+            "--by TABLE  Show only this table:", "memory", choices=("line", "module", "op", "dtype")
         ),
     )
     top: int | None = row(

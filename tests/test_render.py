@@ -18,7 +18,7 @@ from gradscope.escaping import visible
 from gradscope.formats import FORMATS
 from gradscope.model.report import Report
 from gradscope.render import Options, format_for, render
-from gradscope.render.drawing import cells, scale
+from gradscope.render.drawing import scale
 from gradscope.render.words import numbers, table
 from gradscope.render.words.text import wrapped
 from gradscope.simplify import Folding
@@ -306,7 +306,7 @@ def test_sixteen_colours_tell_large_from_not_finite(monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("COLORTERM", raising=False)
     table.painter.cache_clear()
     try:
-        inks = [*scale.STEPS, cells.BAD_INK]
+        inks = [*scale.STEPS, scale.BAD_INK]
         codes = [table.painter()("x", ink).partition("m")[0].removeprefix("\x1b[") for ink in inks]
     finally:
         table.painter.cache_clear()

@@ -257,6 +257,19 @@ def test_a_path_leaves_out_everything_else() -> None:
     assert len(view.left_out) == 5
 
 
+def test_a_root_that_does_not_lead_to_the_leaf_of_a_path_stands_alone() -> None:
+    program = Program()
+    a, b = program.leaf("a"), program.leaf("b")
+    roots = [program.op("MulBackward0", [(leaf, 2)], (1,), f"{leaf}*2") for leaf in (a, b)]
+    graph = program.report(*((root, (1.0,)) for root in roots)).graph
+    view = simplify(graph, Folding(path="b"))
+    prove(view, graph)
+    assert [view.items[root].members for root in view.roots] == [
+        (root.node,) for root in graph.roots
+    ]
+    assert len(view.items) == 3 and len(view.links) == 1
+
+
 def test_the_leaf_of_a_path_is_drawn_though_its_module_is_closed() -> None:
     graph = transformer().graph
     view = simplify(graph, Folding(path="gpt.h.3.attn.c_fc.weight", depth=2))

@@ -13,16 +13,7 @@ import msgspec
 
 from gradscope.errors import ReportError
 from gradscope.model.plain import GradientInfo
-from gradscope.model.rows import (
-    HEAD,
-    LAYOUT,
-    LogHead,
-    ModuleRow,
-    Row,
-    TermRow,
-    row_of,
-    said,
-)
+from gradscope.model.rows import HEAD, LAYOUT, LogHead, ModuleRow, Row, TermRow, row_of, said
 from gradscope.words import count, ranked
 
 MOST_PARTS = 201

@@ -25,10 +25,7 @@ _ALSO = {"_to_copy": ("to", "type", "float", "double", "half", "bfloat16")}
 
 _MODULES = ("F", "functional", "special", "linalg")
 
-PYTHONS = {
-    "embedding": ("indices", "weight"),
-    "embedding_bag": ("indices", "weight", "offsets"),
-}
+PYTHONS = {"embedding": ("indices", "weight"), "embedding_bag": ("indices", "weight", "offsets")}
 """Functions of ``torch.nn.functional`` that take their operands in another order than torch's own
 of the same name."""
 

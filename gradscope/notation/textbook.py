@@ -7,6 +7,8 @@ mathematics, for real numbers.
 
 from __future__ import annotations
 
+_BOTH = ("self", "other")
+
 ELEMENTWISE: dict[str, dict[str, str]] = {
     "Add": {"self": "1", "other": "1"},
     "Sub": {"self": "1", "other": "-1"},
@@ -49,15 +51,9 @@ ELEMENTWISE: dict[str, dict[str, str]] = {
     "Clamp": {"self": "1 between the limits, else 0"},
     "ClampMin": {"self": "1 where {self} ≥ {min}, else 0"},
     "ClampMax": {"self": "1 where {self} ≤ {max}, else 0"},
-    "Maximum": {
-        "self": "1 where it is the larger, 1/2 where both are equal, else 0",
-        "other": "1 where it is the larger, 1/2 where both are equal, else 0",
-    },
-    "Minimum": {
-        "self": "1 where it is the smaller, 1/2 where both are equal, else 0",
-        "other": "1 where it is the smaller, 1/2 where both are equal, else 0",
-    },
-    "Where": {"self": "1 where it was taken, else 0", "other": "1 where it was taken, else 0"},
+    "Maximum": dict.fromkeys(_BOTH, "1 where it is the larger, 1/2 where both are equal, else 0"),
+    "Minimum": dict.fromkeys(_BOTH, "1 where it is the smaller, 1/2 where both are equal, else 0"),
+    "Where": dict.fromkeys(_BOTH, "1 where it was taken, else 0"),
     "MaskedFill": {"self": "0 where the mask is, else 1"},
     "NativeDropout": {"input": "1/(1 - p) where kept, else 0"},
 }
@@ -146,10 +142,7 @@ LINEAR: dict[str, dict[str, str]] = {
     "LogSoftmax": {"self": "upstream - softmax × Σ upstream"},
     "NativeLayerNorm": {"input": _CENTRED, **_NORMALIZED},
     "NativeGroupNorm": {"input": f"in each group {_CENTRED}", **_NORMALIZED},
-    "NativeBatchNorm": {
-        "input": f"in eval g/√(var + eps), in training {_CENTRED}",
-        **_NORMALIZED,
-    },
+    "NativeBatchNorm": {"input": f"in eval g/√(var + eps), in training {_CENTRED}", **_NORMALIZED},
     "MaxPool2DWithIndices": {"self": "the upstream added at the largest of each window"},
     "AvgPool2D": _SHARED,
     "AdaptiveAvgPool2D": _SHARED,

@@ -24,7 +24,6 @@ class GroupDraft:
     title: str = ""
     type: str = ""
     label: str = ""
-    call: int | None = None
     count: int = 1
     contents: list[int] = field(default_factory=list)
     """Nodes by their id, groups by ``~id``."""
@@ -71,7 +70,7 @@ class Draft:
         for made in order:
             parent, one = parents[made], self.groups[made]
             above = None if parent is None else numbers[parent]
-            facts = (one.title, one.type, one.label, one.call, one.count)
+            facts = (one.title, one.type, one.label, one.count)
             groups.append(Group(numbers[made], one.kind, above, *facts))
         return numbers, groups
 

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
-from gradscope.model.report import Graph, Leaf, Node
+from gradscope.model.report import Graph, Leaf
 from gradscope.simplify import Folding
 from gradscope.simplify.for_pages import sides_by_rounds
 from gradscope.simplify.for_pictures import MOST_ROWS, rows, straight_to_leaves, with_sides
@@ -104,16 +104,14 @@ def _titles(title: str) -> tuple[str, ...]:
 
 
 def _names_of_nodes(graph: Graph) -> list[tuple[str, ...]]:
-    names = [_names(graph, node) for node in graph.nodes]
+    names: list[tuple[str, ...]] = []
+    for node in graph.nodes:
+        origin = graph.origin_of(node)
+        known = (node.variable, origin.expression if origin else "", node.short_op)
+        names.append(tuple(filter(None, known)))
     for leaf in graph.leaves:
         names[leaf.node] = leaf.names
     return names
-
-
-def _names(graph: Graph, node: Node) -> tuple[str, ...]:
-    origin = graph.origin_of(node)
-    expression = origin.expression if origin else ""
-    return tuple(name for name in (node.variable, expression, node.short_op) if name)
 
 
 def _unknown(glob: str, names: list[str]) -> UnknownFocus:
@@ -124,20 +122,17 @@ def _unknown(glob: str, names: list[str]) -> UnknownFocus:
 
 
 def restrict(part: Partition, name: str) -> int:
-    """Leave out every node that is on no path from a root to the leaf, and return the leaf's node.
+    """Leave out every node that is on no path from a root to the leaf, but for the roots, and
+    return the leaf's node.
 
     Raises:
         UnknownLeaf: naming the leaves there are, nearest first.
     """
     graph = part.graph
     leaf = leaf_called(graph, name)
-    leads = [False] * len(graph.nodes)
-    leads[leaf.node] = True
-    # From the highest source down, what a target leads to is known before it is asked for.
-    for edge in sorted(graph.edges, key=lambda edge: -edge.source):
-        if leads[edge.target]:
-            leads[edge.source] = True
-    part.leave_out(node for node, kept in enumerate(leads) if not kept)
+    ways = (graph.edges[number] for number in graph.edges_to({leaf.node: 0}))
+    kept = {leaf.node, *(root.node for root in graph.roots), *(edge.source for edge in ways)}
+    part.leave_out({*range(len(graph.nodes))} - kept)
     return leaf.node
 
 
@@ -191,8 +186,10 @@ def _pictured(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
     limit = FEW if folding.depth is not None or opened.by_rounds else folding.limit
     while rows(lower) > MOST_ROWS and limit > FEW:
         limit -= 1
-        part.close(hierarchy, opened_to_fit(hierarchy, limit, nested=False))
-        lower = part.view()
+        fewer = opened_to_fit(hierarchy, limit, nested=False)
+        if fewer != opened:
+            part.close(hierarchy, opened := fewer)
+            lower = part.view()
     view = lower if rows(lower) <= MOST_ROWS else view
     return with_sides(straight_to_leaves(view, part.graph))
 

@@ -49,15 +49,14 @@ class ViewGradients(Sums):
         """Where gradients enter an item: (node, output), and how many edges and seeds lead
         there."""
         links = (self.view.links[index] for index in self._incoming[item.id])
-        edges: Iterable[int] = (edge for link in links for edge in link.edges)
+        into: Iterable[int] = chain.from_iterable(link.edges for link in links)
         if item.kind == "leaf":
             # A link into it may show what arrives at an operation before it.
-            edges = chain.from_iterable(self._edges_into.get(node, ()) for node in item.members)
-        ends = ((self.graph.edges[edge].target, self.graph.edges[edge].output) for edge in edges)
-        found = dict(Counter(ends))
-        for index in self._seeds.get(item.id, ()):
-            root = self.graph.roots[index]
-            found[root.node, root.output] = found.get((root.node, root.output), 0) + 1
+            into = chain.from_iterable(self._edges_into.get(node, ()) for node in item.members)
+        edges = (self.graph.edges[edge] for edge in into)
+        roots = (self.graph.roots[index] for index in self._seeds.get(item.id, ()))
+        found = Counter((edge.target, edge.output) for edge in edges)
+        found.update((root.node, root.output) for root in roots)
         return found
 
     def entering(self, item: Item) -> GradientInfo:
@@ -202,14 +201,14 @@ def profile_of(graph: Graph, backward: BackwardPass, most: int) -> list[ProfileR
 
 def ends(graph: Graph, backward: BackwardPass) -> list[float]:
     """The norms at the first and at the last operation, where any is known."""
-    infos = (_arriving(backward, one.id) for one in graph.nodes if one.kind != "leaf")
+    infos = (arriving(backward, one.id) for one in graph.nodes if one.kind != "leaf")
     norms = [float(info.norm or 0) for info in infos if info.state == "finite" and info.norm]
     return norms[:1] + norms[1:][-1:]
 
 
 def zeros(graph: Graph, backward: BackwardPass) -> list[Node]:
     """The nodes that exactly 0 enters."""
-    return [one for one in graph.nodes if _arriving(backward, one.id).state == "zero"]
+    return [one for one in graph.nodes if arriving(backward, one.id).state == "zero"]
 
 
 def _smooth(rows: list[ProfileRow]) -> list[ProfileRow]:
@@ -228,7 +227,7 @@ def _row(graph: Graph, backward: BackwardPass, nodes: range) -> ProfileRow:
     found: dict[bool, list[float]] = {True: [], False: []}
     counts = {"non-finite": 0, "zero": 0, "finite": 0}
     for node in nodes:
-        info = _arriving(backward, node)
+        info = arriving(backward, node)
         known = info.state != "finite" or info.norm is not None
         if info.state in counts and known:
             counts[info.state] += 1
@@ -238,7 +237,7 @@ def _row(graph: Graph, backward: BackwardPass, nodes: range) -> ProfileRow:
     return ProfileRow(low, middle, high, _at(found[True], 0.5), *counts.values())
 
 
-def _arriving(backward: BackwardPass, node: int) -> GradientInfo:
+def arriving(backward: BackwardPass, node: int) -> GradientInfo:
     """What enters a node; of an operation with several outputs the one that says most."""
     infos = [backward.gradients[entry] for entry in backward.upstream[node]]
     silent = GradientInfo("not reached")

@@ -60,7 +60,7 @@ def by_module(draft: Draft) -> None:
         for inner in reversed(missing):
             record = graph.calls[inner]  # type: ignore[index]
             title = record.path or record.type
-            entry = draft.add(GroupDraft("module", title, record.type, call=inner))
+            entry = draft.add(GroupDraft("module", title, record.type))
             draft.groups[~entries[call]].contents.append(entry)
             entries[inner], call = entry, inner
         draft.groups[~entries[node.call]].contents.append(node.id)
@@ -227,8 +227,11 @@ class _Grouping:
             # Those in a Sequential have nothing but numbers for names.
             names = list(types if set(titles) == {"*"} else titles)
             return GroupDraft("repeat", _shortened(names), " ".join(types), count=count)
+        # In the order of the program, and of repeats one round.
         nodes = [
-            self.graph.nodes[node] for entry in entries[:period] for node in self._one_round(entry)
+            self.graph.nodes[node]
+            for entry in entries[:period]
+            for node in self._all(entry, slice(1))
         ]
         # From the last to the first, as backward comes by.  One expression often makes several
         # nodes; it is said once.
@@ -238,10 +241,6 @@ class _Grouping:
         return GroupDraft(
             "repeat", title, label=_shortened(list(dict.fromkeys(words))), count=count
         )
-
-    def _one_round(self, entry: int) -> list[int]:
-        """The nodes of an entry in the order of the program; of repeats one round."""
-        return self._all(entry, slice(1))
 
     def _all(self, entry: int, rounds: slice = slice(None)) -> list[int]:
         """All nodes of an entry in the order of the program; of repeats these rounds."""

@@ -24,8 +24,8 @@ class Group(msgspec.Struct, frozen=True):
 
     ``parent`` is the group around it, None for the whole graph, which is group 0.  ``title`` names
     it (a module's path, ``h.*``, a function), ``type`` is the class of a module, or of the modules
-    that a repeat repeats, ``label`` the expressions of a repeat, ``call`` the index of the module
-    call, ``count`` how many rounds a repeat has.  All texts are raw.
+    that a repeat repeats, ``label`` the expressions of a repeat, ``count`` how many rounds a repeat
+    has.  All texts are raw.
     """
 
     id: int
@@ -34,7 +34,6 @@ class Group(msgspec.Struct, frozen=True):
     title: str = ""
     type: str = ""
     label: str = ""
-    call: int | None = None
     count: int = 1
 
 
@@ -120,7 +119,7 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
         rounds = self.flat(repeat)
         if rounds:
             return [self.inside(group) for group in rounds]
-        own = self._held(repeat)
+        own = self.inside(repeat)
         return [[node] for node in own if self.graph.nodes[node].kind != "leaf"]
 
     def round_names(self, repeat: int) -> list[str]:
@@ -193,15 +192,6 @@ class Hierarchy(msgspec.Struct, frozen=True, dict=True):
             else:
                 found.append(one)
         return found
-
-    def _held(self, group: int) -> list[int]:
-        """The nodes in a group itself or in its parts, ascending."""
-        found: list[int] = []
-        waiting = [group]
-        for one in waiting:
-            found += self.nodes[one]
-            waiting += [child for child in self.children[one] if self.groups[child].kind == "part"]
-        return sorted(found)
 
 
 def _template_of(hierarchy: Hierarchy, repeat: int) -> Template | None:

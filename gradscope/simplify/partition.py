@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterable, Set
+from graphlib import TopologicalSorter
 
 from gradscope.model.report import Graph, Node
 from gradscope.simplify.grouping import pattern
@@ -17,7 +18,6 @@ from gradscope.simplify.opening import Opened
 from gradscope.simplify.view import Frame, Item, Link, View
 from gradscope.walks import walk
 
-_Facts = tuple[str, str, str, int | None, int]
 _Round = tuple[str, tuple[int, ...], tuple[int, ...]]
 """A round's name, its nodes, and those of the module that it is called by."""
 
@@ -38,27 +38,30 @@ class Partition:
         """For nodes of a template those of the drawn round."""
         self.inside: dict[int, int] = {}
         """And the number of that template."""
-        self._hierarchy: Hierarchy | None = None
+        self._hierarchy = Hierarchy(graph, (), ())
         self._names = {leaf.node: leaf.names for leaf in graph.leaves}
 
     def close(self, hierarchy: Hierarchy, opened: Opened) -> None:
         """Draw every group as one thing whose surroundings are opened and which is not, and repeats
         once for all rounds unless they are opened by rounds."""
         self._hierarchy = hierarchy
-        self._forget_templates()
+        self._draw_all()
         self._draw_once(opened)
         # The parts of a repeat are not to be seen between it and the round that is drawn.
         parts = {way for one in self.templates for way in hierarchy.way_to_drawn(one.repeat)}
         self._fold(hierarchy, opened.groups | parts)
         # Something odd, such as nodes that several threads made: then every round is drawn.
         if self.templates and on_cycles(self._arrows()):
-            self._forget_templates()
+            self._draw_all()
             self._fold(hierarchy, opened.groups)
         self.dissolve(on_cycles(self._arrows()) & self.folds.keys())
 
+    def _draw_all(self) -> None:
+        for drawn in (self.templates, self.inside, self.drawn):
+            drawn.clear()
+
     def _draw_once(self, opened: Opened) -> None:
         hierarchy, reached = self._hierarchy, {0}
-        assert hierarchy is not None
         for group in hierarchy.groups[1:]:
             if group.parent not in reached or group.id not in opened.groups:
                 continue
@@ -70,11 +73,6 @@ class Partition:
             self.templates.append(made)
             self.inside.update(dict.fromkeys(made.round_of, number))
             self.drawn.update(made.nodes)
-
-    def _forget_templates(self) -> None:
-        self.templates.clear()
-        self.inside.clear()
-        self.drawn.clear()
 
     def _fold(self, hierarchy: Hierarchy, opened: Set[int]) -> None:
         standing: list[Group | None] = []
@@ -162,7 +160,6 @@ class Partition:
         )
 
     def _frame(self, template: Template) -> Frame:
-        assert self._hierarchy is not None
         group = self._hierarchy.groups[template.repeat]
         rounds = self._by_round(template, list(template.round_of))
         called = tuple(map(tuple, self._hierarchy.called(template.repeat)))
@@ -173,12 +170,11 @@ class Partition:
         )
         names = tuple(name for name, _ in rounds)
         nodes = tuple(nodes for _, nodes in rounds)
-        facts = (group.title, group.type, group.label, group.count)
+        facts = (group.title, group.type, group.count)
         return Frame(*facts, nodes, names, called, carried)
 
     def _by_round(self, template: Template, nodes: list[int]) -> list[tuple[str, tuple[int, ...]]]:
         """Nodes of a template by its rounds, with what these are called."""
-        assert self._hierarchy is not None
         found: dict[int, list[int]] = {}
         for node in sorted(nodes):
             found.setdefault(template.round_of[node], []).append(node)
@@ -191,21 +187,19 @@ class Partition:
         # Without folds the ids of the nodes are the order.
         if not self.folds:
             return list(members)
-        waiting = dict.fromkeys(members, 0)
-        targets: dict[int, list[int]] = {key: [] for key in members}
+        above: dict[int, set[int]] = {key: set() for key in members}
         for source, target in self._arrows():
-            waiting[target] += 1
-            targets[source].append(target)
-        ready = [(members[key][0], key) for key, count in waiting.items() if not count]
-        heapq.heapify(ready)
-        order = []
-        while ready:
+            above[target].add(source)
+        sorter = TopologicalSorter(above)
+        sorter.prepare()
+        ready: list[tuple[int, int]] = []
+        order: list[int] = []
+        while sorter.is_active():
+            for key in sorter.get_ready():
+                heapq.heappush(ready, (members[key][0], key))
             _, key = heapq.heappop(ready)
             order.append(key)
-            for target in targets[key]:
-                waiting[target] -= 1
-                if not waiting[target]:
-                    heapq.heappush(ready, (members[target][0], target))
+            sorter.done(key)
         return order
 
     def _item(self, position: int, key: int, members: list[int]) -> Item:
@@ -220,15 +214,14 @@ class Partition:
         if fold is None:
             node = self.graph.nodes[members[0]]
             title = self._leaf_name(members) if node.kind == "leaf" else node.short_op
-            facts: _Facts = (title, label_of(self.graph, node), "", None, len(rounds) or 1)
-            return Item(position, node.kind, tuple(members), *facts, *where)
+            label, count = label_of(self.graph, node), len(rounds) or 1
+            return Item(position, node.kind, tuple(members), title, label, "", count, *where)
         title = fold.title if number is None else self._title(fold, self.templates[number])
-        facts = (title, fold.label, fold.type, fold.call, fold.count)
+        facts = (title, fold.label, fold.type, fold.count)
         return Item(position, fold.kind, tuple(members), *facts, *where)
 
     def _title(self, fold: Group, template: Template) -> str:
         """What a group of all rounds is called: ``h.*.mlp``."""
-        assert self._hierarchy is not None
         return pattern([self._hierarchy.groups[one].title for one in template.alike(fold.id)])
 
     def _rounds(self, fold: Group | None, key: int, members: list[int]) -> list[_Round]:
@@ -242,7 +235,7 @@ class Partition:
                 (name, nodes, tuple(node for node in nodes if node in named))
                 for name, nodes in by_round
             ]
-        if fold is None or self._hierarchy is None or not self._hierarchy.repeats(fold.id):
+        if fold is None or not self._hierarchy.repeats(fold.id):
             return []
         names = self._hierarchy.round_names(fold.id)
         inside, called = (
@@ -254,7 +247,6 @@ class Partition:
     def _named(self, fold: Group, template: Template | None = None) -> set[int]:
         """The nodes of the module that a round is called by; of one that is drawn for all rounds of
         a template in each of them."""
-        assert self._hierarchy is not None
         alike = [fold.id] if template is None else template.alike(fold.id)
         return {node for group in alike for node in self._hierarchy.named(group)}
 

@@ -31,8 +31,8 @@ class Sums:
         """Wherever gradients meet, by ``node`` or ``node.output``: which share of them came through
         a skip, and which cancelled."""
         skip, cancelled = {}, {}
-        for node, arrived in self._arrived.items():
-            for output in range(len(self.backward.upstream[node]) if len(arrived) > 1 else 0):
+        for (node, output), arrived in self._arrived.items():
+            if len(arrived) > 1:
                 place = f"{node}.{output}" if output else f"{node}"
                 skip[place] = self.residual(node, output)
                 cancelled[place] = self.cancelled(node, output)
@@ -41,9 +41,9 @@ class Sums:
             for name, found in (("skip", skip), ("cancelled", cancelled))
         }
 
-    def contributions(self, node: int) -> list[GradientInfo]:
-        """The gradients of which a node's upstream gradient is the sum, by edge, then by seed."""
-        return [self.backward.gradients[entry] for entry in self._arrived.get(node, ())]
+    def contributions(self, node: int, output: int = 0) -> list[GradientInfo]:
+        """The gradients of which an upstream gradient is the sum, by edge, then by seed."""
+        return [self.backward.gradients[entry] for entry in self._arrived.get((node, output), ())]
 
     def cancelled(self, node: int, output: int = 0) -> float | None:
         """How much of what arrives there cancels: 1 − ‖Σ gᵢ‖ / Σ ‖gᵢ‖ of its parts gᵢ, where these
@@ -53,13 +53,7 @@ class Sums:
         it is √(Σ ‖gᵢ‖²).  They oppose each other where the sum is not half of that."""
         if node in self._altered:
             return None
-        parts = [self.backward.on_edge(number) for number in self._into(node, output)]
-        roots = zip(self.graph.roots, self.backward.seeds, strict=True)
-        parts += [
-            self.backward.gradients[entry]
-            for root, entry in roots
-            if (root.node, root.output) == (node, output)
-        ]
+        parts = self.contributions(node, output)
         if len(parts) < 2:
             return None
         norms = [_size(part) for part in (*parts, self.backward.at(node, output))]
@@ -73,17 +67,16 @@ class Sums:
     def residual(self, node: int, output: int = 0) -> float | None:
         """How much of what arrives there came through a skip: its share of Σ ‖gᵢ‖, where one part
         comes straight from an addition and all others through what was added; else None."""
-        edges = {self.graph.edges[number].source: number for number in self._into(node, output)}
+        known = ((self.graph.edges[number], number) for number in self._edges_into.get(node, ()))
+        edges = {edge.source: number for edge, number in known if edge.output == output}
         start = min((s for s in edges if self.graph.nodes[s].short_op == "Add"), default=None)
         if start is None or not 1 < len(edges) <= MOST_PARTS or node in self._altered:
             return None
         if not all(self._goes_through(start, source) for source in edges if source != start):
             return None
         sizes = {s: _size(self.backward.on_edge(number)) for s, number in edges.items()}
-        known = [size for size in sizes.values() if size is not None]
-        if len(known) < len(sizes) or not math.fsum(known):
-            return None
-        return (sizes[start] or 0.0) / math.fsum(known)
+        total = math.fsum(size or 0.0 for size in sizes.values())
+        return None if None in sizes.values() or not total else (sizes[start] or 0.0) / total
 
     def _goes_through(self, start: int, node: int) -> bool:
         """Whether a gradient comes to a node from another; not where the way is too long."""
@@ -97,11 +90,6 @@ class Sums:
             seen |= above
         return False
 
-    def _into(self, node: int, output: int) -> list[int]:
-        """The edges that bring gradients to an output."""
-        numbers = self._edges_into.get(node, ())
-        return [number for number in numbers if self.graph.edges[number].output == output]
-
     @cached_property
     def _altered(self) -> set[int]:
         return set(self.backward.altered)
@@ -114,12 +102,12 @@ class Sums:
         return found
 
     @cached_property
-    def _arrived(self) -> dict[int, list[int]]:
-        found: dict[int, list[int]] = {}
+    def _arrived(self) -> dict[tuple[int, int], list[int]]:
+        found: dict[tuple[int, int], list[int]] = {}
         for edge, entry in zip(self.graph.edges, self.backward.edges, strict=True):
-            found.setdefault(edge.target, []).append(entry)
+            found.setdefault((edge.target, edge.output), []).append(entry)
         for root, entry in zip(self.graph.roots, self.backward.seeds, strict=True):
-            found.setdefault(root.node, []).append(entry)
+            found.setdefault((root.node, root.output), []).append(entry)
         return found
 
 

@@ -24,8 +24,8 @@ class Item(msgspec.Struct, frozen=True):
     """One thing that is drawn: a node, or a closed group.
 
     ``members`` are ids of graph nodes, ascending.  ``title`` names it (``Mul``, a leaf's name, a
-    module's path), ``type`` is a module's class, ``label`` the user's expression, ``call`` the
-    module call closed here, ``count`` how often a repeat repeats, ``rounds`` its members by round,
+    module's path), ``type`` is a module's class, ``label`` the user's expression, ``count`` how
+    often a repeat repeats, ``rounds`` its members by round,
     in the order of backward, ``round_names`` what these are called, and ``called`` those of each
     round, or of a round itself, that are in the module it is called by.  What a template holds has
     rounds, too: it stands for all of them, and ``template`` is the number of that.  All texts are
@@ -37,7 +37,6 @@ class Item(msgspec.Struct, frozen=True):
     title: str
     label: str = ""
     type: str = ""
-    call: int | None = None
     count: int = 1
     rounds: tuple[tuple[int, ...], ...] = ()
     round_names: tuple[str, ...] = ()
@@ -59,7 +58,6 @@ class Frame(msgspec.Struct, frozen=True):
 
     title: str
     type: str
-    label: str
     count: int
     rounds: tuple[tuple[int, ...], ...]
     round_names: tuple[str, ...]

@@ -12,7 +12,7 @@ from gradscope.model.plain import Number
 from gradscope.model.report import Report
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.table import Writer
+from gradscope.render.words.table import Column, Writer
 from gradscope.render.words.text import short_files
 
 Found = TypeVar("Found")
@@ -27,6 +27,13 @@ def held(found: Found | None, way: str) -> Found:
     if found is None:
         raise ReportError("the report does not hold that answer", f"make one with {way}")
     return found
+
+
+COMPARED = (
+    Column("backward", right=True),
+    Column("differences", right=True),
+    Column("off by", right=True),
+)
 
 
 def compared(analytic: Number | None, numeric: Number | None, error: Number | None) -> list[str]:

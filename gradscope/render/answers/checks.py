@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, GradientComparison, LeafCheck, Verdict
-from gradscope.render.answers.answer import GraphAnswer, compared, held
+from gradscope.render.answers.answer import COMPARED, GraphAnswer, compared, held
 from gradscope.render.answers.moved_cuts import MovedCutsWriter, matter
 from gradscope.render.answers.step import TakenStepWriter
 from gradscope.render.options import Options
@@ -50,19 +50,11 @@ CALLS = (
     Column("expression", drop=3, narrowest=12, comfort=20, essential=True),
     Column("input", narrowest=4, comfort=10),
     Column("at", drop=2),
-    Column("backward", right=True),
-    Column("differences", right=True),
-    Column("off by", right=True),
+    *COMPARED,
     Column("source", drop=1),
 )
 
-LEAVES = (
-    Column(""),
-    Column("whole program", narrowest=12, comfort=24),
-    Column("backward", right=True),
-    Column("differences", right=True),
-    Column("off by", right=True),
-)
+LEAVES = (Column(""), Column("whole program", narrowest=12, comfort=24), *COMPARED)
 
 
 def render(report: Report, options: Options) -> str:
@@ -147,11 +139,7 @@ class _CheckWriter(GraphAnswer):
             return [""] * 5
         name = visible(one_line(one.name)) or f"input {one.input}"
         at = "all" if one.element is None else numbers.shape(one.element) if one.element else ""
-        return [
-            name,
-            Part(at, "dim"),
-            *compared(one.analytic, one.numeric, one.error),
-        ]
+        return [name, Part(at, "dim"), *compared(one.analytic, one.numeric, one.error)]
 
     def _node(self, call: CallCheck) -> str:
         node = self.graph.nodes[call.nodes[0]]

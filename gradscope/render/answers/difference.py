@@ -4,6 +4,7 @@ Must not know how it was found."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gradscope.analyses.diff import Comparison, GraphDifference, LeafDifference, NodePlace, Side
@@ -137,11 +138,7 @@ class _DifferenceWriter(Writer):
 
     def _gradients(self) -> Iterator[str]:
         edges = [edge for edge in self.found.differing_edges() if edge.a >= 0]
-        columns = [
-            Column("to", narrowest=12, comfort=24),
-            Column("source", drop=3),
-            *DISTANCE,
-        ]
+        columns = [Column("to", narrowest=12, comfort=24), Column("source", drop=3), *DISTANCE]
         rows = [
             [
                 visible(one_line(edge.target.expression)) or visible(edge.target.op),
@@ -197,9 +194,7 @@ class _DifferenceWriter(Writer):
     def _parts(self) -> list[str]:
         """What differs, counted."""
         found = self.found
-        counts: dict[str, int] = {}
-        for change in found.changes:
-            counts[change.what] = counts.get(change.what, 0) + 1
+        counts = Counter(change.what for change in found.changes)
         nodes = {"removed", "added"}
         parts = [
             f"{count(many, 'node') if what in nodes else many} {SIGNS[what]}"

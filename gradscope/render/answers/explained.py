@@ -201,10 +201,7 @@ class Explained(GraphAnswer):
         return None if tensor is None else tensor.shape
 
     def values(
-        self,
-        values: Sequence[Number] | None,
-        shape: tuple[int, ...] | None,
-        dtype: str = "float32",
+        self, values: Sequence[Number] | None, shape: tuple[int, ...] | None, dtype: str = "float32"
     ) -> str:
         """Small values in brackets, "" where they are not known or not few."""
         if values is None or numbers.element_count(values, dtype) > FEW:

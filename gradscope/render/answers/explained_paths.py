@@ -6,14 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from gradscope.model.explanation import Path, Ways, digits
-from gradscope.render.answers.explained import (
-    BAD,
-    INDENT,
-    LABEL,
-    Explained,
-    agree,
-    total,
-)
+from gradscope.render.answers.explained import BAD, INDENT, LABEL, Explained, agree, total
 from gradscope.render.answers.explained_step import is_long
 from gradscope.render.answers.explained_wording import Wording
 from gradscope.render.words.text import cells, wrapped

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.ranks import Ranks
 from gradscope.model.report import Node, Report
-from gradscope.model.studies import Hidden, KeptStorage, Memory
+from gradscope.model.studies import Hidden, Holding, KeptStorage, Memory
 from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import share, size
@@ -114,13 +114,9 @@ class MemoryAnswer(GraphAnswer):
     def _others(self) -> str:
         memory = self.memory
         words = [count(len(self.activations), "storage")]
-        for holding, name in (
-            ("parameter", "parameters"),
-            ("buffer", "buffers"),
-            ("input", "inputs"),
-        ):
-            amount = memory.total(holding)  # type: ignore[arg-type]
-            words += [f"{name} {size(amount)}"] if amount else []
+        others: tuple[Holding, ...] = ("parameter", "buffer", "input")
+        amounts = {holding: memory.total(holding) for holding in others}
+        words += [f"{holding}s {size(amount)}" for holding, amount in amounts.items() if amount]
         kept = " · also saved, but in memory regardless: " if len(words) > 1 else ""
         return words[0] + kept + ", ".join(words[1:])
 

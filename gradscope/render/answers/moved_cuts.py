@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import CutShare, MovedCuts, MovedSlope
-from gradscope.render.answers.answer import GraphAnswer, compared
+from gradscope.render.answers.answer import COMPARED, GraphAnswer, compared
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part
@@ -24,12 +24,7 @@ CUTS = (
     Column("source"),
 )
 
-LEAVES = (
-    Column("through cuts", narrowest=12, comfort=24),
-    Column("backward", right=True),
-    Column("differences", right=True),
-    Column("off by", right=True),
-)
+LEAVES = (Column("through cuts", narrowest=12, comfort=24), *COMPARED)
 
 NAMED = 2
 """Leaves that are named in a row."""

@@ -10,13 +10,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import Combined, Split, SplitPiece
 from gradscope.render.answers.answer import GraphAnswer, held
-from gradscope.render.drawing.split_groups import (
-    by_size,
-    leaf_groups,
-    percent,
-    sentences,
-    signed,
-)
+from gradscope.render.drawing.split_groups import by_size, leaf_groups, percent, sentences, signed
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import number
 from gradscope.render.words.table import Cell, Column, Part

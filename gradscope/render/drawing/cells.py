@@ -7,14 +7,23 @@ Must not know how rows are ordered or how wide the terminal is.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.facts import Note, frame, hooked, meeting, notes_of
 from gradscope.render.drawing.rows import ROOT, TreeRow
-from gradscope.render.drawing.scale import FEWEST_CELLS, MOST_CELLS, STEPS, odd, span, strip
+from gradscope.render.drawing.scale import (
+    BAD_INK,
+    FEWEST_CELLS,
+    MOST_CELLS,
+    STEPS,
+    odd,
+    size_cell,
+    span,
+    strip,
+)
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
@@ -23,6 +32,9 @@ from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
+
+if TYPE_CHECKING:
+    from gradscope.render.drawing.beside import Calls, TermShares
 
 COLUMNS = (
     Column("node", narrowest=16, comfort=24),
@@ -48,7 +60,6 @@ def of_folded(column: Column, width: int) -> Column:
     return replace(column, drop=drop, comfort=comfort, essential=essential)
 
 
-BAD_INK = "bold #d0327a"
 BAR_CELLS = 5
 ROUND_CELLS = 12
 COMMON = 80
@@ -60,11 +71,20 @@ def _cut(item: Item) -> Literal["start", "end"]:
 
 
 class Cells:
-    """Fills the columns for the rows of one scene."""
+    """Fills the columns for the rows of one scene; with ``calls`` a column for each of them stands
+    in the place of gradient and size, ``terms`` stand beside these."""
 
-    def __init__(self, scene: Scene, glyphs: Glyphs) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        glyphs: Glyphs,
+        calls: Calls | None = None,
+        terms: TermShares | None = None,
+    ) -> None:
         self.scene = scene
         self.glyphs = glyphs
+        self.calls = calls
+        self.terms = terms
 
     def columns(self) -> list[Column]:
         """The columns, as wide as the options let them be."""
@@ -76,16 +96,40 @@ class Cells:
         elif width >= COMMON:
             # Beside its branches too little would be left of a leaf's name.
             columns[0] = replace(columns[0], narrowest=20)
-        return columns
+        if self.calls is not None:
+            columns[3:-1] = self.calls.columns()
+        # Who asks for terms would rather do without the bars of the gradient.
+        return [*columns, *(self.terms.columns(essential=True) if self.terms else ())]
 
     def of(self, row: TreeRow) -> list[Cell]:
         """The cells of a row."""
+        found = self._of(row)
+        if len(found) == 1:
+            return found  # one line across all columns
+        if self.calls is not None:
+            found[3:-1] = self.calls.cells([self._at_call(row, one) for one in self.calls.each])
+        if self.terms is not None:
+            # Of what is told once the shares stand there.
+            links = self.scene.incoming[row.item] if row.kind == "definition" else ()
+            edges = (edge for link in links for edge in self.scene.view.links[link].edges)
+            found += self.terms.cells({self.scene.graph.edges[edge].target for edge in edges})
+        return found
+
+    def _at_call(self, row: TreeRow, gradients: ViewGradients) -> GradientInfo | None:
         item = self.scene.view.items[row.item]
         if row.kind == "note":
-            return self.note(row.lead, notes_of(self.scene, item)[row.note])
+            return notes_of(self.scene, item, gradients)[row.note].total
+        if item.template is not None:
+            return middle(self._by_rounds(row, item, gradients))
+        return self._flow(row, gradients)
+
+    def _of(self, row: TreeRow) -> list[Cell]:
+        item = self.scene.view.items[row.item]
+        if row.kind == "note":
+            return self._note(row.lead, notes_of(self.scene, item)[row.note])
         if item.template is not None:
             return self._of_template(row, item)
-        info = self.flow(row, self.scene.gradients)
+        info = self._flow(row, self.scene.gradients)
         tensor = self._tensor(row)
         expression = "" if self._is_told(row, item) else self._expression(item)
         return [self._name(row, item), expression, *self._body(item, info, tensor)]
@@ -93,21 +137,17 @@ class Cells:
     def in_full(
         self, item: Item, info: GradientInfo | None, tensor: TensorInfo | None
     ) -> list[Cell]:
-        """All cells of an item that has one row only, with the gradient that enters it."""
+        """All cells of a node that has one row only, with the gradient that enters it."""
         arrivals = self.scene.arriving(item)
         expression = self._expression(item)
-        gradients = None if item.folded else self.scene.gradients
+        gradients = self.scene.gradients
         hook = gradients.backward.hook_on(item.members[0]) if gradients else None
         if arrivals > 1 or hook is not None:
             gap = " · " if expression[0].text else ""
             words = f"sum of {arrivals:,}" if hook is None else hooked(hook)
             expression += (Part(f"{gap}{words}", "dim", "whole"),)
-        title = Part(self.scene.title(item), "bold" * item.folded, _cut(item))
-        name = (*self.badge(item), title, *self._type(item))
-        if item.template is not None:
-            gradients = self.scene.gradients
-            infos = gradients.rounds(item) if gradients else []
-            return [name, expression, *self._rounds(item, infos)]
+        title = Part(self.scene.title(item), cut=_cut(item))
+        name = (*self._badge(item), title, *self._type(item))
         return [name, expression, *self._body(item, info, tensor)]
 
     def _of_template(self, row: TreeRow, item: Item) -> list[Cell]:
@@ -115,15 +155,15 @@ class Cells:
         scene = self.scene
         if row.kind == "frame":
             note = frame(scene, scene.view.templates[item.template or 0])
-            return [self.across(f"{row.lead}{self.glyphs.opened} ", note, f"{note.title}  ")]
+            return [self._across(f"{row.lead}{self.glyphs.opened} ", note, f"{note.title}  ")]
         expression = "" if self._is_told(row, item) else self._expression(item)
         return [
             self._name(row, item),
             expression,
-            *self._rounds(item, self.of_rounds(row, item, scene.gradients)),
+            *self._rounds(item, self._by_rounds(row, item, scene.gradients)),
         ]
 
-    def of_rounds(
+    def _by_rounds(
         self, row: TreeRow, item: Item, gradients: ViewGradients | None
     ) -> list[GradientInfo]:
         """The gradient that enters an item in each round, or flows along one link to it."""
@@ -162,10 +202,10 @@ class Cells:
             Part(self.scene.source(item), "dim", "start"),
         ]
 
-    def note(self, lead: str, note: Note) -> list[Cell]:
+    def _note(self, lead: str, note: Note) -> list[Cell]:
         """The cells of an additional row of an item."""
         if note.across:
-            return [self.across(f"{lead} ", note)]
+            return [self._across(f"{lead} ", note)]
         made = self.glyphs.sum if note.hook is None else self.glyphs.hook
         sign = self.glyphs.saved if note.total is None else made
         name = (Part(f"{lead}{sign} ", "dim", "never"), Part(note.title))
@@ -178,7 +218,7 @@ class Cells:
             Part((note.hook or "").rpartition("/")[2], "dim", "start"),
         ]
 
-    def across(self, lead: str, note: Note, title: str = "") -> Cell:
+    def _across(self, lead: str, note: Note, title: str = "") -> Cell:
         """One line across all columns: a title, a strip of the norms of what repeats, and words
         about them."""
         name = Part(self.glyphs.text(title), "bold", "never")
@@ -197,7 +237,9 @@ class Cells:
     def _expression(self, item: Item) -> Parts:
         words = Part(self.scene.expression(item), "cyan")
         once = item.template is not None
-        more = filter(None, self.remarks(item))
+        # What the parameters get is of one call.
+        parameters = "" if self.calls else self.scene.parameters(item)
+        more = filter(None, (self.scene.operations_of_rounds(item), parameters))
         parts = (Part(f" · {text}", "dim", "whole") for text in more)
         if not once:
             return (words, *parts)
@@ -207,11 +249,7 @@ class Cells:
         last = [Part(f" · {met}", "dim", "whole")] if met else []
         return (words, *parts, times, *last)
 
-    def remarks(self, item: Item) -> tuple[str, ...]:
-        """What is said of a closed item after its expression, "" for nothing."""
-        return self.scene.operations_of_rounds(item), self.scene.parameters(item)
-
-    def flow(self, row: TreeRow, gradients: ViewGradients | None) -> GradientInfo | None:
+    def _flow(self, row: TreeRow, gradients: ViewGradients | None) -> GradientInfo | None:
         """What enters the item of a row, of the gradients of one call."""
         if gradients is None:
             return None
@@ -235,7 +273,7 @@ class Cells:
         lead = Part(row.lead, "dim", "never")
         sign, style = self._sign(row, item)
         name = Part(self._title(row, item), style, _cut(item))
-        badge = () if row.kind == "reference" else self.badge(item)
+        badge = () if row.kind == "reference" else self._badge(item)
         number = Part(self._slots(row), "dim", "never")
         return (lead, *badge, Part(f"{sign} ", style, "never"), number, name, *self._type(item))
 
@@ -250,7 +288,7 @@ class Cells:
         kind = self.scene.type(item)
         return (Part(f" {kind}", "dim", "whole"),) if kind else ()
 
-    def badge(self, item: Item) -> tuple[Part, ...]:
+    def _badge(self, item: Item) -> tuple[Part, ...]:
         """The sign of the worst finding about an item."""
         severity = self.scene.badge(item)
         if severity is None:
@@ -309,7 +347,7 @@ class Cells:
         word = state_word(info, glyphs.silent, glyphs.bad)
         values = self.scene.values(info, tensor.shape if tensor else None)
         bad = info.state == "non-finite"
-        ink = ink_of(self.scene, info)
+        ink = self.scene.scale.ink(info)
         # The sign says it even where neither colour nor the word nan is noticed.
         text = f"{glyphs.bad} {values}" if bad and values else word or values or ""
         return [
@@ -326,19 +364,3 @@ class Cells:
         units = max(round(place * BAR_CELLS * len(blocks)), 1)
         full, rest = divmod(units, len(blocks))
         return blocks[-1] * full + (blocks[rest - 1] if rest else "")
-
-
-def ink_of(scene: Scene, info: GradientInfo) -> str:
-    """The colour of a gradient's size among those of its report."""
-    step = scene.scale.step(info.norm)
-    return BAD_INK if info.state == "non-finite" else "dim" if step is None else STEPS[step]
-
-
-def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Part:
-    """The norm of a gradient, or the sign of its state; narrow enough to stay in any terminal."""
-    if info.state in ("none", "not reached"):
-        return Part(glyphs.silent, style)
-    if info.norm is None:
-        return Part("?", style)  # a meta tensor has no numbers
-    sign = f"{glyphs.bad} " if info.state == "non-finite" else ""
-    return Part(sign + numbers.number(info.norm), style)

@@ -77,8 +77,12 @@ def cancelled(scene: Scene, item: Item) -> str:
         return ""
     if item.template is not None:
         return f"cancels up to {cancelling(max(shares))}"
-    many = len(scene.gradients.contributions(item.members[0]))
-    return f"{many:,} gradients cancel {cancelling(max(shares))}"
+    node, gradients = item.members[0], scene.gradients
+    outputs = range(len(scene.graph.nodes[node].outputs) or 1)
+    each = {output: gradients.cancelled(node, output) or 0.0 for output in outputs}
+    most = max(each, key=lambda output: each[output])
+    many = len(gradients.contributions(node, most))
+    return f"{many:,} gradients cancel {cancelling(each[most])}"
 
 
 def saved(scene: Scene, item: Item) -> int:
@@ -117,8 +121,8 @@ class Note(NamedTuple):
     ``hook``: where the hook is that has made the total of what arrived; "" where that is not known.
     A note ``across`` all columns has only its remark, after a strip of its ``rounds``."""
 
-    title: str
-    tensor: TensorInfo | None
+    title: str = ""
+    tensor: TensorInfo | None = None
     total: GradientInfo | None = None
     remark: str = ""
     hook: str | None = None
@@ -129,10 +133,12 @@ class Note(NamedTuple):
 def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -> list[Note]:
     """The notes of an item, what failed and sums first; of other gradients than the scene's where
     they are given."""
-    sums = _sums(scene, item, gradients or scene.gradients)
+    raised = "" if item.folded else scene.graph.nodes[item.members[0]].raised
     cut = scene.cut(item.members)
-    ends = [Note("", None, remark=cut, across=True)] if cut else []
-    return [*_raised(scene, item), *sums, *_strips(scene, item), *_saved(scene, item), *ends]
+    first = [Note(remark=raised, across=True)] if raised else []
+    last = [Note(remark=cut, across=True)] if cut else []
+    sums = _sums(scene, item, gradients or scene.gradients)
+    return [*first, *sums, *_strips(scene, item), *_saved(scene, item), *last]
 
 
 def frame(scene: Scene, template: Frame) -> Note:
@@ -141,13 +147,7 @@ def frame(scene: Scene, template: Frame) -> Note:
     kind = template.type if template.type != template.title else ""
     title = " ".join(filter(None, (visible(template.title), visible(kind))))
     times = f"×{template.count:,}{scene.never_called(template)}"
-    return Note(f"{title} {times}", None, rounds=rounds, across=True)
-
-
-def _raised(scene: Scene, item: Item) -> list[Note]:
-    """What came to the call in which the program failed."""
-    got = "" if item.folded else scene.graph.nodes[item.members[0]].raised
-    return [Note("", None, remark=got, across=True)] if got else []
+    return Note(f"{title} {times}", rounds=rounds, across=True)
 
 
 def _strips(scene: Scene, item: Item) -> list[Note]:
@@ -161,10 +161,10 @@ def _strips(scene: Scene, item: Item) -> list[Note]:
     beside = room - min(len(rounds), FEWEST_CELLS) - len(GAP)
     apart = _marked(scene, exceptions(rounds))
     words = _marked(scene, extremes(rounds, beside))
-    first = Note("", None, remark=words, rounds=rounds, across=True)
+    first = Note(remark=words, rounds=rounds, across=True)
     if not apart and len(words) <= beside:
         return [first]
-    second = Note("", None, remark=_marked(scene, extremes(rounds, room)), across=True)
+    second = Note(remark=_marked(scene, extremes(rounds, room)), across=True)
     return [first._replace(remark=apart), *([second] if second.remark else [])]
 
 

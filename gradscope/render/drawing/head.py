@@ -15,8 +15,8 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing import river
-from gradscope.render.drawing.cells import BAD_INK, Cells
-from gradscope.render.drawing.scale import exceptions, extremes
+from gradscope.render.drawing.cells import Cells
+from gradscope.render.drawing.scale import BAD_INK, exceptions, extremes
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.verdict import repeats, verdict
 from gradscope.render.options import Options

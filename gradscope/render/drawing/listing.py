@@ -1,5 +1,6 @@
 """The lines of the program that made a graph, file by file and function by function, each with what
-it made.
+it made.  The files that a report names may come from somebody else: what is no source of a program
+is not read.
 
 Must not know how a listing is written.
 """
@@ -16,13 +17,15 @@ from itertools import accumulate
 from pathlib import Path
 
 from gradscope.model.report import Graph, Node, Origin, Report
-from gradscope.render.drawing.source_text import source_lines, stands_in
 from gradscope.render.words.text import is_of_library
 from gradscope.words import first_line
 
 MOST_BETWEEN = 3
 """Lines without a node that are shown between two that have one; of more only that they are
 there."""
+
+LARGEST_SOURCE = 2_000_000
+"""Bytes; a file of more is no source that a person reads."""
 
 
 @dataclass
@@ -161,6 +164,26 @@ def _rounds(graph: Graph, nodes: Sequence[int]) -> Sequence[int]:
         ends.append(known + (kinds[known] == kind))
     length = len(kinds) - ends[-1]
     return nodes[::length] if 2 * length <= len(kinds) else ()
+
+
+def source_lines(file: str) -> list[str]:
+    """The lines of a Python file as it is now; none of anything else, or of what cannot be read."""
+    # Asking for a file on another machine would tell that machine who asks.
+    if not file.endswith(".py") or file.startswith(("//", "\\\\")):
+        return []
+    path = Path(file)
+    try:
+        if not path.is_file() or path.stat().st_size > LARGEST_SOURCE:
+            return []
+        return path.read_text("utf-8", "replace").split("\n")
+    except (OSError, ValueError):
+        return []
+
+
+def stands_in(origin: Origin, lines: Sequence[str]) -> bool:
+    """Whether the expression of an origin begins at its line."""
+    begins = first_line(origin.expression)
+    return bool(begins and 0 < origin.line <= len(lines) and begins in lines[origin.line - 1])
 
 
 def _text(file: str, origins: Sequence[Origin], created: str) -> list[str]:

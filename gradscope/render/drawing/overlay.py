@@ -6,6 +6,7 @@ A picture shows the one that its command asked for, a page lets its reader choos
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -83,11 +84,10 @@ def percent(relative: float) -> str:
 
 def saved(memory: Memory) -> Overlay:
     """The bytes that are kept for backward alone, at the node that saved them first."""
-    amounts: dict[int, int] = {}
+    amounts = Counter[int]()
     for kept in memory.kept:
         if kept.holding == "activation":
-            first = kept.holders[0][0]
-            amounts[first] = amounts.get(first, 0) + kept.bytes
+            amounts[kept.holders[0][0]] += kept.bytes
     total = numbers.size(sum(amounts.values()))
     caption = f"{total} saved for backward, darker where there is more"
     return Overlay("saved bytes", caption, bytes=amounts)

@@ -21,8 +21,7 @@ from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import AcrossRanks, AtRank, Ranks
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Origin, Report
 from gradscope.notation import derivatives as notation
-from gradscope.render.drawing.listing import SourceLine, listing
-from gradscope.render.drawing.source_text import source_lines, stands_in
+from gradscope.render.drawing.listing import SourceLine, listing, source_lines, stands_in
 from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words import numbers
 from gradscope.render.words.numbers import shape as shape_text

@@ -5,15 +5,15 @@ under a tree: what arrived for each, as a sum where it is one, and its ``.grad``
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.plain import Number, number
 from gradscope.model.report import GradientInfo, Leaf, State
-from gradscope.render.drawing.cells import BAD_INK, size_cell
 from gradscope.render.drawing.facts import cancelling, hooked
+from gradscope.render.drawing.scale import BAD_INK, size_cell
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
 from gradscope.render.words.numbers import elements
@@ -22,6 +22,9 @@ from gradscope.simplify.folded import meant
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.view import View
 from gradscope.words import either
+
+if TYPE_CHECKING:
+    from gradscope.render.drawing.beside import Calls
 
 
 class Parameter(NamedTuple):
@@ -161,13 +164,17 @@ def _by_rounds(view: View, order: list[int]) -> Iterator[int]:
 class LeafTable(Writer):
     """The leaves of a scene, in the order in which a reader meets them in the tree."""
 
-    def __init__(self, scene: Scene, gradients: ViewGradients, order: list[int]) -> None:
+    def __init__(
+        self, scene: Scene, gradients: ViewGradients, order: list[int], calls: Calls | None
+    ) -> None:
         """``order``: all items as they are met; leaves inside a closed one follow each other.
-        Those that are not what the options focus on are left out."""
+        Those that are not what the options focus on are left out.  ``calls``: what arrived at each
+        of them is shown."""
         super().__init__(scene.options)
         self.scene = scene
         self.gradients = gradients
-        self.columns: Sequence[Column] = COLUMNS
+        self.calls = calls
+        self.columns = [*COLUMNS[:2], *calls.columns()] if calls else COLUMNS
         graph = scene.graph
         positions = {leaf.node: index for index, leaf in enumerate(graph.leaves)}
         nodes = _by_rounds(scene.view, order)
@@ -200,21 +207,21 @@ class LeafTable(Writer):
     def cells(self, position: int) -> list[Cell]:
         """The cells of a leaf."""
         leaf = self.scene.graph.leaves[position]
+        name = Part(f"{self.glyphs.leaf} ", "green", "never"), Part(leaf.name, "green", "start")
+        shape = numbers.shape(leaf.tensor.shape)
+        if self.calls is not None:
+            each = [one.leaf(position) for one in self.calls.each]
+            return [name, shape, *self.calls.cells(each)]
         total = self.gradients.leaf(position)
-        name = visible(leaf.name)
         ink = BAD_INK if total.state == "non-finite" else ""
-        grad = self._accumulated(position, leaf)
         norm = unscaled(total.norm, self.scene.graph.scale)
         return [
-            (
-                Part(f"{self.glyphs.leaf} ", "green", "never"),
-                Part(name, "green", "start"),
-            ),
-            numbers.shape(leaf.tensor.shape),
+            name,
+            shape,
             Part(self._sum(leaf, total), ink),
             size_cell(total, self.glyphs, ink),
             Part("" if norm is None else numbers.number(norm), ink),
-            grad,
+            self._accumulated(position, leaf),
         ]
 
     def _sum(self, leaf: Leaf, total: GradientInfo) -> str:

@@ -9,26 +9,19 @@ from typing import NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo
-from gradscope.model.studies import Combined, Split, SplitLeaf, SplitNode
-from gradscope.render.drawing.calls import Calls
-from gradscope.render.drawing.cells import ink_of
+from gradscope.render.drawing.beside import Calls, TermShares
 from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.split_groups import largest_pieces, percent
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
-from gradscope.render.words.text import Glyphs, cells
+from gradscope.render.words.text import Glyphs
 from gradscope.simplify.gradients import combine, middle
 from gradscope.simplify.view import Item
-from gradscope.words import one_line
 
 STRIP = 12
 """Cells of the strip of a line that made several values."""
-
-LONGEST = 12
-"""Cells of a term's name up to which it stands above its column, and not its number."""
 
 
 class Quantity(NamedTuple):
@@ -57,7 +50,7 @@ class Quantities:
         median = "of a line that made several values"
         self.calls = Calls(scene, glyphs, median) if scene.each else None
         split = scene.report.split
-        self.terms = TermColumns(split, self) if split is not None and split.nodes else None
+        self.terms = TermShares(scene, split) if split is not None and split.nodes else None
 
     def each(self) -> Iterator[Quantity]:
         """Each quantity of which there is something to say."""
@@ -69,7 +62,7 @@ class Quantities:
             norm = Column("‖g‖", right=True, drop=5 if self.terms else 0)
             yield Quantity([norm, Column("", drop=3), Column("", drop=2)], self._sizes)
         if self.terms is not None:
-            yield Quantity(self.terms.columns(), self.terms.cells)
+            yield Quantity(self.terms.columns(), self._shares)
         yield Quantity([Column("", drop=1, narrowest=12, comfort=20)], self._meetings)
 
     # ------------------------------------------------------------------ a command's own answer
@@ -107,12 +100,6 @@ class Quantities:
         """What made the values of an expression, in the order of the program."""
         return [] if whole is None else [self.item_of[node] for node in reversed(whole.results)]
 
-    def is_reached(self, node: int) -> bool:
-        """Whether a gradient is known to have arrived at a node."""
-        gradients = self.scene.gradients
-        entering = gradients.entering(self.item_of[node]) if gradients else None
-        return entering is not None and entering.state not in ("not reached", "none")
-
     def _sizes(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         """The size of what arrives, how often, and a strip in the order of the program."""
         gradients, items = self.scene.gradients, self._items(whole)
@@ -124,7 +111,7 @@ class Quantities:
         return [
             self._size(infos),
             Part(f"×{len(infos):,}" * many, "dim"),
-            Part(drawn, ink_of(self.scene, middle(infos))),
+            Part(drawn, self.scene.scale.ink(middle(infos))),
         ]
 
     def _size(self, infos: Sequence[GradientInfo]) -> Cell:
@@ -132,7 +119,7 @@ class Quantities:
         words = [without, span(infos)]
         if len(infos) == 1 and infos[0].state != "finite":
             words = [state_word(infos[0], self.glyphs.silent, self.glyphs.bad)]
-        return Part(" · ".join(filter(None, words)), ink_of(self.scene, combine(list(infos))))
+        return Part(" · ".join(filter(None, words)), self.scene.scale.ink(combine(list(infos))))
 
     def _at_calls(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
         if self.calls is None:
@@ -140,6 +127,9 @@ class Quantities:
         items = self._items(whole)
         each = [middle([one.entering(item) for item in items]) for one in self.calls.each if items]
         return self.calls.cells(each or [None] * len(self.calls.each))
+
+    def _shares(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
+        return self.terms.cells(whole.results if whole else ()) if self.terms else []
 
     def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
         """What is to be said of gradients that meet in what a line made."""
@@ -151,55 +141,3 @@ class Quantities:
         if whole is not None and not (whole.nodes or whole.results):
             cut = "history cut here"  # by what made nothing
         return [Part(" · ".join(filter(None, (told, cut))), "dim")]
-
-
-class TermShares:
-    """The share of each of the largest terms in what arrives, by norm, as columns."""
-
-    def __init__(self, split: Split) -> None:
-        self._split = split
-        self._chosen = largest_pieces(split)
-        self._names = [visible(one_line(split.pieces[piece].name)) for piece in self._chosen]
-        self._titles = self._names
-        if max(map(cells, self._names)) > LONGEST:
-            self._titles = [f"term {piece + 1}" for piece in self._chosen]
-
-    def head(self) -> str:
-        """What the columns are."""
-        most = len(self._split.pieces)
-        which = "each term" if len(self._chosen) == most else f"the largest of {most} terms"
-        told = f"share of {which} in what arrives, by norm; blank where they are not apart yet"
-        if self._titles is self._names:
-            return told
-        names = map(" ".join, zip(self._titles, self._names, strict=True))
-        return f"{told}: {' · '.join(names)}"
-
-    def columns(self) -> list[Column]:
-        """One for each term; the last go first where there is no room."""
-        places = range(len(self._titles))
-        return [Column(self._titles[at], right=True, drop=10 - at) for at in places]
-
-    def shares(self, places: Sequence[SplitLeaf | SplitNode]) -> list[Cell]:
-        """The shares in what arrives at these together; blank where that is not known."""
-        if not places:
-            return [""] * len(self._chosen)
-        found = Combined(places).shares
-        shares = [found[piece] for piece in self._chosen]
-        inks = ["bold" if share > 0.5 else "" if share else "dim" for share in shares]
-        return [Part(percent(share), ink) for share, ink in zip(shares, inks, strict=True)]
-
-
-class TermColumns(TermShares):
-    """These shares for expressions of the source."""
-
-    def __init__(self, split: Split, known: Quantities) -> None:
-        super().__init__(split)
-        self._known = known
-        self._at = {one.node: one for one in split.nodes}
-
-    def cells(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
-        """The shares in what arrives at an expression, where all of it is taken apart."""
-        results = () if whole is None else whole.results
-        known = [self._at[node] for node in results if node in self._at]
-        is_known = not any(map(self._known.is_reached, {*results} - self._at.keys()))
-        return self.shares(known if is_known else [])

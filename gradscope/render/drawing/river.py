@@ -6,8 +6,7 @@ Must not know what else is drawn."""
 from __future__ import annotations
 
 from gradscope.escaping import visible
-from gradscope.render.drawing.cells import BAD_INK
-from gradscope.render.drawing.scale import STEPS, strip
+from gradscope.render.drawing.scale import BAD_INK, STEPS, strip
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Writer

@@ -16,6 +16,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import Number
 from gradscope.model.report import GradientInfo
 from gradscope.render.words import numbers
+from gradscope.render.words.table import Part
 from gradscope.render.words.text import Glyphs
 
 STEPS = (
@@ -32,6 +33,9 @@ STEPS = (
 """From small over typical to large, in pictures, on the page and on the terminal: visible on dark
 and light ground.  Neighbours differ by more than 10 (CIE76) also to people who lack one kind of
 cones; bars and numbers say the same."""
+
+BAD_INK = "bold #d0327a"
+"""Of what is not finite, on the terminal."""
 
 _NARROWEST = 4.0
 """Decades the scale spans at least, as in ``web/src/scale.js``: norms of 1 and 2 shall not look
@@ -79,6 +83,11 @@ class Scale:
         place = self.fraction(norm)
         return None if place is None else round(place * (len(STEPS) - 1))
 
+    def ink(self, info: GradientInfo) -> str:
+        """The colour of a gradient on the terminal."""
+        step = self.step(info.norm)
+        return BAD_INK if info.state == "non-finite" else "dim" if step is None else STEPS[step]
+
 
 def _first_of_bulk(logs: list[float]) -> int:
     """The first of these, in their order, above the last wide gap in their lower third."""
@@ -91,6 +100,16 @@ def tint(step: int, strength: float = 0.26) -> str:
     color = STEPS[step]
     parts = (int(color[i : i + 2], 16) for i in (1, 3, 5))
     return "#" + "".join(f"{round(255 - strength * (255 - part)):02x}" for part in parts)
+
+
+def size_cell(info: GradientInfo, glyphs: Glyphs, style: str) -> Part:
+    """The norm of a gradient, or the sign of its state; narrow enough to stay in any terminal."""
+    if info.state in ("none", "not reached"):
+        return Part(glyphs.silent, style)
+    if info.norm is None:
+        return Part("?", style)  # a meta tensor has no numbers
+    sign = f"{glyphs.bad} " if info.state == "non-finite" else ""
+    return Part(sign + numbers.number(info.norm), style)
 
 
 NARROWEST = 1.0

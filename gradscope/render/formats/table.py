@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from gradscope.model.plain import Number
 from gradscope.model.report import Report
-from gradscope.render.drawing.cells import BAD_INK
 from gradscope.render.drawing.facts import cancelling
 from gradscope.render.drawing.head import Head
 from gradscope.render.drawing.parameters import Parameter, parameters
+from gradscope.render.drawing.scale import BAD_INK
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Options
 from gradscope.render.words import numbers

@@ -18,23 +18,20 @@ from typing import TYPE_CHECKING
 from gradscope.escaping import visible
 from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
 from gradscope.model.report import GradientInfo, Report
-from gradscope.render.drawing import cells
-from gradscope.render.drawing.cells import BAD_INK, Cells, size_cell
+from gradscope.render.drawing.cells import Cells
 from gradscope.render.drawing.facts import notes_of
 from gradscope.render.drawing.head import Head, ranking
 from gradscope.render.drawing.parameters import LeafTable
 from gradscope.render.drawing.rows import TreeRow, Walk
+from gradscope.render.drawing.scale import BAD_INK, size_cell
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.spread import extremes, odd_ranks, on
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part, Writer
-from gradscope.render.words.text import Glyphs
-from gradscope.simplify.gradients import ViewGradients, middle
-from gradscope.simplify.view import Item
 
 if TYPE_CHECKING:
-    from gradscope.render.drawing.calls import Calls
+    from gradscope.render.drawing.beside import Calls, TermShares
 
 FEWEST_LINES = 12
 """A budget below this would leave nothing to read."""
@@ -69,20 +66,20 @@ class _Tree:
         self.notes = [len(notes_of(scene, item)) for item in scene.view.items]
         self.walk = Walk(scene.view, self.glyphs, self.notes)
         self.calls: Calls | None = None
-        self.cells = Cells(scene, self.glyphs)
+        terms: TermShares | None = None
+        split = scene.report.split
         if scene.each:
-            from gradscope.render.drawing.calls import Calls
+            from gradscope.render.drawing.beside import Calls
 
             median = "of what is drawn once" if scene.view.templates else ""
             self.calls = Calls(scene, self.glyphs, median)
-            self.cells = CallCells(scene, self.glyphs, self.calls)
-        self.told = self.calls.head() if self.calls else ""
-        split = scene.report.split
-        if split is not None and split.kind == "term" and split.leaves and not scene.each:
-            from gradscope.render.drawing.term_cells import TermCells
+        elif split is not None and split.kind == "term" and split.leaves:
+            from gradscope.render.drawing.beside import TermShares
 
-            self.cells = terms = TermCells(scene, self.glyphs, split)
-            self.told = terms.head()
+            terms = TermShares(scene, split)
+        self.cells = Cells(scene, self.glyphs, self.calls, terms)
+        beside = self.calls or terms
+        self.told = beside.head() if beside else ""
 
     def lines(self) -> Iterator[str]:
         """Head, tree or trees, leaves."""
@@ -140,9 +137,7 @@ class _Tree:
             if ranks is None or self.scene.graph.nodes or not ranks.has_gradients:
                 return None
             return RankTable(ranks, self.options)
-        if self.calls is not None:
-            return CallLeaves(self.scene, gradients, self.walk.order, self.calls)
-        leaves = LeafTable(self.scene, gradients, self.walk.order)
+        leaves = LeafTable(self.scene, gradients, self.walk.order, self.calls)
         if ranks is None or not self.scene.is_compared:
             return leaves
         return RankTable(ranks, self.options, leaves.names)
@@ -230,53 +225,3 @@ class RankTable(Writer):
         if one.weights:
             words.append(f"values on {on([rank for rank, _ in one.weights])}")
         return ", ".join(filter(None, words))
-
-
-class CallCells(cells.Cells):
-    """Fills the columns of a tree for several calls."""
-
-    def __init__(self, scene: Scene, glyphs: Glyphs, calls: Calls) -> None:
-        super().__init__(scene, glyphs)
-        self.calls = calls
-
-    def columns(self) -> list[Column]:
-        """The columns, with one for each call."""
-        node, expression, shape, *_, source = super().columns()
-        return [node, expression, shape, *self.calls.columns(), source]
-
-    def remarks(self, item: Item) -> tuple[str, ...]:
-        """What is said of a closed item after its expression, but for the gradients of one call."""
-        return super().remarks(item)[:1]
-
-    def of(self, row: TreeRow) -> list[Cell]:
-        """The cells of a row."""
-        found = super().of(row)
-        if len(found) == 1:
-            return found  # one line across all columns
-        if row.kind == "note":
-            item = self.scene.view.items[row.item]
-            totals = [notes_of(self.scene, item, one)[row.note].total for one in self.calls.each]
-        elif self.scene.view.items[row.item].template is not None:
-            item = self.scene.view.items[row.item]
-            totals = [middle(self.of_rounds(row, item, one)) for one in self.calls.each]
-        else:
-            totals = [self.flow(row, one) for one in self.calls.each]
-        name, expression, shape, *_, source = found
-        return [name, expression, shape, *self.calls.cells(totals), source]
-
-
-class CallLeaves(LeafTable):
-    """The leaves of a scene, with what arrived at each call."""
-
-    def __init__(
-        self, scene: Scene, gradients: ViewGradients, order: list[int], calls: Calls
-    ) -> None:
-        super().__init__(scene, gradients, order)
-        self.calls = calls
-        leaf, shape, *_ = self.columns
-        self.columns = [leaf, shape, *calls.columns()]
-
-    def cells(self, position: int) -> list[Cell]:
-        """The cells of a leaf."""
-        leaf, shape, *_ = super().cells(position)
-        return [leaf, shape, *self.calls.cells([one.leaf(position) for one in self.calls.each])]

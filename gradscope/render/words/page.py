@@ -90,11 +90,7 @@ def recorded(shown: Text) -> Console:
     width = max((line.cell_len for line in shown.split()), default=1)
     # In a notebook it would show the text itself as well.
     console = Console(
-        record=True,
-        file=io.StringIO(),
-        width=width,
-        color_system="truecolor",
-        force_jupyter=False,
+        record=True, file=io.StringIO(), width=width, color_system="truecolor", force_jupyter=False
     )
     console.print(shown, soft_wrap=True)
     return console

@@ -129,21 +129,15 @@ class Table:
 
     def _share(self, shown: dict[int, int]) -> None:
         """Shorten the columns that may be shortened, the widest first, until the line fits."""
-        elastic = [i for i in shown if self.columns[i].narrowest]
+        for index, size in shown.items():
+            if self.columns[index].narrowest:  # no text needs more than all there is
+                shown[index] = min(size, max(self.columns[index].narrowest, self.width))
         excess = sum(shown.values()) + len(GAP) * (len(shown) - 1) - self.width
-        while excess > 0:
-            spare = [i for i in elastic if shown[i] > self.columns[i].narrowest]
+        for _ in range(excess):
+            spare = [i for i, size in shown.items() if 0 < self.columns[i].narrowest < size]
             if not spare:
                 return
-            widest = max(shown[i] for i in spare)
-            tied = [i for i in spare if shown[i] == widest]
-            # Cell by cell would take as long as the longest text, and that is foreign.
-            stops = [shown[i] for i in spare if shown[i] < widest]
-            stops += [self.columns[i].narrowest for i in tied]
-            step = min(widest - max(stops), excess // len(tied))
-            for index in tied if step else tied[:excess]:
-                shown[index] -= step or 1
-                excess -= step or 1
+            shown[max(spare, key=shown.__getitem__)] -= 1
 
     def _line(self, row: Sequence[Parts], shown: dict[int, int]) -> str:
         if len(row) < len(self.columns):

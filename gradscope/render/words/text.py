@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -196,9 +197,7 @@ def short_files(files: set[str]) -> dict[str, str]:
     waiting = {file: PurePath(file).parts or (file,) for file in files}
     length = 1
     while waiting:
-        ends: dict[tuple[str, ...], int] = {}
-        for parts in waiting.values():
-            ends[parts[-length:]] = ends.get(parts[-length:], 0) + 1
+        ends = Counter(parts[-length:] for parts in waiting.values())
         for file, parts in list(waiting.items()):
             if ends[parts[-length:]] == 1 or length >= len(parts):
                 shown[file] = visible("/".join(parts[-length:]))
