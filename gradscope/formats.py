@@ -71,7 +71,7 @@ ANSWERS = {
 """What shows the answer of a command, by its word after ``--format``: ``text``, which is its
 default, and formats that it writes in its own way."""
 
-DIAGNOSES = ("text", "code", "json", "github", "gcc", "sarif")
+DIAGNOSES = ("text", "code", "json", "github", "gcc")
 """How the doctor tells its findings."""
 
 Column = Literal["name", "shape", "dtype", "weight", "gradient", "ratio", "zeros", "nonfinite"]

@@ -43,7 +43,7 @@ def _environment(folder: Path) -> dict[str, str]:
 OFFERED = {
     "gradscope doc": ["plain,doctor"],
     "gradscope doctor --form": ["plain,--format"],
-    "gradscope doctor --format sa": ["plain,sarif"],
+    "gradscope doctor --format gi": ["plain,github"],
     # The shell lists files itself, and goes into folders.
     "gradscope show ru": ["file,ru"],
     "gradscope diff a.json runs/": ["file,runs/"],

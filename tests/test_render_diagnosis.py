@@ -12,7 +12,6 @@ from gradscope.model.report import Report
 from gradscope.render import Options, render
 from gradscope.render.answers import diagnosis
 from gradscope.simplify import Folding
-from gradscope.version import VERSION
 from tests.goldens import compare
 from tests.reports import CASES, diagnosed, diagnosed_module, small
 
@@ -45,13 +44,10 @@ def test_text_in_colour_says_the_same() -> None:
     assert re.sub(r"\x1b\[[\d;]*m", "", told) == text(diagnosed())
 
 
-@pytest.mark.parametrize("format_name", ["json", "github", "gcc", "sarif"])
+@pytest.mark.parametrize("format_name", ["json", "github", "gcc"])
 def test_machine_formats(format_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir("/")
     told = diagnosis.FORMATS[format_name](diagnosed(), Options())
-    if format_name == "sarif":  # without the pages of the rules, which have tests of their own
-        told = re.sub(r'"(text|markdown)": ".*?\\n\\n.*"', r'"\1": "…"', told)
-        told = told.replace(f'"{VERSION}"', '"VERSION"')
     compare(f"diagnosis/diagnosed.{format_name}", told)
 
 

@@ -102,7 +102,6 @@ FORMATS: dict[str, Teller] = {
     # What is not there is no line of theirs.
     "github": lambda report, options, _=0: _annotations().github(report, options),
     "gcc": lambda report, options, _=0: _annotations().gcc(report, options),
-    "sarif": lambda report, options, _=0: _annotations().sarif(report, options),
 }
 
 
