@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from gradscope.autograd.elements import has_data
+from gradscope.autograd.originals import kinds_of
 from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
 from gradscope.errors import Fault
 from gradscope.filesystem import is_installed, is_standard
@@ -319,11 +320,7 @@ def _others_compute() -> bool:
 def living_tensors() -> list[Any]:
     """Every tensor that python knows of, found among all objects."""
     # Comparing types with a set is what makes it quick to look at some 100,000 objects.
-    kinds: list[type] = [torch.Tensor]
-    for kind in kinds:
-        # The list grows while it is read, so that classes of classes are met as well.
-        kinds.extend(kind.__subclasses__())
-    known = frozenset(kinds)
+    known = frozenset(kinds_of(torch.Tensor))
     return [thing for thing in gc.get_objects() if type(thing) in known]
 
 

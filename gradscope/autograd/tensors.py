@@ -129,7 +129,7 @@ def _components(tensor: Any) -> Iterator[torch.Tensor]:
         inner = (getattr(tensor, name) for name in names)
         yield from (one for one in inner if isinstance(one, torch.Tensor))
     elif _is_hollow(tensor):
-        held = (one for value in vars(tensor).values() for one in tensors_in(value))
+        held = (one for value in vars(tensor).values() for one in flat_tensors(value))
         yield from (one for one in held if one is not tensor)
 
 
@@ -151,12 +151,26 @@ def _is_hollow(tensor: torch.Tensor) -> bool:
         return False
 
 
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors that something is or directly contains."""
-    inside = list(value.values()) if isinstance(value, dict) else value
-    for one in inside if isinstance(inside, (list, tuple)) else (inside,):
-        if isinstance(one, torch.Tensor):
-            yield one
+def flat_tensors(*containers: Any) -> list[torch.Tensor]:
+    """The tensors in call arguments or results, also two levels down in lists, tuples and dicts."""
+    found: list[torch.Tensor] = []
+    level: list[Any] = list(containers)
+    for _ in range(3):
+        deeper: list[Any] = []
+        for item in level:
+            if isinstance(item, torch.Tensor):
+                found.append(item)
+            # Not by an `__iter__` or a `values` of the program's: torch does without them as well.
+            elif isinstance(item, list):
+                deeper.extend(list.__iter__(item))
+            elif isinstance(item, tuple):
+                deeper.extend(tuple.__iter__(item))
+            elif isinstance(item, dict):
+                deeper.extend(dict.values(item))
+        if not deeper:
+            break
+        level = deeper
+    return found
 
 
 # ---------------------------------------------------------------------- remembering it

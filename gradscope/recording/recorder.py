@@ -38,11 +38,10 @@ from gradscope.autograd.isolation import (
 from gradscope.autograd.nodes import nearest
 from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
-from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
+from gradscope.autograd.tensors import TensorRef, allow_swaps, flat_tensors, requires_grad
 from gradscope.patched import Original, Patched
 from gradscope.recording.backward_calls import MAX_NODES, BackwardHandler, BackwardHandlers
 from gradscope.recording.compiler import is_compiling, keep_out
-from gradscope.recording.events import tensors_in
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
@@ -308,7 +307,7 @@ class Recorder(Recording, TorchFunctionMode):
         with self.aside():
             is_torchs = is_rehearsal(frame)
             call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
-            refused = [] if call else [one for one in tensors_in(args) if not requires_grad(one)]
+            refused = [] if call else [one for one in flat_tensors(args) if not requires_grad(one)]
             self.refused = [TensorRef(tensor) for tensor in refused]
             roots = [] if call else differentiable_inside(args)
             self.transforms += call is None and is_inside_a_transform()

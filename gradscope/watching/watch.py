@@ -14,6 +14,7 @@ from torch.amp import grad_scaler
 from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.autograd.isolation import Aside, fault_of, is_captured
+from gradscope.autograd.originals import kinds_of
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
@@ -34,7 +35,7 @@ from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.norms import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending, RunningCall
 from gradscope.watching.sinks import Sink
-from gradscope.watching.steps import Scalers, Stepping, holders, kinds_of, note_step, sampled
+from gradscope.watching.steps import Scalers, Stepping, holders, note_step, sampled
 from gradscope.watching.terms import TermNorms
 from gradscope.watching.turns import Turns
 

@@ -18,7 +18,7 @@ from gradscope.analyses.check.slots import Slots, memory_of
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import make_release_safe, walk
-from gradscope.autograd.tensors import requires_grad
+from gradscope.autograd.tensors import flat_tensors, requires_grad
 from gradscope.derivatives.call import (
     HOOKED,
     Call,
@@ -30,7 +30,7 @@ from gradscope.derivatives.call import (
 )
 from gradscope.recording.listener import Listener
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import TorchCall, flat_tensors
+from gradscope.recording.torch_call import TorchCall
 
 _autograd: Any = torch._C._autograd
 

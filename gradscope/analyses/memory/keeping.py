@@ -21,9 +21,9 @@ from gradscope.autograd.saved import (
 from gradscope.autograd.summary import name_of, shape_of
 from gradscope.autograd.tensors import (
     dense_parts,
+    flat_tensors,
     key_of,
     requires_grad,
-    tensors_in,
 )
 from gradscope.errors import CaptureError
 from gradscope.graphing.blame import where
@@ -130,7 +130,7 @@ class _Count:
         for one in inputs or ():
             if one.hook is None:
                 self._add(one.content, "activation", (number, one.name))
-        for tensor in tensors_in(slot.content):
+        for tensor in flat_tensors(slot.content):
             self._add(tensor, "packed", (number, slot.name))
 
     def _add(self, tensor: torch.Tensor, holding: Holding, holder: tuple[int, str]) -> None:
