@@ -34,14 +34,14 @@ class ProgramWatch(Watch):
     def __init__(
         self,
         every: int | None,
-        sink: Any,
+        take: Any,
         tell: Any,
         begin: Any,
         keep: int,
         by_term: bool = False,
     ) -> None:
         self._found = FoundModels()
-        super().__init__(self._found, every, sink, tell, begin, keep, by_term)
+        super().__init__(self._found, every, take, tell, begin, keep, by_term)
 
     @property
     def has_calls(self) -> bool:

@@ -34,7 +34,6 @@ from gradscope.watching.arrivals import (
 from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.norms import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending, RunningCall
-from gradscope.watching.sinks import Sink
 from gradscope.watching.steps import Scalers, Stepping, holders, note_step, sampled
 from gradscope.watching.terms import TermNorms
 from gradscope.watching.turns import Turns
@@ -54,7 +53,7 @@ class Watch:
     Args:
         model: its parameters are asked for anew at each step that is looked at.
         every: of so many steps one is looked at; None: of ten, and each of the first twenty.
-        sink: gets the rows.
+        take: gets each row; may raise whatever it likes.
         tell: called with each problem, and with what full looks find.
         begin: begins a full look.
         keep: how many of them there are at most.
@@ -65,7 +64,7 @@ class Watch:
         self,
         model: HasParameters,
         every: int | None,
-        sink: Sink,
+        take: Callable[[Row], object],
         tell: Callable[[str], None],
         begin: Begin,
         keep: int,
@@ -73,7 +72,7 @@ class Watch:
     ) -> None:
         self.problems: list[str] = []
         self._model = model
-        self._sink = sink
+        self._take_row = take
         self._tell = tell
         self._members = ModelParameters.of(model)
         self._turns = Turns(every)
@@ -138,8 +137,6 @@ class Watch:
                 with Unseen(self._note_fault):
                     rows = self._ranks.conclude(self._say, self._problem)
                 self._put(rows)
-            with Aside(self._note_fault):
-                self._sink.close()
         self._is_over, self._call = True, None
 
     def _conclude(self) -> None:
@@ -358,7 +355,7 @@ class Watch:
         # Not aside: the program's own function is called as it would be elsewhere.
         try:
             for row in rows if not self._is_over else []:
-                self._sink.put(row)
+                self._take_row(row)
         except Exception as error:
             let_pass(error)
             # Never again: a disk stays full.
