@@ -234,7 +234,7 @@ def test_a_syntax_error_ends_the_program_before_it_starts(here: Path) -> None:
     ending = program.run(before=never)
     assert isinstance(ending.exception, SyntaxError)
     assert ending.exception.filename == str(here / "broken.py")
-    assert (ending.status, ending.namespace, program.namespace) == (1, {}, {})
+    assert (ending.status, ending.namespace, program.ready.namespace) == (1, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_everything_a_program_finds_changed_can_be_put_back(here: Path) -> None:
     assert sys.argv == ["mine"] and sys.path[-1] == "mine"
     assert ending.namespace is vars(sys.modules["__main__"])
     # And nothing of ours keeps it any longer than python would.
-    assert not program.namespace
+    assert not program.ready.namespace
     program.restore()
     assert state() == before
     assert sys.getrecursionlimit() == limit
