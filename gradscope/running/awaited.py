@@ -18,13 +18,12 @@ from gradscope.autograd.tensors import requires_grad
 from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import Unusable, named_root, unknown_root
-from gradscope.graphing.study import made_tensor
+from gradscope.graphing.study import made_tensor, nearest_leaves
 from gradscope.graphing.watched_call import initial
 from gradscope.handlers import let_pass
 from gradscope.model.report import Graph
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
-from gradscope.words import listed, nearest
 
 
 class AwaitedRoot:
@@ -69,10 +68,6 @@ class AwaitedRoot:
         if root is None:
             raise unknown_root(self._text, [*self._seen, *scopes.variable_names()])
         return root
-
-
-LISTED = 8
-"""Names listed in one message."""
 
 
 def derivative(
@@ -129,9 +124,8 @@ def _end(probe: Probe, scopes: Scopes, name: str) -> Any:
         leaf = leaf_of(node)
         return GradientEdge(node, made[1]) if leaf is None else leaf
     names = [one for leaf in probe.graph.leaves for one in leaf.names]
-    near = listed(nearest(name, names), LISTED)
-    hint = f"leaves, nearest first: {near}" if near else "no leaf has a name"
-    raise RootError(f"--create-graph {name}: the graph has no such leaf", hint)
+    what = f"--create-graph {name}: the graph has no such leaf"
+    raise RootError(what, nearest_leaves(name, names))
 
 
 def _usable(found: torch.Tensor | None, leaf: str, graph: Graph, scopes: Scopes) -> torch.Tensor:
