@@ -111,15 +111,6 @@ def has_data(still: torch.Tensor) -> bool:
     return all(map(has_memory, dense_parts(still)[0]))
 
 
-def is_present(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is dense, of torch's own classes, and none of its memory was given back: so
-    is nearly every parameter."""
-    try:
-        return _is_torchs_own(tensor) and not _is_short(tensor)
-    except RuntimeError:  # of a kind that has none
-        return False
-
-
 def is_released(tensor: torch.Tensor) -> bool:
     """Whether the memory of a tensor was given back, all of it or a part."""
     try:

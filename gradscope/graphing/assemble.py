@@ -17,7 +17,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.elements import is_present, is_small
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import (
     LEAF,
     NO_SEQUENCE,
@@ -30,8 +30,8 @@ from gradscope.autograd.nodes import (
     torch_name,
     without_namespace,
 )
-from gradscope.autograd.numbers import SMALL
-from gradscope.autograd.summary import device_name, metadata, name_of, values_of
+from gradscope.autograd.numbers import SMALL, plain
+from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.forward import ForwardValues
@@ -215,8 +215,6 @@ class Assembler:
         tensor = live.variable
         if tensor is None:
             return self._outputs(number, live)
-        if is_present(tensor):
-            return (self._described(number, 0, tuple(tensor.shape), tensor),)
         info = metadata(tensor)
         values = self._values.of(number, 0, info.shape, info.dtype)
         return (msgspec.structs.replace(info, values=values),)
@@ -265,8 +263,10 @@ class Assembler:
     def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
         for name, tensor in saved.values(live):
             if isinstance(tensor, torch.Tensor):
-                small = is_small(tensor, self.keep)
-                yield name, metadata(tensor, values_of(tensor) if small else None)
+                values = None
+                if is_small(tensor, self.keep):
+                    values = plain(flat_values(tensor), tensor.dtype is torch.float32)
+                yield name, metadata(tensor, values)
 
     # ------------------------------------------------------------------ leaves and roots
 
@@ -359,14 +359,10 @@ def backward_pass(
 
 def _op_and_kind(live: LiveNode) -> tuple[str, Kind]:
     if isinstance(live, BackwardCFunction):
-        return op_name(live), _kind(torch_name(live), "custom")
+        return op_name(live), "opaque" if is_opaque(torch_name(live)) else "custom"
     return _built_in(torch_name(live))
 
 
 @lru_cache(maxsize=4_096)
 def _built_in(name: str) -> tuple[str, Kind]:
-    return without_namespace(name), _kind(name, "op")
-
-
-def _kind(name: str, otherwise: Kind) -> Kind:
-    return "opaque" if is_opaque(name) else otherwise
+    return without_namespace(name), "opaque" if is_opaque(name) else "op"

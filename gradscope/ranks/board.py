@@ -126,17 +126,12 @@ class Board:
         """Whether something was left under a key."""
         return bool(self._ask("check", [_PREFIX + key]))
 
-    def drop(self, key: str) -> None:
-        """Take a value away, pieces first, so that the store does not keep what was read."""
-        pieces = int(self._ask("get", _PREFIX + key))
-        for index in range(pieces):
-            self._ask("delete_key", f"{_PREFIX}{key}/{index}")
-
     def take(self, key: str) -> bytes | None:
-        """The value under a key, which is then gone; None where there is none yet."""
+        """The value under a key, which the store then keeps no longer; None where there is none
+        yet."""
         data = self.get(key)
-        if data is not None:
-            self.drop(key)
+        for index in range(0 if data is None else int(self._ask("get", _PREFIX + key))):
+            self._ask("delete_key", f"{_PREFIX}{key}/{index}")
         return data
 
     def settle(self, key: str, value: str) -> str:

@@ -172,7 +172,7 @@ class Collected:
             if row is None:
                 row = self._rows[one.name] = _ParameterRow(one.name, one.shape)
                 row.missing = self._heard[:MOST_ABSENT]
-            row.add(rank, one, self._is_few)
+            row.add(rank, one, self._size <= FEW)
             known.add(one.name)
         for name in self._rows.keys() - known:
             if len(self._rows[name].missing) < MOST_ABSENT:
@@ -182,10 +182,6 @@ class Collected:
     def leave_out(self, rank: int) -> None:
         """Note a rank that runs without us, and tells nothing."""
         self._each[rank] = OneRank(rank, "not watched")
-
-    @property
-    def _is_few(self) -> bool:
-        return self._size <= FEW
 
     def _take_findings(self, look: RankLook) -> None:
         for one in look.findings:

@@ -79,22 +79,18 @@ class FoundModels:
 
     def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Each parameter once; a model that is not the only one has its name before the path."""
+        found = [
+            (f"{prefix}/{path}" if prefix else path, parameter)
+            for prefix, model in self._models
+            for path, parameter in _parameters(model())
+        ]
+        loose = ((names, one) for of, names in self._loose for one in _held(of()))
+        found += [(names[id(one)], one) for names, one in loose if id(one) in names]
         seen = set[int]()
-        for name, one in (*self._in_models(), *self._in_none()):
+        for name, one in found:
             if id(one) not in seen:
                 seen.add(id(one))
                 yield name, one
-
-    def _in_models(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for prefix, model in self._models:
-            for path, parameter in _parameters(model()):
-                yield f"{prefix}/{path}" if prefix else path, parameter
-
-    def _in_none(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for optimizer, names in self._loose:
-            for one in _held(optimizer()):
-                if id(one) in names:
-                    yield names[id(one)], one
 
     def take(self, optimizers: Sequence[Any]) -> None:
         """Add what these hold and is not known."""

@@ -244,7 +244,7 @@ class Watch:
             self._close()
             earlier = None
         self._foreign_steps = 0
-        self._turns.call_made()
+        self._turns.calls += 1
         if due:
             self._pending = Pending.of(call, reached, self._members, self._turns, earlier)
             self._pending.note_loss(roots)
