@@ -179,22 +179,18 @@ def own_grad(
         )
 
 
-@functools.cache
-def _parameters(function: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The names of the parameters of one of torch's three functions, and their defaults."""
-    found = inspect.signature(function).parameters
-    defaults = {name: one.default for name, one in found.items() if one.default is not one.empty}
-    return tuple(found), defaults
+_signature = functools.cache(inspect.signature)
 
 
 def _given(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """The arguments of a call by name, for the program may give any by its place; None where they
-    do not fit.  Python's own way to bind them takes several times as long."""
-    names, defaults = _parameters(function)
-    placed = dict(zip(names, args, strict=False))
-    given = {**defaults, **placed, **kwargs}
-    fits = len(args) <= len(names) == len(given) and given.keys() <= set(names)
-    return given if fits and placed.keys().isdisjoint(kwargs) else None
+    do not fit."""
+    try:
+        bound = _signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    return dict(bound.arguments)
 
 
 def _differentiable(root: object) -> bool:

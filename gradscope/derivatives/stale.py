@@ -70,17 +70,12 @@ class _Context:
     program."""
 
     def __init__(self, node: Any) -> None:
-        vars(self).update(pytree.tree_map(_copied, vars(node)))
-        self.saved_tensors = tuple(_copied_saved(one) for one in node.saved_tensors)
+        vars(self).update(pytree.tree_map_only(torch.Tensor, torch.clone, vars(node)))
+        self.saved_tensors = tuple(
+            None if one is None else one.detach().clone().requires_grad_(one.requires_grad)
+            for one in node.saved_tensors
+        )
         self.needs_input_grad = node.needs_input_grad
-
-
-def _copied(value: Any) -> Any:
-    return value.clone() if isinstance(value, torch.Tensor) else value
-
-
-def _copied_saved(saved: torch.Tensor | None) -> torch.Tensor | None:
-    return None if saved is None else saved.detach().clone().requires_grad_(saved.requires_grad)
 
 
 def _backward_of(function: Any) -> Callable[..., Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import NO_SEQUENCE, Walked, leaf_of
@@ -18,13 +17,8 @@ MAX_VALUES = 32_768
 Kind = tuple[tuple[int, ...], str]
 """Shape and dtype."""
 
-
-class _Row(NamedTuple):
-    """The elements of one forward tensor, of the kind that it had."""
-
-    key: tuple[int, int]
-    kind: Kind
-    numbers: list[float]
+Row = tuple[tuple[int, int], Kind, list[float]]
+"""The node and the output that a tensor is, its kind then, and its elements."""
 
 
 class ForwardValues:
@@ -56,15 +50,15 @@ class ForwardValues:
         return values if kind == (shape, dtype) else None
 
 
-def _rows(walked: Walked, recorded: RememberedValues, keep: int) -> Iterator[_Row]:
+def _rows(walked: Walked, recorded: RememberedValues, keep: int) -> Iterator[Row]:
     by_sequence = recorded.by_sequence()
     for number, sequence in enumerate(walked.sequences):
         if sequence < NO_SEQUENCE:
             for value in by_sequence.get(sequence, ()):
                 kind = value.shape, name_of(value.dtype)
-                yield _Row((number, value.output), kind, value.numbers())
+                yield (number, value.output), kind, value.numbers()
             continue
         tensor = leaf_of(walked.nodes[number])
         if tensor is not None and is_small(tensor, keep):
             kind = tuple(tensor.shape), name_of(tensor.dtype)
-            yield _Row((number, 0), kind, flat_values(tensor))
+            yield (number, 0), kind, flat_values(tensor)

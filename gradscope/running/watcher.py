@@ -324,29 +324,22 @@ class Watcher:
         call: BackwardCall | None = None,
         notes: Sequence[str] = (),
     ) -> None:
-        if not self._request.gradients:
-            self._show([root], scopes, notes)
-            return
-        probe = self._probe([root], scopes)
-        text = self._request.gradient
-        if text is None:
+        request, seed = self._request, None
+        if request.gradients and request.gradient is not None:
+            seed = parse_gradient(request.gradient, root, scopes.merged())
+        elif request.gradients:
             try:
                 seed = implicit_gradient(root)
                 # Not of the gradient of a leaf, which --create-graph makes.
-                name = None if self._request.create_graph else self._request.root
+                name = None if request.create_graph else request.root
                 if call is not None and name and all(one is not root for one in call.roots):
                     note = f"backward starts from {name} with 1, as no --gradient is given"
                     notes = (*notes, note)
             except RootError:
-                study = self._request.study
-                if not (self._request.or_graph or (study and not study.needs_gradient)):
+                study = request.study
+                if not (request.or_graph or (study and not study.needs_gradient)):
                     raise
-                self._show([root], scopes, notes)
-                return
-        else:
-            seed = parse_gradient(text, root, scopes.merged())
-        studied = self._studied(probe, [root], [seed], scopes)
-        self.report = probe.report([probe.own_pass(seed)], notes, studied)
+        self._show([root], scopes, notes, seed)
 
     def _derived(
         self,
@@ -362,11 +355,18 @@ class Watcher:
             return root  # type: ignore[no-any-return]
         return derivative(roots, gradients, leaf, (self.recorder, scopes, frame))
 
-    def _show(self, roots: list[Any], scopes: Scopes, notes: Sequence[str] = ()) -> None:
-        """The graph from these roots, no gradient sent through it."""
+    def _show(
+        self,
+        roots: list[Any],
+        scopes: Scopes,
+        notes: Sequence[str] = (),
+        seed: torch.Tensor | None = None,
+    ) -> None:
+        """The graph from these roots, and a gradient sent through it from the only one."""
         probe = self._probe(roots, scopes)
-        studied = self._studied(probe, roots, [None] * len(roots), scopes)
-        self.report = probe.report(notes=notes, studied=studied)
+        studied = self._studied(probe, roots, [seed] * len(roots), scopes)
+        passes = [] if seed is None else [probe.own_pass(seed)]
+        self.report = probe.report(passes, notes, studied)
 
     def _studied(
         self,
