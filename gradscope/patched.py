@@ -5,6 +5,7 @@ Knows nothing of torch, or of what ours does.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
@@ -70,3 +71,25 @@ class Patched:
                 above.original = self.original
         _standing[:] = [one for one in _standing if one is not self]
         self._ours = None
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def by_way_of(
+    owner: Any, name: str, call: Callable[..., Any], taken: Iterable[tuple[str, str]] = ()
+) -> Patched:
+    """What has a function called as ``call(original, ...)``; the rest as for :class:`Patched`."""
+
+    def around(original: Original) -> Original:
+        @functools.wraps(original)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            return call(patch.original, *args, **kwargs)
+
+        return called
+
+    patch = Patched(owner, name, around, taken)
+    return patch

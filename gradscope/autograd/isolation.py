@@ -26,6 +26,7 @@ from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, req
 from gradscope.errors import Fault
 from gradscope.filesystem import is_installed, is_standard
 from gradscope.handlers import HandlersWait, let_pass
+from gradscope.patched import Original, by_way_of
 
 PACKAGE = str(Path(__file__).parents[1]) + "/"
 
@@ -103,21 +104,15 @@ def own_pass() -> Iterator[None]:
     A backward function may go through a graph of its own, which its forward has left for it.  That
     graph is there for one pass, unless torch is told to retain it.
     """
-    autograd: Any = torch.autograd
-    original = autograd._engine_run_backward
 
-    def run(roots: Any, gradients: Any, _retain: Any, *rest: Any, **options: Any) -> Any:
-        return original(roots, gradients, True, *rest, **options)
+    def run(engine: Original, roots: Any, gradients: Any, _: Any, *rest: Any, **more: Any) -> Any:
+        return engine(roots, gradients, True, *rest, **more)
 
     # `backward` and `grad` both look this name up when they are called, so that the calls which a
-    # custom backward makes inside the pass come by here, too.
-    autograd._engine_run_backward = run
-    try:
-        # Hooks and backward functions of the program run in there, with all that they are used to.
-        with functions_on():
-            yield
-    finally:
-        autograd._engine_run_backward = original
+    # custom backward makes inside the pass come by here, too.  Hooks and backward functions of the
+    # program run in there, with all that they are used to.
+    with by_way_of(torch.autograd, "_engine_run_backward", run), functions_on():
+        yield
 
 
 def fault_of(error: Exception) -> Fault:

@@ -7,7 +7,6 @@ it did not make itself asks here.  Knows nothing of graphs.
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, Patched, by_way_of
 
 Known = TypeVar("Known")
 Other = TypeVar("Other")
@@ -279,19 +278,14 @@ class _Swaps:
     def begin(cls) -> None:
         cls._users += 1
         if cls._users == 1:
-            cls._patch = Patched(torch.utils, "swap_tensors", cls._hiding)
+            cls._patch = by_way_of(torch.utils, "swap_tensors", cls._hidden)
             cls._patch.start()
 
     @classmethod
-    def _hiding(cls, original: Original) -> Original:
-        @functools.wraps(original)
-        def swap_tensors(t1: torch.Tensor, t2: torch.Tensor) -> Any:
-            # A global of torch's is changed for a moment: of two threads one would undo the
-            # other's.
-            with cls._lock, _own_references_hidden(original):
-                return original(t1, t2)
-
-        return swap_tensors
+    def _hidden(cls, original: Original, t1: torch.Tensor, t2: torch.Tensor) -> Any:
+        # A global of torch's is changed for a moment: of two threads one would undo the other's.
+        with cls._lock, _own_references_hidden(original):
+            return original(t1, t2)
 
     @classmethod
     def end(cls) -> None:

@@ -8,7 +8,6 @@ and not the run.
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 import threading
 import time
@@ -18,7 +17,7 @@ from datetime import timedelta
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, by_way_of
 from gradscope.ranks.job import Job
 
 PIECE = 4 * 2**20
@@ -52,18 +51,14 @@ def listen(told: Callable[[], None]) -> Callable[[], None]:
     if distributed is None:
         return lambda: None
 
-    def around(original: Original) -> Original:
-        @functools.wraps(original)
-        def updated(*arguments: Any, **named: Any) -> Any:
-            result = original(*arguments, **named)
-            with contextlib.suppress(Exception):
-                told()
-            return result
-
-        return updated
+    def updated(original: Original, *arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        with contextlib.suppress(Exception):
+            told()
+        return result
 
     # Private: programs import what makes a group by name, and that asks for this one by module.
-    patch = Patched(distributed, "_update_default_pg", around)
+    patch = by_way_of(distributed, "_update_default_pg", updated)
     patch.start()
     return patch.stop
 

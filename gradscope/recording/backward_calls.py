@@ -8,7 +8,6 @@ may fork meanwhile: nothing here takes a lock.
 
 from __future__ import annotations
 
-import functools
 import threading
 from array import array
 from collections import deque
@@ -24,7 +23,7 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, by_way_of
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
 from gradscope.words import count, listed, one_line
@@ -120,7 +119,7 @@ class ScaledLosses:
     """What ``GradScaler.scale`` has made while it is started."""
 
     def __init__(self) -> None:
-        self._patch = Patched(grad_scaler.GradScaler, "scale", self._noting)
+        self._patch = by_way_of(grad_scaler.GradScaler, "scale", self._note)
         self._made: deque[tuple[int, int]] = deque(maxlen=MOST)
         self._read: dict[int, float] = {}
 
@@ -132,18 +131,14 @@ class ScaledLosses:
         """Put torch's own function back."""
         self._patch.stop()
 
-    def _noting(self, original: Original) -> Original:
-        @functools.wraps(original)
-        def scale(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling():
-                return original(*args, **kwargs)
-            first = _number()
-            result = original(*args, **kwargs)
-            if first < _number():
-                self._made.append((first, _number()))
-            return result
-
-        return scale
+    def _note(self, original: Original, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return original(*args, **kwargs)
+        first = _number()
+        result = original(*args, **kwargs)
+        if first < _number():
+            self._made.append((first, _number()))
+        return result
 
     def factor(self, root: Any) -> float | None:
         """By what a tensor or gradient edge was multiplied; None where no scaler made it, or its

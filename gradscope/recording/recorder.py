@@ -6,7 +6,6 @@ autograd node made meanwhile can be traced to the call that made it.  Knows noth
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import threading
@@ -39,7 +38,7 @@ from gradscope.autograd.nodes import nearest
 from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
 from gradscope.autograd.tensors import TensorRef, allow_swaps, flat_tensors, requires_grad
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, Patched, by_way_of
 from gradscope.recording.backward_calls import MAX_NODES, BackwardHandler, BackwardHandlers
 from gradscope.recording.compiler import is_compiling, keep_out
 from gradscope.recording.failed import FailedCall
@@ -96,15 +95,8 @@ class Recorder(Recording, TorchFunctionMode):
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
             return self._apply(cls, *args, **kwargs)
 
-        def around(original: Original) -> Original:
-            @functools.wraps(original)
-            def backward(*args: Any, **kwargs: Any) -> Any:
-                return self._autograd_backward(*args, **kwargs)
-
-            return backward
-
         self._applied = Patched(torch.autograd.Function, "apply", lambda _: classmethod(apply))
-        self._called = Patched(torch.autograd, "backward", around)
+        self._called = by_way_of(torch.autograd, "backward", self._autograd_backward)
         self._patches = (mode_popping(), default_devices(self), *saved_tensor_hooks())
         self._patches += (self._applied, self._called)
         self._process = os.getpid()
@@ -262,8 +254,7 @@ class Recorder(Recording, TorchFunctionMode):
             self.functions.pop()
         return out
 
-    def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
-        original = self._called.original
+    def _autograd_backward(self, original: Original, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         if not self._is_watching():

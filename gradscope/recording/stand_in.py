@@ -29,7 +29,7 @@ from torch.utils import _device
 from gradscope.autograd import packing
 from gradscope.autograd.isolation import pop_mode, push_mode
 from gradscope.autograd.saved import IS_TOLD
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, Patched, by_way_of
 from gradscope.target.cleaning import stack_as_python
 
 _DYNAMO = "torch._dynamo"
@@ -56,14 +56,11 @@ def default_devices(own: TorchFunctionMode) -> Patched:
     at the end of a ``with torch.device(...)`` in which it was set.
     """
 
-    def around(original: Original) -> Original:
-        def above_own() -> int:
-            height = int(original())
-            return height - (height > 0 and torch._C._get_function_stack_at(0) is own)
+    def above_own(original: Original) -> int:
+        height = int(original())
+        return height - (height > 0 and torch._C._get_function_stack_at(0) is own)
 
-        return above_own
-
-    return Patched(_device, "_len_torch_function_stack", around)
+    return by_way_of(_device, "_len_torch_function_stack", above_own)
 
 
 def saved_tensor_hooks() -> tuple[Patched, ...]:
@@ -72,21 +69,18 @@ def saved_tensor_hooks() -> tuple[Patched, ...]:
     if IS_TOLD:
         return ()
 
-    def after(note: Callable[[], None]) -> Callable[[Original], Original]:
-        def around(original: Original) -> Original:
-            def called(*args: Any) -> Any:
-                out = original(*args)
-                note()
-                return out
+    def after(note: Callable[[], None]) -> Callable[..., Any]:
+        def called(original: Original, *args: Any) -> Any:
+            out = original(*args)
+            note()
+            return out
 
-            return called
-
-        return around
+        return called
 
     owner = torch._C._autograd
     return (
-        Patched(owner, "_push_saved_tensors_default_hooks", after(packing.push)),
-        Patched(owner, "_pop_saved_tensors_default_hooks", after(packing.pop)),
+        by_way_of(owner, "_push_saved_tensors_default_hooks", after(packing.push)),
+        by_way_of(owner, "_pop_saved_tensors_default_hooks", after(packing.pop)),
     )
 
 

@@ -9,7 +9,6 @@ import torch.
 
 from __future__ import annotations
 
-import functools
 import linecache
 import os
 import threading
@@ -19,7 +18,7 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, by_way_of
 
 PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
 
@@ -106,28 +105,26 @@ def without_shell(error: BaseException, shell: Any) -> BaseException:
     return BaseException.with_traceback(error, step)
 
 
-def _cleaning_init(original: Original) -> Original:
-    @functools.wraps(original)
-    def init(
-        self: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, *args: Any, **kwargs: Any
-    ) -> None:
-        original(self, exc_type, exc_value, _as_python(exc_traceback), *args, **kwargs)
+def _cleaning_init(
+    original: Original,
+    self: Any,
+    exc_type: Any,
+    exc_value: Any,
+    exc_traceback: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    original(self, exc_type, exc_value, _as_python(exc_traceback), *args, **kwargs)
 
-    return init
 
-
-def _cleaning_hook(original: Original) -> Original:
-    @functools.wraps(original)
-    def excepthook(args: Any) -> None:
-        if args.exc_value is not None:
-            clean(args.exc_value)
-            # They cannot be changed, and the traceback that they hold is the one from before.
-            args = threading.ExceptHookArgs(
-                (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
-            )
-        original(args)
-
-    return excepthook
+def _cleaning_hook(original: Original, args: Any) -> None:
+    if args.exc_value is not None:
+        clean(args.exc_value)
+        # They cannot be changed, and the traceback that they hold is the one from before.
+        args = threading.ExceptHookArgs(
+            (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
+        )
+    original(args)
 
 
 class CleanPrinting:
@@ -137,8 +134,8 @@ class CleanPrinting:
     _users = 0
     _patches = (
         # The class, because a program may have imported the functions by name, and keeps those.
-        Patched(traceback.TracebackException, "__init__", _cleaning_init),
-        Patched(threading, "excepthook", _cleaning_hook),
+        by_way_of(traceback.TracebackException, "__init__", _cleaning_init),
+        by_way_of(threading, "excepthook", _cleaning_hook),
     )
 
     def __init__(self) -> None:
