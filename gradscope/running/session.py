@@ -200,6 +200,6 @@ def code_namespace(target: Target) -> Any:
         return None
 
     def fill(namespace: dict[str, Any]) -> None:
-        _load("running.scope").fill(namespace, target.lets)
+        _load("graphing.initial_gradient").fill(namespace, target.lets)
 
     return fill

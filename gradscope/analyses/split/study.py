@@ -10,8 +10,7 @@ from functools import partial
 import torch
 
 from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
-from gradscope.analyses.split.axes import MOST_APART, Samples
-from gradscope.analyses.split.batch import BatchInStep, TooManyAtOnce
+from gradscope.analyses.split.batch import MOST_APART, BatchInStep, Samples, TooManyAtOnce
 from gradscope.analyses.split.lockstep import (
     AT_ONCE,
     WHOLE,
