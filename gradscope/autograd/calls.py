@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -30,18 +30,21 @@ class BackwardCall:
     ``accumulates`` tells ``backward`` from ``grad``.  ``batched`` gradients are vectorised by torch
     and cannot be read on the way.  ``frame`` is the program's frame that made the call.
     ``is_handed_on``: to run it is to hand it to somebody else, who makes it.
+
+    With a function alone it is one of ours, in the same form, which keeps the graph, accumulates
+    nothing, and returns a gradient for each of the inputs.
     """
 
     roots: list[torch.Tensor | GradientEdge]
     gradients: list[torch.Tensor | None]
     inputs: list[torch.Tensor | GradientEdge]
-    accumulates: bool
-    retain_graph: bool
-    create_graph: bool
-    batched: bool
     frame: FrameType
-    _given: dict[str, Any]
     _function: Callable[..., Any]
+    _given: dict[str, Any] = field(default_factory=dict)
+    accumulates: bool = False
+    retain_graph: bool = True
+    create_graph: bool = False
+    batched: bool = False
     is_handed_on: bool = False
 
     @classmethod
@@ -81,30 +84,6 @@ class BackwardCall:
             frame=frame,
             _given=given,
             _function=function,
-        )
-
-    @classmethod
-    def own(
-        cls,
-        roots: list[torch.Tensor | GradientEdge],
-        gradients: list[torch.Tensor | None],
-        inputs: list[torch.Tensor | GradientEdge],
-        frame: FrameType,
-        make: Callable[[], Any],
-    ) -> BackwardCall:
-        """A call of ours, in the same form: ``make`` keeps the graph, accumulates nothing, and
-        returns a gradient for each of the inputs."""
-        return cls(
-            roots=roots,
-            gradients=gradients,
-            inputs=inputs,
-            accumulates=False,
-            retain_graph=True,
-            create_graph=False,
-            batched=False,
-            frame=frame,
-            _given={},
-            _function=make,
         )
 
     def handed_on(self, make: Callable[[], Any]) -> BackwardCall:

@@ -247,8 +247,9 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
     Args:
         interrupts_wait: whether Ctrl-C waits for the end of the block, as other signals do.
     """
-    with HandlersWait(interrupts_wait):
-        states = _random_states()
+    # Asking an unused CUDA for its state would start it, which takes memory and seconds.
+    devices = range(cuda.device_count() if cuda.is_initialized() else 0)
+    with HandlersWait(interrupts_wait), torch.random.fork_rng(devices, device_type="cuda"):
         # Taken off besides being switched off: `functions_on` inside would wake them again.
         modes = mode_stack()
         _pop(len(modes))
@@ -261,7 +262,6 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
                 yield
         finally:
             _push(modes)
-            _restore(states)
 
 
 def _pop(count: int) -> None:
@@ -369,15 +369,3 @@ def _refill(grad: torch.Tensor, content: torch.Tensor | None) -> None:
     with torch.no_grad(), preserved_version(grad):
         if content is not None:
             grad.copy_(content)
-
-
-def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:
-    # Asking an unused CUDA for its state would start it, which takes memory and seconds.
-    states = cuda.get_rng_state_all() if cuda.is_initialized() else []
-    return torch.get_rng_state(), states
-
-
-def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
-    torch.set_rng_state(states[0])
-    if states[1]:
-        cuda.set_rng_state_all(states[1])

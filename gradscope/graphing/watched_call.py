@@ -229,7 +229,7 @@ def own_call(
         with grads_preserved(), own_pass():
             return _sent(roots, gradients, inputs, walked)
 
-    return BackwardCall.own(list(roots), list(gradients), inputs, frame or sys._getframe(), make)
+    return BackwardCall(list(roots), list(gradients), inputs, frame or sys._getframe(), make)
 
 
 def _sent(

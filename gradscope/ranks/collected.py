@@ -24,7 +24,7 @@ from gradscope.model.ranks import (
     Ranks,
 )
 from gradscope.model.report import GradientInfo, Report
-from gradscope.ranks.kept_passes import KeptPasses
+from gradscope.ranks.looks import KeptPasses
 from gradscope.words import duration, ranked
 
 ODD = 2

@@ -145,7 +145,8 @@ class Recorder(Recording, TorchFunctionMode):
 
     def end(self) -> None:
         """What was asked is answered; the program may run on."""
-        self.listeners.end()
+        for one in self.listeners.all:
+            one.end()
 
     # ------------------------------------------------------------------ the calls
 
@@ -267,7 +268,8 @@ class Recorder(Recording, TorchFunctionMode):
     def _is_watching(self) -> bool:
         if is_captured():
             return False
-        self.listeners.woken()
+        for one in self.listeners.all:
+            one.woken()
         # The stack of modes is the thread's own, and we are not on it while we handle a call.
         return Recorder.active is self and self in mode_stack()
 
@@ -280,7 +282,8 @@ class Recorder(Recording, TorchFunctionMode):
             out = self._handled(func, args, kwargs, frame)
         except Exception as error:
             with self.aside():
-                self.listeners.refused(error, args, self.places.user_frame(frame) or frame)
+                for one in self.listeners.all:
+                    one.refused(error, args, self.places.user_frame(frame) or frame)
             raise
         if func is torch.autograd.grad and self.listeners.all:
             made = (before, sequence_number())
@@ -330,7 +333,8 @@ class Recorder(Recording, TorchFunctionMode):
         # One that is handed on comes here again, when the last of those who want it makes it.
         if not (retain_graph or call.retain_graph or call.is_handed_on):
             with self.aside():
-                self.listeners.released(call, nodes)
+                for one in self.listeners.all:
+                    one.released(call, nodes)
             if nodes is None:
                 nodes = nearest([edge_of(root)[0] for root in call.roots], MAX_NODES)
             self.freed.note(self.places.site_of(call.frame), nodes)
