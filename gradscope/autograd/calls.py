@@ -90,10 +90,8 @@ class BackwardCall:
         """Return this call so that ``make`` is called when it is run."""
         return replace(self, _function=lambda *_, **__: make(), is_handed_on=True)
 
-    def run(self, retain_graph: bool | None = None) -> Any:
-        """Make the call as the program meant it, except that the graph may be kept for later."""
-        if retain_graph is not None:
-            self._given["retain_graph"] = retain_graph
+    def run(self) -> Any:
+        """Make the call as the program meant it."""
         return self._function(**self._given)
 
 
@@ -141,7 +139,6 @@ def own_grad(
     roots: Iterable[torch.Tensor | GradientEdge],
     inputs: Iterable[torch.Tensor | GradientEdge],
     gradients: Iterable[torch.Tensor | None],
-    retain_graph: bool = True,
     create_graph: bool = False,
 ) -> tuple[torch.Tensor | None, ...]:
     """``torch.autograd.grad`` for a pass of ours: what the program put into the graph runs as it
@@ -152,10 +149,8 @@ def own_grad(
     with own_pass():
         known = [one for one in given if one is not None]
         if len(known) == len(given):
-            return sent_back(starts, ends, known, retain_graph, create_graph)
-        return torch.autograd.grad(
-            starts, ends, given, retain_graph, create_graph, allow_unused=True
-        )
+            return sent_back(starts, ends, known, True, create_graph)
+        return torch.autograd.grad(starts, ends, given, True, create_graph, allow_unused=True)
 
 
 _signature = functools.cache(inspect.signature)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -47,7 +47,7 @@ class MeasuredCall:
     ) -> None:
         self.call = call
         self.number = number
-        self.failure: BaseException | None = None
+        self.failure: Exception | None = None
         self.result: Any = None
         self.recorder = recorder
         self.ends = [edge_of(root) for root in call.roots]
@@ -90,7 +90,11 @@ class MeasuredCall:
     def note_seeds(self) -> None:
         """Measure the gradients that the call starts with."""
         given = map(initial, self.call.roots, self.call.gradients)
-        self._seeds = seeded(self.flow, self.ends, given)
+        index = self.walked.index
+        self._seeds = [
+            NONE if gradient is None else self.flow.seed(index[node], output, gradient)
+            for (node, output), gradient in zip(self.ends, given, strict=True)
+        ]
 
     def run(self) -> None:
         """Make the call."""
@@ -171,18 +175,6 @@ class MeasuredCall:
             # Of a vectorised call they have a dimension that their tensors have not.
             if position is not None and not self.call.batched:
                 self.flow.arrived(position, output, gradient)
-
-
-def seeded(
-    flow: EdgeGradients,
-    ends: Iterable[tuple[LiveNode, int]],
-    gradients: Iterable[torch.Tensor | None],
-) -> list[int]:
-    """Note what a pass starts with at each root, as entries of the table."""
-    return [
-        NONE if gradient is None else flow.seed(flow.walked.index[node], output, gradient)
-        for (node, output), gradient in zip(ends, gradients, strict=True)
-    ]
 
 
 def fits(root: Any, gradient: torch.Tensor | None) -> bool:

@@ -317,28 +317,18 @@ class Recorder(Recording, TorchFunctionMode):
             # What a custom Function does in its forward is a part of what it computes.
             return self.let_run(call) if self.functions or is_torchs else self.handlers(call)
 
-    def let_run(
-        self,
-        call: BackwardCall,
-        retain_graph: bool | None = None,
-        nodes: Sequence[LiveNode] | None = None,
-    ) -> Any:
-        """Make a backward call as the program meant it, and remember what it frees.
-
-        Args:
-            call: the call.
-            retain_graph: keep the graph although the program did not say so.
-            nodes: the nodes below its roots, nearest first, where they are known.
-        """
+    def let_run(self, call: BackwardCall, nodes: Sequence[LiveNode] | None = None) -> Any:
+        """Make a backward call as the program meant it, and remember what it frees; ``nodes`` are
+        those below its roots, nearest first, where they are known."""
         # One that is handed on comes here again, when the last of those who want it makes it.
-        if not (retain_graph or call.retain_graph or call.is_handed_on):
+        if not (call.retain_graph or call.is_handed_on):
             with self.aside():
                 for one in self.listeners.all:
                     one.released(call, nodes)
             if nodes is None:
                 nodes = nearest([edge_of(root)[0] for root in call.roots], MAX_NODES)
             self.freed.note(self.places.site_of(call.frame), nodes)
-        return call.run(retain_graph)
+        return call.run()
 
     # ------------------------------------------------------------------ what is remembered
 

@@ -310,7 +310,7 @@ class Watcher:
             return self._root.at_end(scopes), []
         if isinstance(value, torch.Tensor):
             return usable_root(value, "the result", "_", self.recorder), []
-        root, notes = result_root(value, "the target")
+        root, notes = result_root(value)
         if root is None:
             root, notes = main_result(self.recorder, scopes)
         if root is None:
