@@ -248,11 +248,9 @@ class TensorTable(Generic[Known]):
         self._entries = {key: one for key, one in self._entries.items() if one[0]() is not None}
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """Drop the entry of one."""
         self._entries.pop(id(tensor), None)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._entries.clear()
 
 

@@ -32,7 +32,6 @@ class _Lines:
         self._last = monotonic()
 
     def tell(self, words: str) -> None:
-        """This is done now."""
         now = monotonic()
         if now - self._last >= PAUSE:
             self._last = now

@@ -119,7 +119,6 @@ def _watched(
 
 
 def _reason(has_calls: bool | None, others: OtherProcesses) -> GradscopeError:
-    """Why there is no row."""
     if has_calls is None:
         return no_torch("nothing was watched")
     if others.have_run:

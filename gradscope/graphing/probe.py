@@ -135,7 +135,6 @@ class Probe:
         return measured.passed(self.graph, None)
 
     def watch(self, call: BackwardCall, number: int) -> MeasuredCall:
-        """Let the program make its call, and see what flows."""
         doing.begin(f"reading the gradients of {self._size}")
         # Not as a decorator, whose frame would stand between the program and torch.
         with collector_paused():

@@ -97,7 +97,6 @@ class MeasuredCall:
         ]
 
     def run(self) -> None:
-        """Make the call."""
         with self.flow.hooked():
             self.make(self.walked.nodes)
         with unseen():

@@ -118,7 +118,6 @@ class Board:
         return zlib.decompress(b"".join(parts))
 
     def has(self, key: str) -> bool:
-        """Whether something was left under a key."""
         return bool(self._ask("check", [_PREFIX + key]))
 
     def take(self, key: str) -> bytes | None:
@@ -139,7 +138,6 @@ class Board:
         return int(self._ask("add", _PREFIX + key, 1))
 
     def number(self, key: str) -> int:
-        """What :meth:`count` has come to."""
         return int(self._ask("add", _PREFIX + key, 0))
 
     def arrive(self, rank: int) -> None:

@@ -150,7 +150,6 @@ class Collected:
         self.add(own)
 
     def add(self, look: RankLook) -> None:
-        """Take in what one rank told."""
         rank = look.rank
         told = {name: getattr(look, name) for name in OneRank.__struct_fields__}
         self._each[rank] = OneRank(**told)

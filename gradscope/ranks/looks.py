@@ -229,7 +229,6 @@ class KeptPasses:
         self._kept[rank] = RankPasses(rank, placed, has_other_shapes)
 
     def kept(self) -> tuple[RankPasses, ...]:
-        """What was kept, by rank."""
         return tuple(self._kept[rank] for rank in sorted(self._kept))
 
 

@@ -124,11 +124,9 @@ class ScaledLosses:
         self._read: dict[int, float] = {}
 
     def start(self) -> None:
-        """Hear of every call of ``GradScaler.scale``."""
         self._patch.start()
 
     def stop(self) -> None:
-        """Put torch's own function back."""
         self._patch.stop()
 
     def _note(self, original: Original, *args: Any, **kwargs: Any) -> Any:
@@ -174,11 +172,9 @@ class BackwardHandlers:
         self._all = [first]
 
     def add(self, handler: BackwardHandler) -> None:
-        """One more, from now on."""
         self._all.append(handler)
 
     def remove(self, handler: BackwardHandler) -> None:
-        """Take a handler off again."""
         self._all.remove(handler)
 
     def skip_while(self, is_early: Callable[[], bool], make: BackwardHandler) -> None:
@@ -187,7 +183,6 @@ class BackwardHandlers:
         self._all[0] = lambda call: make(call) if is_early() else first(call)
 
     def __call__(self, call: BackwardCall) -> Any:
-        """Have a call made."""
         return self._handle(len(self._all) - 1, call)
 
     def _handle(self, position: int, call: BackwardCall) -> Any:

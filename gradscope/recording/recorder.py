@@ -144,7 +144,6 @@ class Recorder(Recording, TorchFunctionMode):
         self.scaled.stop()
 
     def end(self) -> None:
-        """What was asked is answered; the program may run on."""
         for one in self.listeners.all:
             one.end()
 
@@ -157,7 +156,6 @@ class Recorder(Recording, TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """One torch call of the program."""
         kwargs = kwargs or {}
         # What is compiled, traced or captured would otherwise hold our frames, or our looking.
         if is_compiling() or compiler._is_compiling_flag or (cuda._initialized and is_captured()):
@@ -227,7 +225,6 @@ class Recorder(Recording, TorchFunctionMode):
         first: int,
         frame: FrameType,
     ) -> None:
-        """A call has raised."""
         with self.aside():
             call = TorchCall(func, args, kwargs, (first, first), None, frame, self.places)
             self.failed = FailedCall.of(error, call, self.modules)

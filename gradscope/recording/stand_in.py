@@ -116,13 +116,11 @@ class WarningPlaces:
         self._users = 0
 
     def start(self) -> None:
-        """Begin to correct the places of warnings."""
         self._users += 1
         if self._users == 1:
             self._patch.start()
 
     def stop(self) -> None:
-        """Put the original back, where nobody else needs it."""
         self._users -= 1
         if not self._users:
             self._patch.stop()

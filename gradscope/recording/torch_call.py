@@ -60,7 +60,6 @@ class TorchCall(msgspec.Struct):
 
     @property
     def operands(self) -> list[torch.Tensor]:
-        """The tensors among the arguments."""
         if self._operands is None:
             given = (self.args, self.kwargs) if self.kwargs else (self.args,)
             self._operands = flat_tensors(*given)
@@ -68,7 +67,6 @@ class TorchCall(msgspec.Struct):
 
     @property
     def results(self) -> list[torch.Tensor]:
-        """The tensors that the call returned."""
         if self._results is None:
             out = self.out
             # Nearly every call returns one tensor.
@@ -77,7 +75,6 @@ class TorchCall(msgspec.Struct):
 
     @property
     def in_graph(self) -> bool:
-        """Whether the call made a node."""
         return self.sequence_range[0] != self.sequence_range[1]
 
 
@@ -198,7 +195,6 @@ class Spans:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no call has made a node yet."""
         return not (self.latest or self._numbers)
 
     def of(self, sequence: int) -> SequenceSpan | None:

@@ -46,7 +46,6 @@ class WatchedBlock:
 
     @property
     def doctor(self) -> Doctor | None:
-        """Who watches it; None where nobody could."""
         return self._doctor
 
     @property
@@ -55,7 +54,6 @@ class WatchedBlock:
         return self._doctor.recorder if self._doctor else Recorder.active
 
     def begin(self) -> None:
-        """The block begins."""
         active = Recorder.active
         if active is not None and active.thread != threading.get_ident():
             self._problem = CaptureError(
@@ -72,7 +70,6 @@ class WatchedBlock:
             self._fail(error)
 
     def end(self, error: BaseException | None) -> None:
-        """The block has ended, by an exception or not."""
         frame, self._frame = self._frame, None
         doctor = self._doctor
         if doctor is None or frame is None:

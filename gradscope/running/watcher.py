@@ -267,7 +267,6 @@ class Watcher:
             raise type(error)(error.what, *error.hints, *notes) from None
 
     def _settle(self) -> None:
-        """No further call will come."""
         if not self.answered:
             last = self._inner.chosen(Answer(None, None))
             self.report, self.error = last.report, last.error

@@ -142,7 +142,6 @@ class CleanPrinting:
         self._is_on = False
 
     def start(self) -> None:
-        """Begin."""
         self._is_on = True
         CleanPrinting._users += 1
         for one in self._patches:
@@ -151,7 +150,6 @@ class CleanPrinting:
                 one.start()
 
     def stop(self) -> None:
-        """Leave nothing behind."""
         if not self._is_on:
             return
         self._is_on = False

@@ -131,7 +131,6 @@ class ThreadCalls:
         return self._watched.acquire(blocking=False)
 
     def end(self) -> None:
-        """The watched call is over."""
         self._watched.release()
 
     def beside(self, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -198,7 +197,6 @@ class Arrivals:
         return {id(one) for one in self.order} if self._handles else None
 
     def end(self) -> None:
-        """The call is over."""
         # The empty dict stays: torch ends the process where a call in another thread has it in
         # hand when the next one is put in its place.
         for handle in self._handles:

@@ -54,7 +54,6 @@ class Log:
         _open.add(self._path)
 
     def put(self, row: Row) -> None:
-        """Write a line."""
         line = self._head + line_of(row)
         if self._head:
             self._stream.truncate(0)
@@ -64,7 +63,6 @@ class Log:
             raise OSError("only a part of the line was written")
 
     def close(self) -> None:
-        """Let go of the file."""
         _open.discard(self._path)
         with contextlib.suppress(OSError):  # every line is there already
             self._stream.close()

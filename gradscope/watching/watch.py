@@ -96,7 +96,6 @@ class Watch:
     # ------------------------------------------------------------------ installing
 
     def start(self) -> None:
-        """Begin to hear of backward calls and steps."""
         keep_out()
         warning_places.start()
         self._taps.append(tapped(torch.autograd, "_engine_run_backward", self._around_engine))

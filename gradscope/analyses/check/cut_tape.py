@@ -136,7 +136,6 @@ class CutTape:
             self.forget()
 
     def forget(self) -> None:
-        """Let go of everything."""
         self.calls = []
         self._known.forget()
         self._bytes, self._enough = 0, (FEW, LARGE)

@@ -143,7 +143,6 @@ class WholeProgram:
             yield self._compared(group)
 
     def know(self, leaves: Iterable[LeafOnTape]) -> None:
-        """These are to be moved."""
         for leaf in leaves:
             self._start.update({slot: value_of(slot.given) for slot in leaf.slots if slot.given})
             self._largest = max(self._largest, float(real(leaf.gradient).double().norm()))

@@ -70,7 +70,6 @@ class _Depending:
         self.is_linear = True
 
     def found(self) -> Dependence:
-        """The whole of it."""
         size = self.of.size
         most = min(size, MOST_ROWS, max(MOST_NORMS // self.on.size, 1))
         rows = [place * (size - 1) // max(most - 1, 1) for place in range(most)]
@@ -121,7 +120,6 @@ class _Depending:
         return Lockstep(self.puller, seeds, cut, end, self.end[0])
 
     def _sent(self, steps: Lockstep) -> Carried:
-        """What arrives in the end."""
         node, output = self.end
         found: Carried = {}
         for met, arrived in steps.run(f"following {self.of.name}"):

@@ -68,7 +68,6 @@ class _Study:
         self.rules = Rules(formulas(self.asked.cache), self.live.recorder.sources)
 
     def explain(self) -> Explanation:
-        """The whole of it."""
         asked = self.asked
         if asked.node is not None:
             require_node(self.graph, asked.node)
@@ -214,7 +213,6 @@ class _Partial(NamedTuple):
     norm: float
 
     def edges(self) -> tuple[int, ...]:
-        """The whole path."""
         found = []
         step: _Partial | None = self
         while step is not None and step.edge >= 0:

@@ -39,7 +39,6 @@ class Plan:
     total: int = 0
 
     def told(self, chosen: range) -> str:
-        """What is done while these are followed."""
         of = f" of {len(self.pieces):,}" if len(chosen) < len(self.pieces) else ""
         return f"following pieces {chosen.start + 1:,} to {chosen.stop:,}{of}"
 

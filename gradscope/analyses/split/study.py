@@ -64,7 +64,6 @@ class _Splitting:
         self.inner: dict[tuple[int, int, int], float] = {}
 
     def split(self) -> Split:
-        """The whole of it."""
         plan, asked = self._plan(), self.asked
         if asked.kind == "term":
             graph, places = self.live.probe.graph, dict(plan.places.keys())
