@@ -41,6 +41,7 @@ class Patched:
         """What stands below, also afterwards: somebody may have kept ours.  None before the start,
         and where another version has no such function."""
         self._ours: Any = None
+        self._users = 0
 
     @property
     def is_started(self) -> bool:
@@ -48,7 +49,11 @@ class Patched:
         return self._ours is not None
 
     def start(self) -> None:
-        """Put ours in the place of the other."""
+        """Put ours in the place of the other; it is there until as many have stopped as started."""
+        self._users += 1
+        # Not asked of the count: an interrupt may come between the two.
+        if self.is_started:
+            return
         # Of a class as it stands there: a classmethod is not to be bound.
         original = self.original = vars(self._owner).get(self._name)
         if original is not None:
@@ -61,6 +66,9 @@ class Patched:
 
     def stop(self) -> None:
         """Put the other back; where the program has put one of its own there, that stays."""
+        self._users = max(self._users - 1, 0)
+        if self._users:
+            return
         taken = ((sys.modules.get(module), name) for module, name in self._taken)
         for owner, name in ((self._owner, self._name), *taken):
             if self._ours is not None and vars(owner or self).get(name) is self._ours:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from gradscope.patched import Original, Patched, by_way_of
+from gradscope.patched import Original, by_way_of
 
 Known = TypeVar("Known")
 Other = TypeVar("Other")
@@ -261,35 +261,20 @@ def allow_swaps(rememberer: object) -> None:
     references: those would show other contents afterwards.  Ours mean the python object, which
     stays the program's parameter whatever it contains.  So they are not counted.
     """
-    _Swaps.begin()
-    weakref.finalize(rememberer, _Swaps.end).atexit = False
+    _swaps.start()
+    weakref.finalize(rememberer, _swaps.stop).atexit = False
 
 
-class _Swaps:
-    """Stands in for ``torch.utils.swap_tensors`` while anybody remembers tensors."""
+_swapping = threading.RLock()
 
-    _users = 0
-    _lock = threading.RLock()
-    _patch: Patched | None = None
 
-    @classmethod
-    def begin(cls) -> None:
-        cls._users += 1
-        if cls._users == 1:
-            cls._patch = by_way_of(torch.utils, "swap_tensors", cls._hidden)
-            cls._patch.start()
+def _swap_tensors(original: Original, t1: torch.Tensor, t2: torch.Tensor) -> Any:
+    # A global of torch's is changed for a moment: of two threads one would undo the other's.
+    with _swapping, _own_references_hidden(original):
+        return original(t1, t2)
 
-    @classmethod
-    def _hidden(cls, original: Original, t1: torch.Tensor, t2: torch.Tensor) -> Any:
-        # A global of torch's is changed for a moment: of two threads one would undo the other's.
-        with cls._lock, _own_references_hidden(original):
-            return original(t1, t2)
 
-    @classmethod
-    def end(cls) -> None:
-        cls._users -= 1
-        if not cls._users and cls._patch is not None:
-            cls._patch.stop()
+_swaps = by_way_of(torch.utils, "swap_tensors", _swap_tensors)
 
 
 @contextmanager

@@ -116,18 +116,12 @@ _number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 
 class ScaledLosses:
-    """What ``GradScaler.scale`` has made while it is started."""
+    """What ``GradScaler.scale`` has made while its ``patch`` is started."""
 
     def __init__(self) -> None:
-        self._patch = by_way_of(grad_scaler.GradScaler, "scale", self._note)
+        self.patch = by_way_of(grad_scaler.GradScaler, "scale", self._note)
         self._made: deque[tuple[int, int]] = deque(maxlen=MOST)
         self._read: dict[int, float] = {}
-
-    def start(self) -> None:
-        self._patch.start()
-
-    def stop(self) -> None:
-        self._patch.stop()
 
     def _note(self, original: Original, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():

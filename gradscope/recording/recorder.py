@@ -53,7 +53,7 @@ from gradscope.recording.stand_in import (
     warning_places,
 )
 from gradscope.recording.torch_call import TorchCall
-from gradscope.target.cleaning import CleanPrinting
+from gradscope.target.cleaning import CLEAN_PRINTING
 
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
 
@@ -89,7 +89,6 @@ class Recorder(Recording, TorchFunctionMode):
         self.handlers = BackwardHandlers(on_backward or self.let_run)
         self.listeners = Listeners()
         self._originals_of = Originals()
-        self._printing = CleanPrinting()
 
         # Plain functions of the same names: a program may pickle or inspect what it finds there.
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -98,7 +97,7 @@ class Recorder(Recording, TorchFunctionMode):
         self._applied = Patched(torch.autograd.Function, "apply", lambda _: classmethod(apply))
         self._called = by_way_of(torch.autograd, "backward", self._autograd_backward)
         self._patches = (mode_popping(), default_devices(self), *saved_tensor_hooks())
-        self._patches += (self._applied, self._called)
+        self._patches += (self._applied, self._called, self.scaled.patch, *CLEAN_PRINTING)
         self._process = os.getpid()
         self.thread = threading.get_ident()
         self._remember = remembering(self)
@@ -120,8 +119,6 @@ class Recorder(Recording, TorchFunctionMode):
         keep_out()
         self.modules.start()
         warning_places.start()
-        self._printing.start()
-        self.scaled.start()
         for one in self._patches:
             one.start()
         push_mode(self)
@@ -140,8 +137,6 @@ class Recorder(Recording, TorchFunctionMode):
         for one in self._patches:
             one.stop()
         warning_places.stop()
-        self._printing.stop()
-        self.scaled.stop()
 
     def end(self) -> None:
         for one in self.listeners.all:

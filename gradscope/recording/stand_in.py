@@ -105,66 +105,52 @@ _BEYOND = ("<sys>", 0) if sys.version_info >= (3, 13) else ("sys", 1)
 """What a warning names that lies further out than the program."""
 
 
-class WarningPlaces:
-    """Stands in the way of warnings between :meth:`start` and :meth:`stop`, which whoever has
-    frames of ours in the program's way calls; until the last of them has stopped."""
-
-    def __init__(self) -> None:
-        # Not documented: where a python has no such function, warnings name our lines.
-        self._patch = Patched(warnings, _HOOK, lambda _: self._show)
-        self._thread = threading.local()
-        self._users = 0
-
-    def start(self) -> None:
-        self._users += 1
-        if self._users == 1:
-            self._patch.start()
-
-    def stop(self) -> None:
-        self._users -= 1
-        if not self._users:
-            self._patch.stop()
-
-    def _show(self, message: Any) -> None:
-        place = None
-        if not getattr(self._thread, "is_showing_again", False):
-            # This runs in the middle of the program, which must get its warning.
-            with contextlib.suppress(Exception):
-                place = _place_of(message, sys._getframe(1))
-        if place is None:
-            self._patch.original(message)
-            return
-        # What is shown again comes by here once more.
-        self._thread.is_showing_again = True
-        try:
-            self._show_again(message, *place)
-        finally:
-            self._thread.is_showing_again = False
-
-    def _show_again(self, message: Any, frame: FrameType | None, line: int) -> None:
-        # Filters and "once a place" apply again, now with the right place.
-        shown = str(message.message), message.category
-        for module in list(sys.modules.values()):
-            if getattr(module, "__file__", None) == message.filename:
-                registry = vars(module).get("__warningregistry__", {})
-                # Of this warning alone: others of that module have been shown once, and stay so.
-                registry.pop((*shown, message.lineno), None)
-                registry.pop((*shown, 0), None)
-        # Beyond the outermost frame of a program python names itself.
-        found: Any = vars(sys) if frame is None else frame.f_globals
-        warnings.warn_explicit(
-            message.message,
-            message.category,
-            _BEYOND[0] if frame is None else frame.f_code.co_filename,
-            line,
-            module=found.get("__name__"),
-            registry=found.setdefault("__warningregistry__", {}),
-            source=message.source,  # which tracemalloc uses to tell where it was allocated
-        )
+_thread = threading.local()
 
 
-warning_places = WarningPlaces()
-"""The one of this process."""
+def _show(message: Any) -> None:
+    place = None
+    if not getattr(_thread, "is_showing_again", False):
+        # This runs in the middle of the program, which must get its warning.
+        with contextlib.suppress(Exception):
+            place = _place_of(message, sys._getframe(1))
+    if place is None:
+        warning_places.original(message)
+        return
+    # What is shown again comes by here once more.
+    _thread.is_showing_again = True
+    try:
+        _show_again(message, *place)
+    finally:
+        _thread.is_showing_again = False
+
+
+def _show_again(message: Any, frame: FrameType | None, line: int) -> None:
+    # Filters and "once a place" apply again, now with the right place.
+    shown = str(message.message), message.category
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == message.filename:
+            registry = vars(module).get("__warningregistry__", {})
+            # Of this warning alone: others of that module have been shown once, and stay so.
+            registry.pop((*shown, message.lineno), None)
+            registry.pop((*shown, 0), None)
+    # Beyond the outermost frame of a program python names itself.
+    found: Any = vars(sys) if frame is None else frame.f_globals
+    warnings.warn_explicit(
+        message.message,
+        message.category,
+        _BEYOND[0] if frame is None else frame.f_code.co_filename,
+        line,
+        module=found.get("__name__"),
+        registry=found.setdefault("__warningregistry__", {}),
+        source=message.source,  # which tracemalloc uses to tell where it was allocated
+    )
+
+
+# Not documented: where a python has no such function, warnings name our lines.
+warning_places = Patched(warnings, _HOOK, lambda _: _show)
+"""Stands in the way of warnings while it is started, by whoever has frames of ours in the program's
+way."""
 
 
 def _place_of(message: Any, warner: FrameType) -> tuple[FrameType | None, int] | None:

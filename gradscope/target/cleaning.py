@@ -127,35 +127,12 @@ def _cleaning_hook(original: Original, args: Any) -> None:
     original(args)
 
 
-class CleanPrinting:
-    """Between :meth:`start` and :meth:`stop`, tracebacks that are printed do not show us; of
-    several at once the last to stop takes all away."""
-
-    _users = 0
-    _patches = (
-        # The class, because a program may have imported the functions by name, and keeps those.
-        by_way_of(traceback.TracebackException, "__init__", _cleaning_init),
-        by_way_of(threading, "excepthook", _cleaning_hook),
-    )
-
-    def __init__(self) -> None:
-        self._is_on = False
-
-    def start(self) -> None:
-        self._is_on = True
-        CleanPrinting._users += 1
-        for one in self._patches:
-            # Not asked of the count: an interrupt may come between the two.
-            if not one.is_started:
-                one.start()
-
-    def stop(self) -> None:
-        if not self._is_on:
-            return
-        self._is_on = False
-        CleanPrinting._users -= 1
-        for one in self._patches if not CleanPrinting._users else ():
-            one.stop()
+CLEAN_PRINTING = (
+    # The class, because a program may have imported the functions by name, and keeps those.
+    by_way_of(traceback.TracebackException, "__init__", _cleaning_init),
+    by_way_of(threading, "excepthook", _cleaning_hook),
+)
+"""While these are started, tracebacks that are printed do not show us."""
 
 
 def _as_python(shown: TracebackType | None) -> TracebackType | None:

@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any
 
 from gradscope.errors import GradscopeError
-from gradscope.target.cleaning import CleanPrinting, clean
+from gradscope.target.cleaning import CLEAN_PRINTING, clean
 from gradscope.target.description import Target
 from gradscope.target.ending import Ending, Shown, StopProgram, was_stopped
 from gradscope.target.launch import Launch, Refused, launch
@@ -103,14 +103,12 @@ class Program:
             if on_torch is not None:
                 on_torch()
 
-        watch, printing = ImportWatch("torch", torch_is_there), CleanPrinting()
-        with seeded(self.seed):
+        watch = ImportWatch("torch", torch_is_there)
+        with seeded(self.seed), CLEAN_PRINTING[0], CLEAN_PRINTING[1]:
             watch.start()
-            printing.start()
             try:
                 exception, value = _outcome(self.ready.execute)
             finally:
-                printing.stop()
                 watch.stop()
         if watch.failure is not None:
             raise watch.failure
