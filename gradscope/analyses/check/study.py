@@ -14,7 +14,7 @@ import msgspec
 import torch
 
 from gradscope import doing
-from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves, spoilt_leaves
+from gradscope.analyses.check.leaves import Found, Gradients, check_leaves, spoilt_leaves
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
@@ -84,8 +84,8 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
     if asked.node is None and not reason:
         unsure = _unsure((*examined.found.values(), *unseen))
         try:
-            doubts = Doubts(unsure, examined.half_readers, spoilt)
-            compared = check_leaves(placed, replay, values, gradients, doubts)
+            doubts = unsure, examined.half_readers, spoilt
+            compared = check_leaves(placed, replay, values, gradients, *doubts)
         except Unrepeatable as error:
             compared = Found(reason=error.what)
     calls = (*_settled(placed, examined.found, compared.leaves), *examined.found_twice)
