@@ -34,7 +34,7 @@ from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.edge_gradients import EdgeGradients
-from gradscope.graphing.forward import ForwardValues
+from gradscope.graphing.forward import forward_values
 from gradscope.model.plain import RAGGED, TensorInfo
 from gradscope.model.plain import number as stored
 from gradscope.model.report import (
@@ -83,7 +83,7 @@ class Assembler:
     _infos: dict[tuple[Any, ...], TensorInfo] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._values = ForwardValues(self.walked, self.recorder.values, self.keep)
+        self._values = forward_values(self.walked, self.recorder.values, self.keep)
         self.module_names = ModuleNames(self.scopes, self.recorder.modules)
         self._live_names = self._names_of_results()
 
@@ -216,8 +216,7 @@ class Assembler:
         if tensor is None:
             return self._outputs(number, live)
         info = metadata(tensor)
-        values = self._values.of(number, 0, info.shape, info.dtype)
-        return (msgspec.structs.replace(info, values=values),)
+        return (self._with_values(number, 0, info),)
 
     def _output(self, number: int, output: int, described: Any) -> TensorInfo:
         shape = (RAGGED,) if is_nested(described) else tuple(map(int, described.shape))
@@ -232,10 +231,13 @@ class Assembler:
         if info is None:
             info = TensorInfo(shape, name_of(described.dtype), device_name(described.device))
             self._infos[key] = info
-        if (number, output) not in self._values.outputs:  # nearly all of a large model
-            return info
-        values = self._values.of(number, output, info.shape, info.dtype)
-        return info if values is None else msgspec.structs.replace(info, values=values)
+        return self._with_values(number, output, info)
+
+    def _with_values(self, number: int, output: int, info: TensorInfo) -> TensorInfo:
+        kind, values = self._values.get((number, output), (None, None))
+        # A result is filed under the last node of its call; one of another kind is not this node's.
+        fits = kind == (info.shape, info.dtype)
+        return msgspec.structs.replace(info, values=values) if fits else info
 
     def _call(self, call: int) -> int | None:
         if call == OUTSIDE:

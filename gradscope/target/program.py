@@ -1,10 +1,10 @@
 """Runs a prepared program in this process as python would run it in its own.
 
-Holds what running changes in the interpreter (``sys.argv``, ``sys.path``, ``__main__``) and can put
-it back; seeds the random numbers before the program draws any, where its user asked for that, and
-imports nothing for it that the program does not.  Must not know torch, nor what the callbacks it is
-given do.  To import torch beforehand would be simpler than to watch for it, but then a program that
-sets an environment variable before ``import torch`` would not do what it does under python.
+Changes what running changes in the interpreter (``sys.argv``, ``sys.path``, ``__main__``); seeds
+the random numbers before the program draws any, where its user asked for that, and imports nothing
+for it that the program does not.  Must not know torch, nor what the callbacks it is given do.  To
+import torch beforehand would be simpler than to watch for it, but then a program that sets an
+environment variable before ``import torch`` would not do what it does under python.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ except ImportError:  # Windows, which has no fork either
 class Program:
     """A prepared target; made by :meth:`prepare`, run once.
 
-    As a context manager it calls :meth:`restore` at the end.  ``seed``: what its random numbers
-    start from; None leaves them to the program.  ``failure``: what preparing it
-    raised, and running it does.
+    ``seed``: what its random numbers start from; None leaves them to the program.  ``failure``:
+    what preparing it raised, and running it does.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class Program:
         self.ready = ready
         self.seed = seed
         self._failure = failure
-        self._put_back: Callable[[], None] | None = None
 
     @classmethod
     def prepare(cls, target: Target, seed: int | None = None) -> Program:
@@ -79,7 +77,7 @@ class Program:
         """Run the program to its end, whatever that is.
 
         ``sys.argv``, ``sys.path``, ``__main__`` and the current directory stay as the program left
-        them, for its threads and ``atexit`` handlers; see :meth:`restore`.
+        them, for its threads and ``atexit`` handlers.
 
         Args:
             before: called with the globals before anything of the program runs.
@@ -121,17 +119,6 @@ class Program:
         return Ending(exception, value, namespace)
 
     def _enter(self, ready: Launch) -> None:
-        lists = sys.argv, list(sys.argv), sys.path, list(sys.path)
-        main, limit = sys.modules["__main__"], sys.getrecursionlimit()
-
-        def put_back() -> None:
-            # The very lists: others hold on to sys.path, and the program may have replaced it.
-            sys.argv, arguments, sys.path, path = lists
-            sys.argv[:], sys.path[:] = arguments, path
-            sys.modules["__main__"] = main
-            sys.setrecursionlimit(limit)
-
-        self._put_back = put_back
         # In place, for whoever holds the list already.
         sys.argv[:] = [ready.argument_zero, *self.target.arguments]
         if not sys.flags.safe_path:
@@ -147,22 +134,6 @@ class Program:
         if ready.extra is not None:
             # Never over a module that others use, for a script may be called like one.
             sys.modules.setdefault(ready.extra.__name__, ready.extra)
-
-    def restore(self) -> None:
-        """Put back ``sys.argv``, ``sys.path``, ``__main__`` and the recursion limit."""
-        if self._put_back is None:
-            return
-        self._put_back()
-        self._put_back = None
-        extra = self.ready.extra
-        if extra is not None and sys.modules.get(extra.__name__) is extra:
-            del sys.modules[extra.__name__]
-
-    def __enter__(self) -> Program:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.restore()
 
 
 def _outcome(execute: Callable[[], object]) -> tuple[BaseException | None, object]:
