@@ -26,22 +26,15 @@ from gradscope.watching.watch import Watch
 
 
 class ProgramWatch(Watch):
-    """Watches what the optimizers of a program train; see :class:`Watch` for what it is given.
+    """Watches what the optimizers of a program train; takes what a :class:`Watch` takes, but for the
+    model.
 
     They are looked for at the first backward call, and one that is made later is met at its step.
     """
 
-    def __init__(
-        self,
-        every: int | None,
-        take: Any,
-        tell: Any,
-        begin: Any,
-        keep: int,
-        by_term: bool = False,
-    ) -> None:
+    def __init__(self, *how: Any, **more: Any) -> None:
         self._found = FoundModels()
-        super().__init__(self._found, every, take, tell, begin, keep, by_term)
+        super().__init__(self._found, *how, **more)
 
     @property
     def has_calls(self) -> bool:
