@@ -87,10 +87,8 @@ class Patched:
         self.stop()
 
 
-def by_way_of(
-    owner: Any, name: str, call: Callable[..., Any], taken: Iterable[tuple[str, str]] = ()
-) -> Patched:
-    """What has a function called as ``call(original, ...)``; the rest as for :class:`Patched`."""
+def by_way_of(owner: Any, name: str, call: Callable[..., Any]) -> Patched:
+    """What has a function called as ``call(original, ...)`` while it is started."""
 
     def around(original: Original) -> Original:
         @functools.wraps(original)
@@ -99,5 +97,5 @@ def by_way_of(
 
         return called
 
-    patch = Patched(owner, name, around, taken)
+    patch = Patched(owner, name, around)
     return patch

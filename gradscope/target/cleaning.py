@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from gradscope.patched import Original, by_way_of
 
 PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
+_OWN = f"{PACKAGE_DIRECTORY}{os.sep}"
 
 # By the end of the path: torch may be installed anywhere, and must not be imported to ask it.
 _OVERRIDES_FILE = str(Path("torch", "overrides.py"))
@@ -67,32 +68,18 @@ def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None
             BaseException.with_traceback(linked, following)
 
 
-def cleaned(
-    shown: TracebackType | None, own_directory: Path = PACKAGE_DIRECTORY
-) -> TracebackType | None:
-    """A traceback without what watching added; the one that was given stays as it is."""
-    kept = _kept(shown, f"{own_directory}{os.sep}")
-    if kept is None:
-        return shown
-    rebuilt: TracebackType | None = None
-    for entry in reversed(kept):
-        rebuilt = TracebackType(rebuilt, entry.frame, entry.instruction, entry.line)
-    return rebuilt
-
-
-def stack_as_python(
-    frame: FrameType | None, own_directory: Path = PACKAGE_DIRECTORY
-) -> list[tuple[FrameType, int]]:
+def stack_as_python(frame: FrameType | None) -> list[tuple[FrameType, int]]:
     """The frames that python would have on its stack, innermost first, each with its line."""
     entries = []
     while frame is not None:
         entries.append(_Entry(frame, frame.f_lasti, frame.f_lineno))
         frame = frame.f_back
-    own = f"{own_directory}{os.sep}"
     entries.reverse()
     # What lies around the program is the command line, ours and its library's.
-    starts = (n for n, one in enumerate(entries) if one.code.co_filename.startswith(f"{own}target"))
-    kept = _without_detours(entries[next(starts, 0) :], own)
+    starts = (
+        n for n, one in enumerate(entries) if one.code.co_filename.startswith(f"{_OWN}target")
+    )
+    kept = _without_detours(entries[next(starts, 0) :], _OWN)
     return [(entry.frame, entry.line) for entry in reversed(kept)]
 
 
@@ -136,8 +123,13 @@ CLEAN_PRINTING = (
 
 
 def _as_python(shown: TracebackType | None) -> TracebackType | None:
+    """A traceback without what watching added; the one that was given stays as it is."""
     try:
-        return cleaned(shown)
+        kept = _kept(shown, _OWN)
+        rebuilt: TracebackType | None = None
+        for entry in reversed(kept or ()):
+            rebuilt = TracebackType(rebuilt, entry.frame, entry.instruction, entry.line)
+        return shown if kept is None else rebuilt
     except Exception:  # this runs in the middle of the program, which must get its traceback
         return shown
 

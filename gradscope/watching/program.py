@@ -26,7 +26,7 @@ from gradscope.watching.watch import Watch
 
 
 class ProgramWatch(Watch):
-    """Watches what the optimizers of a program train; takes what a :class:`Watch` takes, but for the
+    """Watches what the optimizers of a program train; takes what a :class:`Watch` does, but for the
     model.
 
     They are looked for at the first backward call, and one that is made later is met at its step.
