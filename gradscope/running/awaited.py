@@ -40,33 +40,25 @@ class AwaitedRoot:
         self._unusable: Unusable | None = None
         self._seen: dict[str, None] = {}
 
-    def at_call(self, scopes: Scopes) -> torch.Tensor | None:
-        """The root, at a backward call; None if it may yet come.
+    def found(self, scopes: Scopes, is_over: bool = False) -> torch.Tensor | None:
+        """The root, at a backward call or when the program is over; None if it may yet come.
 
         Raises:
-            RootError: the expression is wrong.
+            RootError: the expression is wrong; or the program is over, and it never came, or was no
+                tensor with history.
         """
         try:
             root = named_root(self._text, scopes, self._recorder)
         except Unusable as error:
             # `loss = 0.0` before a loop: what it is to be may come.
+            if is_over:
+                raise
             self._unusable = error
             return None
         if root is None:
             self._seen.update(dict.fromkeys(scopes.variable_names()))
-        return root
-
-    def at_end(self, scopes: Scopes) -> torch.Tensor:
-        """The root, when the program has ended.
-
-        Raises:
-            RootError: it never came, or was no tensor with history.
-        """
-        root = named_root(self._text, scopes, self._recorder)
-        if root is None and self._unusable is not None:
-            raise self._unusable
-        if root is None:
-            raise unknown_root(self._text, [*self._seen, *scopes.variable_names()])
+            if is_over:
+                raise self._unusable or unknown_root(self._text, self._seen)
         return root
 
 

@@ -199,7 +199,7 @@ class Watcher:
         with unseen():
             scopes = self._scopes(call.frame)
             if self._root:
-                root = self._root.at_call(scopes)
+                root = self._root.found(scopes)
                 if root is not None:
                     self._take(self._derived([root], scopes, call.frame), scopes, call)
             elif request.create_graph is not None:
@@ -305,8 +305,9 @@ class Watcher:
         request = self._request
         if 0 < self.calls < (request.call or 0):
             raise no_such_call(request.call or 0, self.calls)
-        if self._root:
-            return self._root.at_end(scopes), []
+        named = self._root.found(scopes, is_over=True) if self._root else None
+        if named is not None:
+            return named, []
         if isinstance(value, torch.Tensor):
             return usable_root(value, "the result", "_", self.recorder), []
         root, notes = result_root(value)
