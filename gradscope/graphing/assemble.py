@@ -85,7 +85,10 @@ class Assembler:
     def __post_init__(self) -> None:
         self._values = forward_values(self.walked, self.recorder.values, self.keep)
         self.module_names = ModuleNames(self.scopes, self.recorder.modules)
-        self._live_names = self._names_of_results()
+        self.held = self._held()
+        """The tensors that variables hold, by the node that made them and its output."""
+        held = ((node, one) for (node, output), one in self.held.items() if not output)
+        self._live_names = {node: self.scopes.names(one)[0] for node, one in held}
 
     def graph(self, roots: Iterable[Any]) -> Graph:
         """The whole graph, with these live roots."""
@@ -308,13 +311,8 @@ class Assembler:
         tensor that is in sight."""
         if not backward.altered:
             return backward
-        tensors: dict[int, Any] = {}
-        for tensor in self.scopes.held_tensors():
-            made = grad_fn_of(tensor)
-            if made in self.walked.index and tensor.output_nr == 0:
-                tensors.setdefault(self.walked.index[made], tensor)
         hooks = (
-            self._hook_on(leaf_of(self.walked.nodes[node]), tensors.get(node))
+            self._hook_on(leaf_of(self.walked.nodes[node]), self.held.get((node, 0)))
             for node in backward.altered
         )
         return msgspec.structs.replace(backward, hooks=tuple(hooks))
@@ -328,17 +326,15 @@ class Assembler:
         file = self.recorder.sources.display_name(code.co_filename)
         return f"{file}:{code.co_firstlineno}"
 
-    def _names_of_results(self) -> dict[int, str]:
-        """Variables of the program that hold a node's result now, for nodes that were not
-        recorded."""
-        names: dict[int, str] = {}
+    def _held(self) -> dict[tuple[int, int], torch.Tensor]:
+        found: dict[tuple[int, int], torch.Tensor] = {}
         for tensor in self.scopes.held_tensors():
             # Asking a view for its grad_fn may make a new node, which is not walked.
             made = grad_fn_of(tensor)
             position = None if made is None else self.walked.index.get(made)
-            if position is not None and tensor.output_nr == 0:
-                names.setdefault(position, self.scopes.names(tensor)[0])
-        return names
+            if position is not None:
+                found.setdefault((position, tensor.output_nr), tensor)
+        return found
 
 
 def backward_pass(

@@ -168,6 +168,11 @@ class Probe:
         return self._assembler.names_of(leaf)
 
     @property
+    def held(self) -> Mapping[tuple[int, int], torch.Tensor]:
+        """The tensors that variables hold, by the node that made them and its output."""
+        return self._assembler.held
+
+    @property
     def origins(self) -> tuple[Origin, ...]:
         """The places that the graph's nodes point to, so far."""
         return self._assembler.origins()
