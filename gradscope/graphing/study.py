@@ -80,6 +80,11 @@ def awaited(asked: Study | None, report: Report, listener: Any, on_come: Any) ->
     return wait(listener, getattr(report, asked.field), on_come) if wait and asked else None
 
 
+def listener_of(study: type[Study] | Study) -> Any:
+    """The class that hears of the calls which a study needs."""
+    return importlib.import_module(f"gradscope.{study.listener}").LISTENER
+
+
 def _room(asked: Study) -> Any:
     return importlib.import_module(f"gradscope.{asked.room}")
 

@@ -30,7 +30,7 @@ from gradscope.graphing.roots import (
     result_root,
     usable_root,
 )
-from gradscope.graphing.study import LiveGraph, awaited, studied
+from gradscope.graphing.study import LiveGraph, awaited, listener_of, studied
 from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -40,7 +40,6 @@ from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.running.awaited import AwaitedRoot, derivative
-from gradscope.running.look import listener_of
 from gradscope.running.remarks import (
     batched,
     futile_reads,
