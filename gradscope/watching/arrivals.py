@@ -20,7 +20,7 @@ import torch
 
 from gradscope.autograd.isolation import Aside, CompilerOff
 from gradscope.handlers import HandlersWait
-from gradscope.patched import Original, Patched, by_way_of
+from gradscope.patched import Original, Patched
 from gradscope.target import clean
 from gradscope.watching.norms import Norms
 
@@ -31,16 +31,20 @@ def tapped(owner: Any, name: str, around: Callable[..., Any]) -> Patched:
     What the original raises has the traceback that it would have; torch.compile traces none of it.
     """
 
-    def call(original: Original, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return around(original, *args, **kwargs)
-        except BaseException as error:
-            clean(error)
-            raise
+    def put(original: Original) -> Original:
+        @untraced
+        @functools.wraps(original)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return around(patch.original, *args, **kwargs)
+            except BaseException as error:
+                clean(error)  # in the outermost frame of ours
+                raise
 
-    patch = by_way_of(owner, name, call)
+        return called
+
+    patch = Patched(owner, name, put)
     patch.start()
-    untraced(vars(owner)[name])
     return patch
 
 
