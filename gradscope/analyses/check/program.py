@@ -53,8 +53,6 @@ OVERFLOWS = (
     f"which leaves such a step out: look at a later one, {option('call', 'N')}"
 )
 
-Gradient = torch.Tensor | None
-
 
 @dataclass
 class LeafOnTape:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.cut_tape import LARGE, CutTape
+from gradscope.analyses.check.cut_tape import LARGE, MAX_BYTES, MAX_CALLS, CutTape
 from gradscope.analyses.check.slots import Slots, memory_of
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
@@ -33,12 +33,6 @@ from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
 _autograd: Any = torch._C._autograd
-
-MAX_BYTES = 2**31
-"""Memory of tensors from outside that the tape refers to; beyond it the older half is forgotten."""
-
-MAX_CALLS = 200_000
-"""Calls on the tape; beyond it the older half is forgotten."""
 
 
 class Tape(Listener):
