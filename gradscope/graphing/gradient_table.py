@@ -149,12 +149,14 @@ class GradientTable:
 
     def _is_quick(self, gradient: torch.Tensor) -> bool:
         """Whether only a norm is read, as of nearly all: without a step that can be spared."""
+        # The class first: one of the program may answer the rest by code of its own.
         return (
-            is_ordinary(gradient)
+            type(gradient) is torch.Tensor
             and self._keep < gradient.numel() < MANY
             and gradient.dtype in self._quick
             and gradient.is_cpu
             and not gradient.requires_grad
+            and is_ordinary(gradient)
         )
 
     def _size(self, still: torch.Tensor, dtype: str) -> GradientInfo:
