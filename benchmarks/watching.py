@@ -20,7 +20,6 @@ from benchmarks.doctor_steps import Block, Training, measure
 from benchmarks.tables import table
 from gradscope.model.history import History
 from gradscope.watching.program import ProgramWatch
-from gradscope.watching.sinks import Told
 
 
 @contextlib.contextmanager
@@ -51,7 +50,7 @@ def commanded(training: Training) -> Iterator[None]:
     def begin(*_: object) -> None:
         raise NotImplementedError
 
-    watch = ProgramWatch(1, Told(History().put), print, begin, 0)
+    watch = ProgramWatch(1, History().put, print, begin, 0)
     watch.start()
     try:
         yield

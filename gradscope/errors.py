@@ -8,9 +8,7 @@ are shown.
     ├── TargetError      the program to run cannot be found, read or parsed
     ├── RootError        --root or --gradient does not name a tensor, or does not fit
     ├── CaptureError     the program ran, but left nothing that could be walked
-    │   ├── NoGraph      it made nothing that requires grad
-    │   ├── NoSuchLeaf   --leaf or --node names nothing there (in analyses/explain/asked.py)
-    │   └── TooLarge     a Jacobian that nobody could read (in analyses/explain/weights.py)
+    │   └── NoGraph      it made nothing that requires grad
     ├── RanksError       it is for one process, and this is one of several
     ├── ReportError      a saved report cannot be read, or breaks an invariant
     ├── UnknownLeaf      --path names no leaf (defined in simplify/focus.py)

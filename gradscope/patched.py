@@ -5,6 +5,7 @@ Knows nothing of torch, or of what ours does.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
@@ -40,6 +41,7 @@ class Patched:
         """What stands below, also afterwards: somebody may have kept ours.  None before the start,
         and where another version has no such function."""
         self._ours: Any = None
+        self._users = 0
 
     @property
     def is_started(self) -> bool:
@@ -47,7 +49,11 @@ class Patched:
         return self._ours is not None
 
     def start(self) -> None:
-        """Put ours in the place of the other."""
+        """Put ours in the place of the other; it is there until as many have stopped as started."""
+        self._users += 1
+        # Not asked of the count: an interrupt may come between the two.
+        if self.is_started:
+            return
         # Of a class as it stands there: a classmethod is not to be bound.
         original = self.original = vars(self._owner).get(self._name)
         if original is not None:
@@ -60,6 +66,9 @@ class Patched:
 
     def stop(self) -> None:
         """Put the other back; where the program has put one of its own there, that stays."""
+        self._users = max(self._users - 1, 0)
+        if self._users:
+            return
         taken = ((sys.modules.get(module), name) for module, name in self._taken)
         for owner, name in ((self._owner, self._name), *taken):
             if self._ours is not None and vars(owner or self).get(name) is self._ours:
@@ -70,3 +79,23 @@ class Patched:
                 above.original = self.original
         _standing[:] = [one for one in _standing if one is not self]
         self._ours = None
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def by_way_of(owner: Any, name: str, call: Callable[..., Any]) -> Patched:
+    """What has a function called as ``call(original, ...)`` while it is started."""
+
+    def around(original: Original) -> Original:
+        @functools.wraps(original)
+        def called(*args: Any, **kwargs: Any) -> Any:
+            return call(patch.original, *args, **kwargs)
+
+        return called
+
+    patch = Patched(owner, name, around)
+    return patch

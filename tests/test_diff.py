@@ -11,7 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gradscope.analyses.diff import Tolerance, compare, union
+from gradscope.analyses.diff import compare
+from gradscope.analyses.diff.comparison import Tolerance
+from gradscope.analyses.diff.union import union
 from gradscope.model import storage
 from gradscope.model.invariants import check
 from gradscope.model.report import Report

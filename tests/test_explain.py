@@ -822,7 +822,7 @@ y.backward()
         (["--leaf", "cut"], ["cut gets no gradient", "detach cut it off", "program.py:8"]),
         (["--leaf", "quiet"], ["quiet gets no gradient", "torch.no_grad()"]),
         (["--leaf", "y"], ["y is the root itself"]),
-        (["--node", "99"], ["no such node", "ids go from 0 to"]),
+        (["--node", "99"], ["there is no node 99", "--node 0 to"]),
         (["--node", "-1"], ["Invalid value for '--node'"]),
         (["--leaf", "x", "--node", "1"], ["given at once"]),
         (["--jacobian"], ["1 × 30", "at most 24"]),

@@ -7,7 +7,8 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,27 @@ if __name__ == "__main__":
 """
 
 
+@contextmanager
+def as_it_was() -> Iterator[None]:
+    """Leave this process as it was before a target ran in it."""
+    lists = sys.argv, list(sys.argv), sys.path, list(sys.path)
+    main, limit, known = sys.modules["__main__"], sys.getrecursionlimit(), set(sys.modules)
+    try:
+        yield
+    finally:
+        sys.argv, arguments, sys.path, path = lists
+        sys.argv[:], sys.path[:] = arguments, path
+        sys.modules["__main__"] = main
+        sys.setrecursionlimit(limit)
+        for name in set(sys.modules) - known:
+            if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(Path.cwd())):
+                del sys.modules[name]
+
+
 def run(target: Target, **callbacks: Callable[..., None]) -> Ending:
     """Run a target in this process and leave the process as it was."""
-    with Program.prepare(target) as program:
-        return program.run(**callbacks)
+    with as_it_was():
+        return Program.prepare(target).run(**callbacks)
 
 
 @pytest.fixture
@@ -234,7 +252,7 @@ def test_a_syntax_error_ends_the_program_before_it_starts(here: Path) -> None:
     ending = program.run(before=never)
     assert isinstance(ending.exception, SyntaxError)
     assert ending.exception.filename == str(here / "broken.py")
-    assert (ending.status, ending.namespace, program.namespace) == (1, {}, {})
+    assert (ending.status, ending.namespace, program.ready.namespace) == (1, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -318,7 +336,7 @@ def test_an_interrupt_leaves_the_excepthook_as_it_was(capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == ""
 
 
-def test_everything_a_program_finds_changed_can_be_put_back(here: Path) -> None:
+def test_what_a_program_leaves_is_there_for_what_runs_after_it(here: Path) -> None:
     (here / "changes.py").write_text(
         "import sys, __main__\n"
         "assert __main__.__dict__ is globals()\n"
@@ -328,20 +346,16 @@ def test_everything_a_program_finds_changed_can_be_put_back(here: Path) -> None:
     def state() -> list[object]:
         return [sys.argv, list(sys.argv), sys.path, list(sys.path), sys.modules["__main__"]]
 
-    before, limit = state(), sys.getrecursionlimit()
-    program = Program.prepare(parse_target("changes.py", ["a"]))
-    assert state() == before
-    ending = program.run()
-    # What atexit handlers would find is what the program left.
-    assert sys.argv == ["mine"] and sys.path[-1] == "mine"
-    assert ending.namespace is vars(sys.modules["__main__"])
-    # And nothing of ours keeps it any longer than python would.
-    assert not program.namespace
-    program.restore()
-    assert state() == before
-    assert sys.getrecursionlimit() == limit
-    program.restore()
-    assert state() == before
+    before = state()
+    with as_it_was():
+        program = Program.prepare(parse_target("changes.py", ["a"]))
+        assert state() == before
+        ending = program.run()
+        # What atexit handlers would find is what the program left.
+        assert sys.argv == ["mine"] and sys.path[-1] == "mine"
+        assert ending.namespace is vars(sys.modules["__main__"])
+        # And nothing of ours keeps it any longer than python would.
+        assert not program.ready.namespace
 
 
 HOOK = """

@@ -136,7 +136,7 @@ def nothing_is_left() -> bool:
     """Whether torch makes its backward calls and steps as ever."""
     engine = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
     return not (
-        hasattr(engine, "tap")
+        hasattr(engine, "__wrapped__")
         or optimizer_hooks._global_optimizer_pre_hooks
         or optimizer_hooks._global_optimizer_post_hooks
     )
@@ -207,6 +207,6 @@ def test_a_trainer_begins_again(tmp_path: Path) -> None:
 def taps(trainer: Any) -> int:
     """How many callbacks have a part in what ``train`` does."""
     function, found = trainer.train, 0
-    while hasattr(function, "tap"):
-        function, found = function.tap.original, found + 1
+    while hasattr(function, "__wrapped__"):
+        function, found = function.__wrapped__, found + 1
     return found

@@ -9,13 +9,16 @@ from typing import Unpack
 import msgspec
 
 from gradscope import render
-from gradscope.analyses.diff import Comparison, Tolerance, compare, passes, union
+from gradscope.analyses.diff import compare
 from gradscope.analyses.diff.comparison import (
+    Comparison,
     EdgeDifference,
     GraphDifference,
     LeafDifference,
+    Tolerance,
     Verdict,
 )
+from gradscope.analyses.diff.union import passes, union
 from gradscope.api.keywords import drawing, public, spelled_out
 from gradscope.errors import CaptureError
 from gradscope.formats import ANSWERS, FORMATS

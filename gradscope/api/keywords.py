@@ -177,5 +177,4 @@ _KINDS = {bool: "True or False", int: "a whole number", float: "a number", str: 
 
 
 def _parts(kind: Any) -> tuple[Any, ...]:
-    """The kinds in a union."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)

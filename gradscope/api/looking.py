@@ -139,9 +139,10 @@ class Looks:
 
         Raises:
             TypeError: when both ``leaf`` and ``node`` are given.
-            RootError: when ``root`` carries no gradient history or ``gradient`` does not fit it.
-            CaptureError: when the graph has no such leaf or node (naming the nearest), when the
-                Jacobian is too large to be read, or when backward fails.
+            RootError: when ``root`` carries no gradient history, ``gradient`` does not fit it, or
+                there is no such node.
+            CaptureError: when the graph has no such leaf (naming the nearest), when the Jacobian is
+                too large to be read, or when backward fails.
         """
         if leaf is not None and node is not None:
             raise TypeError("explain() takes a leaf or a node, not both")

@@ -139,7 +139,7 @@ class RecordedBlock:
         return Recorder.active
 
     def _keep_calls(self, recorder: Recorder) -> None:
-        from gradscope.running.look import listener_of
+        from gradscope.graphing.study import listener_of
 
         if recorder.thread == threading.get_ident():
             listener = listener_of(Check)(recorder)

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
     import torch
 
     from gradscope.watching.full_looks import FullLook
-    from gradscope.watching.sinks import Sink
+    from gradscope.watching.sinks import Log
     from gradscope.watching.watch import Watch
 
 _watched: set[int] = set()
 """The ids of the models that a block watches now; a model may be equal to another."""
 
 
+@dataclass(repr=False, eq=False)
 class WatchedTraining:
     """The block of :func:`watch`.
 
@@ -36,16 +38,14 @@ class WatchedTraining:
     written to stderr once, and none is raised.
     """
 
-    def __init__(
-        self, model: torch.nn.Module, every: int | None, to: Any, keep: int, by: str | None = None
-    ) -> None:
-        self.problems: list[str] = []
-        self._model = model
-        self._every = every
-        self._to = to
-        self._keep = keep
-        self._by = by
-        self._watch: Watch | None = None
+    _model: torch.nn.Module
+    _every: int | None
+    _to: Any
+    _keep: int
+    _by: str | None = None
+    problems: list[str] = field(default_factory=list, init=False)
+    _watch: Watch | None = field(default=None, init=False)
+    _log: Log | None = field(default=None, init=False)
 
     def __repr__(self) -> str:
         return f"<gradscope.watch({type(self._model).__name__}, every={self._every})>"
@@ -71,25 +71,25 @@ class WatchedTraining:
             raise CaptureError(
                 "no parameter of this model requires grad", "give the model that is trained"
             )
-        sink = self._sink(LogHead(VERSION, self._every or USUAL, parameters))
+        take = self._taking(LogHead(VERSION, self._every or USUAL, parameters))
         _watched.add(id(self._model))
         self._watch = Watch(
-            *(self._model, self._every, sink, self._tell, self._begin, self._keep),
+            *(self._model, self._every, take, self._tell, self._begin, self._keep),
             by_term=self._by == "term",
         )
         self.problems = self._watch.problems
         self._watch.start()
         return self
 
-    def _sink(self, head: LogHead) -> Sink:
+    def _taking(self, head: LogHead) -> Callable[[Row], object]:
         from gradscope.watching import sinks
 
         if isinstance(self._to, (str, os.PathLike)):
             # One file, whatever the number of processes; the others tell the one that writes.
-            return sinks.Log(Path(self._to), head) if not _rank() else sinks.Told(_nowhere)
-        if callable(getattr(self._to, "add_scalar", None)):
-            return sinks.Scalars(self._to)
-        return sinks.Told(self._to)
+            self._log = None if _rank() else sinks.Log(Path(self._to), head)
+            return self._log.put if self._log is not None else _nowhere
+        has_scalars = callable(getattr(self._to, "add_scalar", None))
+        return sinks.to_writer(self._to) if has_scalars else self._to
 
     def _begin(self, has_come: Callable[[], bool], done: Callable[[], None]) -> FullLook:
         from gradscope.api.full_look import KeptLook
@@ -115,6 +115,8 @@ class WatchedTraining:
                 clean(error)
             if self._watch is not None:
                 self._watch.stop(is_cut_short=error is not None)
+            if self._log is not None:
+                self._log.close()
 
 
 class WatchCallback:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
@@ -30,18 +30,21 @@ class BackwardCall:
     ``accumulates`` tells ``backward`` from ``grad``.  ``batched`` gradients are vectorised by torch
     and cannot be read on the way.  ``frame`` is the program's frame that made the call.
     ``is_handed_on``: to run it is to hand it to somebody else, who makes it.
+
+    With a function alone it is one of ours, in the same form, which keeps the graph, accumulates
+    nothing, and returns a gradient for each of the inputs.
     """
 
     roots: list[torch.Tensor | GradientEdge]
     gradients: list[torch.Tensor | None]
     inputs: list[torch.Tensor | GradientEdge]
-    accumulates: bool
-    retain_graph: bool
-    create_graph: bool
-    batched: bool
     frame: FrameType
-    _given: dict[str, Any]
     _function: Callable[..., Any]
+    _given: dict[str, Any] = field(default_factory=dict)
+    accumulates: bool = False
+    retain_graph: bool = True
+    create_graph: bool = False
+    batched: bool = False
     is_handed_on: bool = False
 
     @classmethod
@@ -83,38 +86,12 @@ class BackwardCall:
             _function=function,
         )
 
-    @classmethod
-    def own(
-        cls,
-        roots: list[torch.Tensor | GradientEdge],
-        gradients: list[torch.Tensor | None],
-        inputs: list[torch.Tensor | GradientEdge],
-        frame: FrameType,
-        make: Callable[[], Any],
-    ) -> BackwardCall:
-        """A call of ours, in the same form: ``make`` keeps the graph, accumulates nothing, and
-        returns a gradient for each of the inputs."""
-        return cls(
-            roots=roots,
-            gradients=gradients,
-            inputs=inputs,
-            accumulates=False,
-            retain_graph=True,
-            create_graph=False,
-            batched=False,
-            frame=frame,
-            _given={},
-            _function=make,
-        )
-
     def handed_on(self, make: Callable[[], Any]) -> BackwardCall:
         """Return this call so that ``make`` is called when it is run."""
         return replace(self, _function=lambda *_, **__: make(), is_handed_on=True)
 
-    def run(self, retain_graph: bool | None = None) -> Any:
-        """Make the call as the program meant it, except that the graph may be kept for later."""
-        if retain_graph is not None:
-            self._given["retain_graph"] = retain_graph
+    def run(self) -> Any:
+        """Make the call as the program meant it."""
         return self._function(**self._given)
 
 
@@ -162,7 +139,6 @@ def own_grad(
     roots: Iterable[torch.Tensor | GradientEdge],
     inputs: Iterable[torch.Tensor | GradientEdge],
     gradients: Iterable[torch.Tensor | None],
-    retain_graph: bool = True,
     create_graph: bool = False,
 ) -> tuple[torch.Tensor | None, ...]:
     """``torch.autograd.grad`` for a pass of ours: what the program put into the graph runs as it
@@ -173,28 +149,22 @@ def own_grad(
     with own_pass():
         known = [one for one in given if one is not None]
         if len(known) == len(given):
-            return sent_back(starts, ends, known, retain_graph, create_graph)
-        return torch.autograd.grad(
-            starts, ends, given, retain_graph, create_graph, allow_unused=True
-        )
+            return sent_back(starts, ends, known, True, create_graph)
+        return torch.autograd.grad(starts, ends, given, True, create_graph, allow_unused=True)
 
 
-@functools.cache
-def _parameters(function: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """The names of the parameters of one of torch's three functions, and their defaults."""
-    found = inspect.signature(function).parameters
-    defaults = {name: one.default for name, one in found.items() if one.default is not one.empty}
-    return tuple(found), defaults
+_signature = functools.cache(inspect.signature)
 
 
 def _given(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """The arguments of a call by name, for the program may give any by its place; None where they
-    do not fit.  Python's own way to bind them takes several times as long."""
-    names, defaults = _parameters(function)
-    placed = dict(zip(names, args, strict=False))
-    given = {**defaults, **placed, **kwargs}
-    fits = len(args) <= len(names) == len(given) and given.keys() <= set(names)
-    return given if fits and placed.keys().isdisjoint(kwargs) else None
+    do not fit."""
+    try:
+        bound = _signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return None
+    bound.apply_defaults()
+    return dict(bound.arguments)
 
 
 def _differentiable(root: object) -> bool:

@@ -8,8 +8,8 @@ nothing of what is read.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from numbers import Real
 from typing import Any
 
@@ -25,6 +25,7 @@ from gradscope.autograd.tensors import (
     is_functorch_wrapped,
     storage_number,
 )
+from gradscope.patched import Original, Patched, by_way_of
 
 _ORDINARY = frozenset([torch.Tensor, torch.nn.Parameter])
 
@@ -93,14 +94,9 @@ def _has_no_code(tensor: torch.Tensor) -> bool:
     return type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
 
 
-def is_usual(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is dense and of no class but torch's own, whether it has data or not."""
-    return type(tensor) is torch.Tensor and tensor.layout is torch.strided and not tensor.is_nested
-
-
 def is_ordinary(tensor: torch.Tensor) -> bool:
-    """Whether a gradient is what nearly all are: :func:`is_usual`, and with data."""
-    return is_usual(tensor) and has_memory(tensor)
+    """Whether a gradient is what nearly all are: dense, of no class but torch's own, with data."""
+    return type(tensor) is torch.Tensor and _is_dense(tensor) and has_memory(tensor)
 
 
 def has_data(still: torch.Tensor) -> bool:
@@ -111,27 +107,15 @@ def has_data(still: torch.Tensor) -> bool:
     return all(map(has_memory, dense_parts(still)[0]))
 
 
-def is_present(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is dense, of torch's own classes, and none of its memory was given back: so
-    is nearly every parameter."""
-    try:
-        return _is_torchs_own(tensor) and not _is_short(tensor)
-    except RuntimeError:  # of a kind that has none
-        return False
-
-
 def is_released(tensor: torch.Tensor) -> bool:
     """Whether the memory of a tensor was given back, all of it or a part."""
     try:
-        if _is_torchs_own(tensor):
+        # So is nearly every parameter, and asked more quickly.
+        if type(tensor) in _ORDINARY and _is_dense(tensor) and not is_functorch_wrapped(tensor):
             return _is_short(tensor)
         return any(map(_is_short, dense_parts(tensor)[0]))
     except RuntimeError:  # of a kind that has none
         return False
-
-
-def _is_torchs_own(tensor: torch.Tensor) -> bool:
-    return type(tensor) in _ORDINARY and _is_dense(tensor) and not is_functorch_wrapped(tensor)
 
 
 def has_memory(tensor: torch.Tensor) -> bool:
@@ -207,22 +191,16 @@ class MemoryLeftAlone(TorchFunctionMode):
                 return func(*args, **kwargs)
         return func(*args, **kwargs)
 
-    @contextmanager
-    def _inside_of_passes(self) -> Iterator[None]:
+    def _inside_of_passes(self) -> Patched:
         """While a mode handles a call, torch takes it off; but a pass runs the program's code."""
-        autograd: Any = torch.autograd
-        original, thread = autograd._engine_run_backward, threading.get_ident()
+        thread = threading.get_ident()
 
-        def run(*args: Any, **options: Any) -> Any:
+        def run(engine: Original, *args: Any, **options: Any) -> Any:
             # Another thread of the program may make a call of its own meanwhile.
             with self if threading.get_ident() == thread else nullcontext():
-                return original(*args, **options)
+                return engine(*args, **options)
 
-        autograd._engine_run_backward = run
-        try:
-            yield
-        finally:
-            autograd._engine_run_backward = original
+        return by_way_of(torch.autograd, "_engine_run_backward", run)
 
 
 _STORAGES = frozenset(["storage", "untyped_storage", "_typed_storage"])

@@ -21,10 +21,12 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from gradscope.autograd.elements import has_data
+from gradscope.autograd.originals import kinds_of
 from gradscope.autograd.tensors import is_functorch_wrapped, is_leaf_tensor, requires_grad
 from gradscope.errors import Fault
 from gradscope.filesystem import is_installed, is_standard
 from gradscope.handlers import HandlersWait, let_pass
+from gradscope.patched import Original, by_way_of
 
 PACKAGE = str(Path(__file__).parents[1]) + "/"
 
@@ -102,21 +104,15 @@ def own_pass() -> Iterator[None]:
     A backward function may go through a graph of its own, which its forward has left for it.  That
     graph is there for one pass, unless torch is told to retain it.
     """
-    autograd: Any = torch.autograd
-    original = autograd._engine_run_backward
 
-    def run(roots: Any, gradients: Any, _retain: Any, *rest: Any, **options: Any) -> Any:
-        return original(roots, gradients, True, *rest, **options)
+    def run(engine: Original, roots: Any, gradients: Any, _: Any, *rest: Any, **more: Any) -> Any:
+        return engine(roots, gradients, True, *rest, **more)
 
     # `backward` and `grad` both look this name up when they are called, so that the calls which a
-    # custom backward makes inside the pass come by here, too.
-    autograd._engine_run_backward = run
-    try:
-        # Hooks and backward functions of the program run in there, with all that they are used to.
-        with functions_on():
-            yield
-    finally:
-        autograd._engine_run_backward = original
+    # custom backward makes inside the pass come by here, too.  Hooks and backward functions of the
+    # program run in there, with all that they are used to.
+    with by_way_of(torch.autograd, "_engine_run_backward", run), functions_on():
+        yield
 
 
 def fault_of(error: Exception) -> Fault:
@@ -251,8 +247,9 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
     Args:
         interrupts_wait: whether Ctrl-C waits for the end of the block, as other signals do.
     """
-    with HandlersWait(interrupts_wait):
-        states = _random_states()
+    # Asking an unused CUDA for its state would start it, which takes memory and seconds.
+    devices = range(cuda.device_count() if cuda.is_initialized() else 0)
+    with HandlersWait(interrupts_wait), torch.random.fork_rng(devices, device_type="cuda"):
         # Taken off besides being switched off: `functions_on` inside would wake them again.
         modes = mode_stack()
         _pop(len(modes))
@@ -265,7 +262,6 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
                 yield
         finally:
             _push(modes)
-            _restore(states)
 
 
 def _pop(count: int) -> None:
@@ -319,11 +315,7 @@ def _others_compute() -> bool:
 def living_tensors() -> list[Any]:
     """Every tensor that python knows of, found among all objects."""
     # Comparing types with a set is what makes it quick to look at some 100,000 objects.
-    kinds: list[type] = [torch.Tensor]
-    for kind in kinds:
-        # The list grows while it is read, so that classes of classes are met as well.
-        kinds.extend(kind.__subclasses__())
-    known = frozenset(kinds)
+    known = frozenset(kinds_of(torch.Tensor))
     return [thing for thing in gc.get_objects() if type(thing) in known]
 
 
@@ -377,15 +369,3 @@ def _refill(grad: torch.Tensor, content: torch.Tensor | None) -> None:
     with torch.no_grad(), preserved_version(grad):
         if content is not None:
             grad.copy_(content)
-
-
-def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:
-    # Asking an unused CUDA for its state would start it, which takes memory and seconds.
-    states = cuda.get_rng_state_all() if cuda.is_initialized() else []
-    return torch.get_rng_state(), states
-
-
-def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
-    torch.set_rng_state(states[0])
-    if states[1]:
-        cuda.set_rng_state_all(states[1])

@@ -23,7 +23,7 @@ from gradscope.autograd import packing
 from gradscope.autograd.elements import is_released, readable
 from gradscope.autograd.isolation import living_tensors
 from gradscope.autograd.nodes import op_name, slots_of
-from gradscope.autograd.tensors import tensors_in
+from gradscope.autograd.tensors import flat_tensors
 from gradscope.errors import CaptureError
 
 _FREED_LIST = object()
@@ -183,7 +183,7 @@ def attributes(node: LiveNode) -> Iterator[tuple[str, torch.Tensor]]:
     if not isinstance(node, BackwardCFunction):
         return
     for name, value in vars(node).items():
-        for inner in tensors_in(value):
+        for inner in flat_tensors(value):
             yield f"ctx.{name}", inner
 
 

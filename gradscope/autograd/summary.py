@@ -64,11 +64,6 @@ def shown_shape(tensor: torch.Tensor) -> str:
     return f"[{', '.join(sizes)}]"
 
 
-def values_of(tensor: torch.Tensor) -> tuple[Number, ...]:
-    """All elements in row-major order; complex ones as real, imaginary."""
-    return plain(flat_values(tensor), tensor.dtype is torch.float32)
-
-
 def flat_values(tensor: torch.Tensor) -> list[float]:
     """All elements in row-major order as python floats; complex ones as real, imaginary."""
     if tensor._is_zerotensor():  # autograd's way to say 0 without the memory for it

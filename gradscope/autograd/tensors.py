@@ -7,7 +7,6 @@ it did not make itself asks here.  Knows nothing of graphs.
 
 from __future__ import annotations
 
-import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -17,7 +16,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, by_way_of
 
 Known = TypeVar("Known")
 Other = TypeVar("Other")
@@ -129,7 +128,7 @@ def _components(tensor: Any) -> Iterator[torch.Tensor]:
         inner = (getattr(tensor, name) for name in names)
         yield from (one for one in inner if isinstance(one, torch.Tensor))
     elif _is_hollow(tensor):
-        held = (one for value in vars(tensor).values() for one in tensors_in(value))
+        held = (one for value in vars(tensor).values() for one in flat_tensors(value))
         yield from (one for one in held if one is not tensor)
 
 
@@ -151,12 +150,26 @@ def _is_hollow(tensor: torch.Tensor) -> bool:
         return False
 
 
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors that something is or directly contains."""
-    inside = list(value.values()) if isinstance(value, dict) else value
-    for one in inside if isinstance(inside, (list, tuple)) else (inside,):
-        if isinstance(one, torch.Tensor):
-            yield one
+def flat_tensors(*containers: Any) -> list[torch.Tensor]:
+    """The tensors in call arguments or results, also two levels down in lists, tuples and dicts."""
+    found: list[torch.Tensor] = []
+    level: list[Any] = list(containers)
+    for _ in range(3):
+        deeper: list[Any] = []
+        for item in level:
+            if isinstance(item, torch.Tensor):
+                found.append(item)
+            # Not by an `__iter__` or a `values` of the program's: torch does without them as well.
+            elif isinstance(item, list):
+                deeper.extend(list.__iter__(item))
+            elif isinstance(item, tuple):
+                deeper.extend(tuple.__iter__(item))
+            elif isinstance(item, dict):
+                deeper.extend(dict.values(item))
+        if not deeper:
+            break
+        level = deeper
+    return found
 
 
 # ---------------------------------------------------------------------- remembering it
@@ -235,11 +248,9 @@ class TensorTable(Generic[Known]):
         self._entries = {key: one for key, one in self._entries.items() if one[0]() is not None}
 
     def forget(self, tensor: torch.Tensor) -> None:
-        """Drop the entry of one."""
         self._entries.pop(id(tensor), None)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._entries.clear()
 
 
@@ -250,40 +261,20 @@ def allow_swaps(rememberer: object) -> None:
     references: those would show other contents afterwards.  Ours mean the python object, which
     stays the program's parameter whatever it contains.  So they are not counted.
     """
-    _Swaps.begin()
-    weakref.finalize(rememberer, _Swaps.end).atexit = False
+    _swaps.start()
+    weakref.finalize(rememberer, _swaps.stop).atexit = False
 
 
-class _Swaps:
-    """Stands in for ``torch.utils.swap_tensors`` while anybody remembers tensors."""
+_swapping = threading.RLock()
 
-    _users = 0
-    _lock = threading.RLock()
-    _patch: Patched | None = None
 
-    @classmethod
-    def begin(cls) -> None:
-        cls._users += 1
-        if cls._users == 1:
-            cls._patch = Patched(torch.utils, "swap_tensors", cls._hiding)
-            cls._patch.start()
+def _swap_tensors(original: Original, t1: torch.Tensor, t2: torch.Tensor) -> Any:
+    # A global of torch's is changed for a moment: of two threads one would undo the other's.
+    with _swapping, _own_references_hidden(original):
+        return original(t1, t2)
 
-    @classmethod
-    def _hiding(cls, original: Original) -> Original:
-        @functools.wraps(original)
-        def swap_tensors(t1: torch.Tensor, t2: torch.Tensor) -> Any:
-            # A global of torch's is changed for a moment: of two threads one would undo the
-            # other's.
-            with cls._lock, _own_references_hidden(original):
-                return original(t1, t2)
 
-        return swap_tensors
-
-    @classmethod
-    def end(cls) -> None:
-        cls._users -= 1
-        if not cls._users and cls._patch is not None:
-            cls._patch.stop()
+_swaps = by_way_of(torch.utils, "swap_tensors", _swap_tensors)
 
 
 @contextmanager

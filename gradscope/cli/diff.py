@@ -13,7 +13,8 @@ from typing import NamedTuple
 import click
 
 from gradscope import doing
-from gradscope.analyses.diff import Tolerance, compare
+from gradscope.analyses.diff import compare
+from gradscope.analyses.diff.comparison import Tolerance
 from gradscope.api.difference import in_one
 from gradscope.cli import last_target as memory
 from gradscope.cli import progress, ranks

@@ -14,6 +14,7 @@ from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
+from gradscope.cli.rules import LIST
 from gradscope.cli.running import prepared, tell_unused
 from gradscope.cli.terminal import say, tell_error, tell_unbound
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
@@ -30,6 +31,7 @@ from gradscope.rules import (
     IgnoredByComment,
     at_least,
     diagnose,
+    find_rule,
     is_graver,
     is_serious,
     passing,
@@ -81,7 +83,7 @@ class Verdict:
         if options.opened or options.output not in (None, STDOUT):
             # What --format says is about the findings.
             file = Output.of(replace(options, format_name=None), "doctor")
-        ignored = tuple(_known(code) for code in options.ignore)
+        ignored = tuple(find_rule(word, LIST, "--ignore").code for word in options.ignore)
         return cls(options, file, ignored, IgnoredByComment(here()))
 
     @property
@@ -225,9 +227,3 @@ def _conclude(outcome: Outcome, verdict: Verdict) -> Result:
         tell_error(error)
         status = status or error.status
     return Result(0 if outcome.ending.status else status, outcome.ending)
-
-
-def _known(code: str) -> str:
-    from gradscope.cli.rules import find
-
-    return find(code, "--ignore").code

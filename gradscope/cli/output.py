@@ -26,7 +26,7 @@ from gradscope.render.words.text import ASCII, UNICODE, legend
 from gradscope.simplify import Folding
 
 if TYPE_CHECKING:
-    from gradscope.analyses.diff import Comparison
+    from gradscope.analyses.diff.comparison import Comparison
     from gradscope.model.history import History
 
 

@@ -7,7 +7,7 @@ started.  So nothing can be told while nothing of ours runs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # By name, so that a program may put another clock into the module.
@@ -23,20 +23,19 @@ PAUSE = 10.0
 """Seconds from the beginning to the first line, and from one to the next."""
 
 
-class _Lines:
+def _telling(stream: TextIO) -> Callable[[str], None]:
     """Writes what is done on a terminal, at most so often."""
+    # The program may put another stream in its place, and read that.
+    last = monotonic()
 
-    def __init__(self, stream: TextIO) -> None:
-        # The program may put another stream in its place, and read that.
-        self._stream = stream
-        self._last = monotonic()
-
-    def tell(self, words: str) -> None:
-        """This is done now."""
+    def tell(words: str) -> None:
+        nonlocal last
         now = monotonic()
-        if now - self._last >= PAUSE:
-            self._last = now
-            say(words, self._stream)
+        if now - last >= PAUSE:
+            last = now
+            say(words, stream)
+
+    return tell
 
 
 @contextmanager
@@ -50,7 +49,7 @@ def shown(quiet: bool) -> Iterator[bool]:
     if quiet or stream is None or not stream.isatty() or Job.of() is not None:
         yield False
         return
-    with doing.heard_by(_Lines(stream).tell):
+    with doing.heard_by(_telling(stream)):
         yield True
 
 

@@ -12,15 +12,6 @@ from gradscope.rules import RULES, Rule, find_rule
 LIST = "gradscope rule lists them all"
 
 
-def find(word: str, source: str = "") -> Rule:
-    """The rule with this code, in any case, or this name; ``source`` is what names it.
-
-    Raises:
-        TargetError: there is none.
-    """
-    return find_rule(word, LIST, source)
-
-
 def explain(words: Sequence[str]) -> str:
     """The page of a rule; of words that are in several, or without any, a line for each.
 
@@ -34,7 +25,7 @@ def explain(words: Sequence[str]) -> str:
     found = _matching(words)
     if len(found) > 1:
         return _listed(found)
-    rule = found[0] if found else find(" ".join(words))
+    rule = found[0] if found else find_rule(" ".join(words), LIST)
     return rule.page()
 
 

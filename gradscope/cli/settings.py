@@ -56,10 +56,11 @@ def _check(one: Option, value: object, place: str) -> None:
         option.type_cast_value(click.Context(click.Command(None)), value)
         if option.multiple:
             # The rules take long to load, and most commands know none of them.
-            from gradscope.cli.rules import find
+            from gradscope.cli.rules import LIST
+            from gradscope.rules import find_rule
 
             for code in items:
-                find(str(code), "that setting")
+                find_rule(str(code), LIST, "that setting")
     except click.BadParameter as error:
         raise TargetError(f"{place}: {error.message}", "correct it there") from None
     except TargetError as error:

@@ -60,7 +60,6 @@ def is_notebook() -> bool:
 
 
 def is_read() -> bool:
-    """Whether a person reads stdout, one way or the other."""
     return is_terminal() or is_notebook()
 
 
@@ -166,7 +165,6 @@ def show(text: str) -> None:
 
 
 def show_help(context: click.Context) -> None:
-    """The same with the help of a command."""
     text = context.get_help() + "\n"
     if not _is_paged(text):
         click.echo(text, nl=False)

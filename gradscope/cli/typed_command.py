@@ -38,18 +38,15 @@ class _PagedHelp(click.Command):
     """A command whose ``--help`` goes through the pager, and has no word broken at its hyphen."""
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """The usual one, which uses the pager."""
         option = super().get_help_option(ctx)
         if option is not None:
             option.callback = _show_help
         return option
 
     def get_help(self, ctx: click.Context) -> str:
-        """The whole text."""
         return super().get_help(ctx).replace(_WHOLE, "-")
 
     def format_epilog(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What stands at the end."""
         _write(formatter, self.epilog or "")
 
 
@@ -120,7 +117,6 @@ class TypedCommand(_PagedHelp):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the function with what the options say."""
         said = {**ctx.obj, **ctx.params}
         known = {one.name for one in fields(Given)} & said.keys()
         said["given"] = Given(**{name: said[name] for name in known})
@@ -135,11 +131,9 @@ class TypedGroup(_PagedHelp, click.Group):
     command_class = TypedCommand
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """The names of all of them."""
         return [*self.commands]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Each with the whole sentence on what it does."""
         found = ((name, self.commands[name]) for name in self.list_commands(ctx))
         records = [(name, (one.help or "").partition("\n\n")[0]) for name, one in found]
         _write_section(formatter, "Commands", records)
@@ -234,5 +228,4 @@ def _choices(one: Option) -> tuple[str, ...]:
 
 
 def _plain(kind: Any) -> tuple[Any, ...]:
-    """The kinds in a union."""
     return (kind,) if get_origin(kind) in (Literal, tuple) else get_args(kind) or (kind,)

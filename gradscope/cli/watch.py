@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from gradscope.render.output import STDOUT
 from gradscope.running.session import code_namespace, no_torch
 from gradscope.target import Ending, OtherProcesses, Program
 from gradscope.version import VERSION
-from gradscope.watching.sinks import Log, Told
+from gradscope.watching.sinks import Log
 from gradscope.watching.turns import USUAL
 
 _BY_HAND = 'watch a model yourself: with gradscope.watch(model, to="run.jsonl"): ...'
@@ -71,10 +71,9 @@ def run_watch(options: Given) -> Result:
         if log is not None:
             stack.callback(log.close)
             takers.insert(1, log.put)
-        rows = Told(lambda row: [take(row) for take in takers])
         others = OtherProcesses()
         rank = 0 if job is None else job.rank
-        ending, has_calls = _watched(program, options, rows, rank)
+        ending, has_calls = _watched(program, options, takers, rank)
     ending.show()
     if rank or others.is_this_one:
         # What is to be said, rank 0 says, or the parent of this child.
@@ -82,7 +81,9 @@ def run_watch(options: Given) -> Result:
     return _conclude(ending, history, options, _reason(has_calls, others))
 
 
-def _watched(program: Program, options: Given, rows: Told, rank: int) -> tuple[Ending, bool | None]:
+def _watched(
+    program: Program, options: Given, takers: Sequence[Callable[[Row], None]], rank: int
+) -> tuple[Ending, bool | None]:
     """Run the program; whether it made backward calls, or None where it did without torch."""
     watches: list[Any] = []
     log = None if options.output is None else Path(options.output).absolute()
@@ -95,11 +96,15 @@ def _watched(program: Program, options: Given, rows: Told, rank: int) -> tuple[E
     def tell(line: str) -> None:
         say(told + line)
 
+    def take(row: Row) -> None:
+        for one in takers:
+            one(row)
+
     @collector_paused()
     def on_torch() -> None:
         # Not imported above: this room imports torch, and is needed once the program has.
         room = importlib.import_module("gradscope.watching.program")
-        how = options.every, rows, tell, begin, options.keep
+        how = options.every, take, tell, begin, options.keep
         watch = room.ProgramWatch(*how, by_term=options.by == "term")
         watches.append(watch)
         watches[0].start()
@@ -114,7 +119,6 @@ def _watched(program: Program, options: Given, rows: Told, rank: int) -> tuple[E
 
 
 def _reason(has_calls: bool | None, others: OtherProcesses) -> GradscopeError:
-    """Why there is no row."""
     if has_calls is None:
         return no_torch("nothing was watched")
     if others.have_run:

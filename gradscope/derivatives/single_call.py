@@ -200,11 +200,6 @@ class SingleCall:
             for at in (self.along(number, move) for move in moves)
         )
 
-    @property
-    def gives_single_numbers(self) -> bool:
-        """Whether its results are single numbers, as losses are: 1 is sent into its backward."""
-        return all(one.numel() == 1 and not one.is_complex() for one in self.first)
-
     def ignores_upstream(self, gradients: InputGradients) -> bool:
         """Whether backward, which gave these gradients, gives the same whatever it is given; 0 and
         a gradient that points elsewhere are tried, so that one which limits or normalises what it

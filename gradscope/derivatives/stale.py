@@ -5,6 +5,7 @@ node uses what another call has left, such as a tensor kept on the class instead
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import torch
@@ -59,28 +60,23 @@ def _backward_again(custom: Any, node: Any, upstream: Sequence[torch.Tensor]) ->
     its node has; None where it raises."""
     try:
         with torch.no_grad(), own_pass():
-            return _backward_of(custom)(_Context(node), *upstream)
+            return _backward_of(custom)(_context(node), *upstream)
     except Exception as error:
         let_pass(error)
         return None
 
 
-class _Context:
+def _context(node: Any) -> SimpleNamespace:
     """What backward finds on ``ctx``, copied: it may change or drop it, and is yet to run in the
     program."""
-
-    def __init__(self, node: Any) -> None:
-        vars(self).update(pytree.tree_map(_copied, vars(node)))
-        self.saved_tensors = tuple(_copied_saved(one) for one in node.saved_tensors)
-        self.needs_input_grad = node.needs_input_grad
-
-
-def _copied(value: Any) -> Any:
-    return value.clone() if isinstance(value, torch.Tensor) else value
-
-
-def _copied_saved(saved: torch.Tensor | None) -> torch.Tensor | None:
-    return None if saved is None else saved.detach().clone().requires_grad_(saved.requires_grad)
+    own = pytree.tree_map_only(torch.Tensor, torch.clone, vars(node))
+    saved = (
+        None if one is None else one.detach().clone().requires_grad_(one.requires_grad)
+        for one in node.saved_tensors
+    )
+    return SimpleNamespace(
+        **own | {"saved_tensors": tuple(saved), "needs_input_grad": node.needs_input_grad}
+    )
 
 
 def _backward_of(function: Any) -> Callable[..., Any]:

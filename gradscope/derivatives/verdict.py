@@ -198,9 +198,9 @@ class CallExamination:
             if compared.is_flat and alone.ignores_upstream(gradients):
                 return "wrong", inputs, IGNORES_UPSTREAM
             return _meant(call, alone, compared, inputs)
-        # Of several results factors that differ have told already.
-        is_loss = not call.is_torchs and alone.gives_single_numbers
-        if is_loss and alone.ignores_upstream(gradients):
+        # Of several results factors that differ have told already; into a loss 1 is sent.
+        is_loss = all(one.numel() == 1 and not one.is_complex() for one in alone.first)
+        if is_loss and not call.is_torchs and alone.ignores_upstream(gradients):
             return "wrong", inputs, IGNORES_UPSTREAM
         # In double precision torch draws other numbers from the same random state.
         own = None if alone.draws else self.own

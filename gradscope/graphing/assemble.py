@@ -17,7 +17,7 @@ from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.elements import is_present, is_small
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import (
     LEAF,
     NO_SEQUENCE,
@@ -30,11 +30,11 @@ from gradscope.autograd.nodes import (
     torch_name,
     without_namespace,
 )
-from gradscope.autograd.numbers import SMALL
-from gradscope.autograd.summary import device_name, metadata, name_of, values_of
+from gradscope.autograd.numbers import SMALL, plain
+from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.edge_gradients import EdgeGradients
-from gradscope.graphing.forward import ForwardValues
+from gradscope.graphing.forward import forward_values
 from gradscope.model.plain import RAGGED, TensorInfo
 from gradscope.model.plain import number as stored
 from gradscope.model.report import (
@@ -83,9 +83,12 @@ class Assembler:
     _infos: dict[tuple[Any, ...], TensorInfo] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._values = ForwardValues(self.walked, self.recorder.values, self.keep)
+        self._values = forward_values(self.walked, self.recorder.values, self.keep)
         self.module_names = ModuleNames(self.scopes, self.recorder.modules)
-        self._live_names = self._names_of_results()
+        self.held = self._held()
+        """The tensors that variables hold, by the node that made them and its output."""
+        held = ((node, one) for (node, output), one in self.held.items() if not output)
+        self._live_names = {node: self.scopes.names(one)[0] for node, one in held}
 
     def graph(self, roots: Iterable[Any]) -> Graph:
         """The whole graph, with these live roots."""
@@ -215,11 +218,8 @@ class Assembler:
         tensor = live.variable
         if tensor is None:
             return self._outputs(number, live)
-        if is_present(tensor):
-            return (self._described(number, 0, tuple(tensor.shape), tensor),)
         info = metadata(tensor)
-        values = self._values.of(number, 0, info.shape, info.dtype)
-        return (msgspec.structs.replace(info, values=values),)
+        return (self._with_values(number, 0, info),)
 
     def _output(self, number: int, output: int, described: Any) -> TensorInfo:
         shape = (RAGGED,) if is_nested(described) else tuple(map(int, described.shape))
@@ -234,10 +234,13 @@ class Assembler:
         if info is None:
             info = TensorInfo(shape, name_of(described.dtype), device_name(described.device))
             self._infos[key] = info
-        if (number, output) not in self._values.outputs:  # nearly all of a large model
-            return info
-        values = self._values.of(number, output, info.shape, info.dtype)
-        return info if values is None else msgspec.structs.replace(info, values=values)
+        return self._with_values(number, output, info)
+
+    def _with_values(self, number: int, output: int, info: TensorInfo) -> TensorInfo:
+        kind, values = self._values.get((number, output), (None, None))
+        # A result is filed under the last node of its call; one of another kind is not this node's.
+        fits = kind == (info.shape, info.dtype)
+        return msgspec.structs.replace(info, values=values) if fits else info
 
     def _call(self, call: int) -> int | None:
         if call == OUTSIDE:
@@ -265,8 +268,10 @@ class Assembler:
     def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
         for name, tensor in saved.values(live):
             if isinstance(tensor, torch.Tensor):
-                small = is_small(tensor, self.keep)
-                yield name, metadata(tensor, values_of(tensor) if small else None)
+                values = None
+                if is_small(tensor, self.keep):
+                    values = plain(flat_values(tensor), tensor.dtype is torch.float32)
+                yield name, metadata(tensor, values)
 
     # ------------------------------------------------------------------ leaves and roots
 
@@ -306,13 +311,8 @@ class Assembler:
         tensor that is in sight."""
         if not backward.altered:
             return backward
-        tensors: dict[int, Any] = {}
-        for tensor in self.scopes.held_tensors():
-            made = grad_fn_of(tensor)
-            if made in self.walked.index and tensor.output_nr == 0:
-                tensors.setdefault(self.walked.index[made], tensor)
         hooks = (
-            self._hook_on(leaf_of(self.walked.nodes[node]), tensors.get(node))
+            self._hook_on(leaf_of(self.walked.nodes[node]), self.held.get((node, 0)))
             for node in backward.altered
         )
         return msgspec.structs.replace(backward, hooks=tuple(hooks))
@@ -326,17 +326,15 @@ class Assembler:
         file = self.recorder.sources.display_name(code.co_filename)
         return f"{file}:{code.co_firstlineno}"
 
-    def _names_of_results(self) -> dict[int, str]:
-        """Variables of the program that hold a node's result now, for nodes that were not
-        recorded."""
-        names: dict[int, str] = {}
+    def _held(self) -> dict[tuple[int, int], torch.Tensor]:
+        found: dict[tuple[int, int], torch.Tensor] = {}
         for tensor in self.scopes.held_tensors():
             # Asking a view for its grad_fn may make a new node, which is not walked.
             made = grad_fn_of(tensor)
             position = None if made is None else self.walked.index.get(made)
-            if position is not None and tensor.output_nr == 0:
-                names.setdefault(position, self.scopes.names(tensor)[0])
-        return names
+            if position is not None:
+                found.setdefault((position, tensor.output_nr), tensor)
+        return found
 
 
 def backward_pass(
@@ -359,14 +357,10 @@ def backward_pass(
 
 def _op_and_kind(live: LiveNode) -> tuple[str, Kind]:
     if isinstance(live, BackwardCFunction):
-        return op_name(live), _kind(torch_name(live), "custom")
+        return op_name(live), "opaque" if is_opaque(torch_name(live)) else "custom"
     return _built_in(torch_name(live))
 
 
 @lru_cache(maxsize=4_096)
 def _built_in(name: str) -> tuple[str, Kind]:
-    return without_namespace(name), _kind(name, "op")
-
-
-def _kind(name: str, otherwise: Kind) -> Kind:
-    return "opaque" if is_opaque(name) else otherwise
+    return without_namespace(name), "opaque" if is_opaque(name) else "op"

@@ -15,7 +15,6 @@ from functools import partial
 import msgspec
 import torch
 from torch.autograd.function import BackwardCFunction
-from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import Walked, is_leaf, outputs_of
@@ -110,9 +109,9 @@ class EdgeGradients:
     def fail(self) -> set[int]:
         """The pass failed: what was sent to a node has arrived there, also where the node, or a
         hook before it, then raised, or had not run yet; returns those nodes."""
-        self.turn = max(
-            self._ready(), key=lambda number: _order(self.walked.nodes[number]), default=None
-        )
+        # Of the nodes that are ready, torch's engine takes the one with the highest number.
+        nodes = self.walked.nodes
+        self.turn = max(self._ready(), key=lambda at: nodes[at]._sequence_nr(), default=None)
         waiting = set()
         for place in self._places:
             for output, arriving in enumerate(place.arriving):
@@ -200,11 +199,6 @@ class EdgeGradients:
         except RuntimeError:  # an inference tensor has none
             version = -1
         return MeasuredTensor(weakref.ref(gradient), version, self.table.add_unseen(gradient))
-
-
-def _order(node: LiveNode) -> int:
-    """Of the nodes that are ready, torch's engine takes the one with the highest number."""
-    return node._sequence_nr()
 
 
 def _place(number: int, outputs: int) -> NodeEdges:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import NO_SEQUENCE, Walked, leaf_of
@@ -18,53 +17,40 @@ MAX_VALUES = 32_768
 Kind = tuple[tuple[int, ...], str]
 """Shape and dtype."""
 
+Values = dict[tuple[int, int], tuple[Kind, tuple[Number, ...]]]
+"""By node and output the kind that a tensor had, and its elements."""
 
-class _Row(NamedTuple):
-    """The elements of one forward tensor, of the kind that it had."""
-
-    key: tuple[int, int]
-    kind: Kind
-    numbers: list[float]
+Row = tuple[tuple[int, int], Kind, list[float]]
+"""The node and the output that a tensor is, its kind then, and its elements."""
 
 
-class ForwardValues:
-    """Values of results and leaves of a walked graph.
+def forward_values(walked: Walked, recorded: RememberedValues, keep: int) -> Values:
+    """The values of small results and leaves of a walked graph.
 
     Args:
         walked: the graph.
         recorded: the results that a recorder has kept.
         keep: values of leaves with at most this many elements are kept.
     """
-
-    def __init__(self, walked: Walked, recorded: RememberedValues, keep: int) -> None:
-        self._found: dict[tuple[int, int], tuple[Kind, tuple[Number, ...]]] = {}
-        self.outputs = self._found.keys()
-        """The nodes and numbers of outputs whose values were found."""
-        left = max(MAX_VALUES, keep)
-        for key, kind, numbers in _rows(walked, recorded, keep):
-            left -= len(numbers)
-            if left < 0:
-                break
-            self._found[key] = kind, plain(numbers, kind[1] == "float32")
-
-    def of(
-        self, node: int, output: int, shape: tuple[int, ...], dtype: str
-    ) -> tuple[Number, ...] | None:
-        """The values of one output of a node, if they are known."""
-        kind, values = self._found.get((node, output), (None, None))
-        # A result is filed under the last node of its call; one of another kind is not this node's.
-        return values if kind == (shape, dtype) else None
+    found: Values = {}
+    left = max(MAX_VALUES, keep)
+    for key, kind, numbers in _rows(walked, recorded, keep):
+        left -= len(numbers)
+        if left < 0:
+            break
+        found[key] = kind, plain(numbers, kind[1] == "float32")
+    return found
 
 
-def _rows(walked: Walked, recorded: RememberedValues, keep: int) -> Iterator[_Row]:
+def _rows(walked: Walked, recorded: RememberedValues, keep: int) -> Iterator[Row]:
     by_sequence = recorded.by_sequence()
     for number, sequence in enumerate(walked.sequences):
         if sequence < NO_SEQUENCE:
             for value in by_sequence.get(sequence, ()):
                 kind = value.shape, name_of(value.dtype)
-                yield _Row((number, value.output), kind, value.numbers())
+                yield (number, value.output), kind, value.numbers()
             continue
         tensor = leaf_of(walked.nodes[number])
         if tensor is not None and is_small(tensor, keep):
             kind = tuple(tensor.shape), name_of(tensor.dtype)
-            yield _Row((number, 0), kind, flat_values(tensor))
+            yield (number, 0), kind, flat_values(tensor)

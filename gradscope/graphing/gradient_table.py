@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -19,10 +19,8 @@ import torch
 
 from gradscope.autograd.elements import (
     has_data,
-    has_memory,
     is_ordinary,
     is_plain,
-    is_usual,
 )
 from gradscope.autograd.isolation import fault_of, functions_off
 from gradscope.autograd.numbers import (
@@ -41,7 +39,6 @@ from gradscope.autograd.summary import (
     flat_values,
     name_of,
     read,
-    read_ordinary,
     size_of_many,
     state_of,
     unreadable,
@@ -73,9 +70,6 @@ NOT_REACHED, NONE = 0, 1
 
 MAX_VALUES = 32_768
 """Elements of small gradients whose values are kept, in all; the rest have their norms only."""
-
-Reader = Callable[[torch.Tensor, int], tuple[GradientInfo, Sequence[float] | None]]
-"""Reads a gradient of a kind, and its values where they are at most so many."""
 
 
 class _Queued(NamedTuple):
@@ -110,7 +104,7 @@ class GradientTable:
         # By entry: each device has its own backward thread, and they call hooks at the same time.
         self._table = {NOT_REACHED: GradientInfo("not reached"), NONE: GradientInfo("none")}
         self._entries = count(len(self._table))
-        self._is_quick: frozenset[torch.dtype] = frozenset() if histograms else WIDE
+        self._quick: frozenset[torch.dtype] = frozenset() if histograms else WIDE
         self._is_tiny = False
         self._keep = keep
         self._left = limit
@@ -144,26 +138,26 @@ class GradientTable:
     def add_unseen(self, gradient: torch.Tensor) -> int:
         """As :meth:`add`, inside of :func:`functions_off`."""
         try:
-            if not is_usual(gradient):
-                with self._lock:
-                    return self._read(gradient, read)
-            return self._add_usual(gradient)
+            if self._is_quick(gradient):
+                return self.append(self._size(gradient, name_of(gradient.dtype)))
+            with self._lock:
+                return self._read(gradient)
         except Exception as error:
             # This runs inside the program's backward, which must not fail because of us.
             self.note_fault(error)
             return self.append(unreadable(gradient))
 
-    def _add_usual(self, gradient: torch.Tensor) -> int:
-        # Nearly all go by here, without a step that can be spared.
-        size = gradient.numel()
-        if not has_memory(gradient):
-            with self._lock:
-                return self._read(gradient, read)
-        is_quick = self._keep < size < MANY and gradient.dtype in self._is_quick
-        if is_quick and gradient.is_cpu and not gradient.requires_grad:
-            return self.append(self._size(gradient, name_of(gradient.dtype)))
-        with self._lock:
-            return self._read(gradient, read_ordinary)
+    def _is_quick(self, gradient: torch.Tensor) -> bool:
+        """Whether only a norm is read, as of nearly all: without a step that can be spared."""
+        # The class first: one of the program may answer the rest by code of its own.
+        return (
+            type(gradient) is torch.Tensor
+            and self._keep < gradient.numel() < MANY
+            and gradient.dtype in self._quick
+            and gradient.is_cpu
+            and not gradient.requires_grad
+            and is_ordinary(gradient)
+        )
 
     def _size(self, still: torch.Tensor, dtype: str) -> GradientInfo:
         # Where gradients vanish one after the other needs float64, and is read in that at once.
@@ -187,13 +181,14 @@ class GradientTable:
             self.bad.add(entry)
         return entry
 
-    def _read(self, gradient: torch.Tensor, reader: Reader) -> int:
+    def _read(self, gradient: torch.Tensor) -> int:
         size = gradient.numel()
         keep = self._keep if size <= self._left else min(self._keep, SMALL)
         # Reading makes an accelerator wait; a sparse tensor is read in several steps anyway.
-        if not (gradient.is_cpu or gradient.is_meta) and _is_dense(gradient):
+        is_far = not (gradient.is_cpu or gradient.is_meta)
+        if is_far and is_plain(gradient) and has_data(gradient):
             return self._queue(gradient, keep)
-        info, values = reader(gradient, keep)
+        info, values = read(gradient, keep)
         kept = values if size <= self._left else None
         if kept is not None:
             self._left -= len(kept)
@@ -282,7 +277,3 @@ def _filled(info: GradientInfo, row: list[float]) -> GradientInfo:
         nan=int(nan),
         inf=int(infinite),
     )
-
-
-def _is_dense(gradient: torch.Tensor) -> bool:
-    return is_plain(gradient) and (is_ordinary(gradient) or has_data(gradient))

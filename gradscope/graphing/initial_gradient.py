@@ -7,13 +7,15 @@ fitted.
 
 from __future__ import annotations
 
+import builtins
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from gradscope.autograd.summary import name_of, shown_shape
 from gradscope.errors import RootError, described
@@ -92,6 +94,24 @@ def parse_leaf(name: str, text: str, namespace: Mapping[str, Any]) -> torch.Tens
         default = torch.get_default_dtype()
         tensor = tensor.to(default.to_complex() if tensor.is_complex() else default)
     return tensor.clone().requires_grad_()
+
+
+def fill(namespace: dict[str, Any], lets: Iterable[tuple[str, str]]) -> None:
+    """Put the names into a namespace that ``-c`` code finds: torch, nn, F, torch's functions, and
+    the ``--let`` leaves; python's own names (``sum``, ``max``) keep their meaning.
+
+    Raises:
+        RootError: when a ``--let`` value is no tensor.
+    """
+    for name in dir(torch):
+        value = getattr(torch, name)
+        # Classes, submodules and constants of torch would only hide the user's own names.
+        is_function = type(value) in (type(torch.log), type(torch.einsum))
+        if is_function and not name.startswith("_") and not hasattr(builtins, name):
+            namespace[name] = value
+    namespace.update(torch=torch, nn=nn, F=nn.functional)
+    for name, text in lets:
+        namespace[name] = parse_leaf(name, text, namespace)
 
 
 def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:

@@ -19,15 +19,15 @@ from gradscope import doing
 from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import unseen
-from gradscope.autograd.nodes import Walked, is_leaf, leaf_of, make_release_safe, walk
+from gradscope.autograd.nodes import Walked, leaf_of, make_release_safe, walk
 from gradscope.autograd.numbers import SMALL
 from gradscope.errors import CaptureError, Fault, ReportError, described
 from gradscope.garbage import collector_paused, without_collector
-from gradscope.graphing.assemble import Assembler, backward_pass
+from gradscope.graphing.assemble import Assembler
 from gradscope.graphing.blame import explain_failure, with_raised
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
-from gradscope.graphing.watched_call import MeasuredCall, own_call, seeded
+from gradscope.graphing.watched_call import MeasuredCall, own_call
 from gradscope.handlers import let_pass
 from gradscope.model.invariants import check
 from gradscope.model.report import (
@@ -82,8 +82,7 @@ class Probe:
     ) -> None:
         self._roots = roots
         self._recorder = recorder
-        self._edges = [edge_of(root) for root in roots]
-        self.walked: Walked = walk(node for node, _ in self._edges)
+        self.walked: Walked = walk(edge_of(root)[0] for root in roots)
         # Before anything can fail: python knows all of the nodes now, and the graph may be dropped.
         make_release_safe(self.walked)
         doing.begin(f"reading the graph, {self._size}")
@@ -126,24 +125,16 @@ class Probe:
         doing.begin(f"reading the gradients of {self._size}")
         self.require_memory()
         self._measure_leaves()
-        edge_gradients = self._edge_gradients()
         call = own_call(self._roots, [gradient], self.walked)
-        seeds = seeded(edge_gradients, self._edges, [gradient])
-        try:
-            with edge_gradients.hooked():
-                results = call.run()
-        except Exception as error:
-            let_pass(error)
-            raise self._explained(error) from error
-        # Asked for as a result, a gradient ends before the AccumulateGrad, whose hooks do not run.
-        leaves = (n for n, live in enumerate(self.walked.nodes) if is_leaf(live))
-        for number, arrived in zip(leaves, results, strict=False):
-            edge_gradients.arrived(number, 0, arrived)
-        edge_gradients.end()
-        return backward_pass(edge_gradients, self.graph, seeds)
+        measured = MeasuredCall(call, self._recorder, 0, self._edge_gradients())
+        measured.note_seeds()
+        measured.run()
+        if measured.failure is not None:
+            let_pass(measured.failure)
+            raise self._explained(measured.failure) from measured.failure
+        return measured.passed(self.graph, None)
 
     def watch(self, call: BackwardCall, number: int) -> MeasuredCall:
-        """Let the program make its call, and see what flows."""
         doing.begin(f"reading the gradients of {self._size}")
         # Not as a decorator, whose frame would stand between the program and torch.
         with collector_paused():
@@ -175,6 +166,11 @@ class Probe:
     def names_of(self, leaf: torch.Tensor) -> list[str]:
         """What the program calls a leaf, which need not be one of the graph."""
         return self._assembler.names_of(leaf)
+
+    @property
+    def held(self) -> Mapping[tuple[int, int], torch.Tensor]:
+        """The tensors that variables hold, by the node that made them and its output."""
+        return self._assembler.held
 
     @property
     def origins(self) -> tuple[Origin, ...]:

@@ -120,7 +120,7 @@ def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
             stack.extend(reversed(children))
 
 
-def result_root(value: Any, what: str) -> tuple[torch.Tensor | None, list[str]]:
+def result_root(value: Any) -> tuple[torch.Tensor | None, list[str]]:
     """The tensor with history in what a function or an expression gave, None when there is none;
     and of several a note that says which it is.
 
@@ -134,10 +134,10 @@ def result_root(value: Any, what: str) -> tuple[torch.Tensor | None, list[str]]:
     shown = [f"{names[0]} {shown_shape(tensor)}" for names, tensor in found]
     if why:
         others = listed(shown[:position] + shown[position + 1 :], MAX_LISTED)
-        chosen = f"{what} gives {len(found)} tensors; this is {shown[position]}, {why}"
+        chosen = f"the target gives {len(found)} tensors; this is {shown[position]}, {why}"
         return found[position][1], [f"{chosen}; the others: {others}; {_other_root()}"]
     raise CaptureError(
-        f"{what} gives {len(found)} tensors: {listed(shown, MAX_LISTED)}",
+        f"the target gives {len(found)} tensors: {listed(shown, MAX_LISTED)}",
         f"choose one: --root {shlex.quote(found[0][0][0])}",
     )
 

@@ -8,7 +8,7 @@ Knows nothing of what is studied: each question is a room of its own, named by i
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,12 @@ from gradscope.autograd.tensors import requires_grad
 from gradscope.errors import RootError
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import MAX_LISTED, named_tensor
-from gradscope.model.report import Report
+from gradscope.model.report import Graph, Report
 from gradscope.model.request import Study
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
-from gradscope.words import count, either, listed
+from gradscope.words import count, either, listed, nearest, option
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,11 @@ def awaited(asked: Study | None, report: Report, listener: Any, on_come: Any) ->
     return wait(listener, getattr(report, asked.field), on_come) if wait and asked else None
 
 
+def listener_of(study: type[Study] | Study) -> Any:
+    """The class that hears of the calls which a study needs."""
+    return importlib.import_module(f"gradscope.{study.listener}").LISTENER
+
+
 def _room(asked: Study) -> Any:
     return importlib.import_module(f"gradscope.{asked.room}")
 
@@ -115,3 +120,23 @@ def made_tensor(name: str, probe: Probe, scopes: Scopes) -> tuple[int, int] | No
         raise RootError(what, f"name one of them: {them} ({where})")
     outputs = {edge.output for edge in graph.edges if edge.target == named[0]}
     return named[0], min(outputs, default=0)
+
+
+def require_node(graph: Graph, node: int) -> None:
+    """Refuse a node that is not there.
+
+    Raises:
+        RootError: with the ids there are.
+    """
+    if not 0 <= node < len(graph.nodes):
+        raise RootError(
+            f"there is no node {node}: the graph has {len(graph.nodes)}",
+            f"give {option('node', 0)} to {len(graph.nodes) - 1}; "
+            "they are the numbers behind # in the table",
+        )
+
+
+def nearest_leaves(name: str, names: Iterable[str]) -> str:
+    """What to do about the name of a leaf that the graph has not: the names that it has."""
+    near = listed(nearest(name, names), MAX_LISTED)
+    return f"leaves, nearest first: {near}" if near else "no leaf has a name"

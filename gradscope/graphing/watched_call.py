@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -47,7 +47,7 @@ class MeasuredCall:
     ) -> None:
         self.call = call
         self.number = number
-        self.failure: BaseException | None = None
+        self.failure: Exception | None = None
         self.result: Any = None
         self.recorder = recorder
         self.ends = [edge_of(root) for root in call.roots]
@@ -90,10 +90,13 @@ class MeasuredCall:
     def note_seeds(self) -> None:
         """Measure the gradients that the call starts with."""
         given = map(initial, self.call.roots, self.call.gradients)
-        self._seeds = seeded(self.flow, self.ends, given)
+        index = self.walked.index
+        self._seeds = [
+            NONE if gradient is None else self.flow.seed(index[node], output, gradient)
+            for (node, output), gradient in zip(self.ends, given, strict=True)
+        ]
 
     def run(self) -> None:
-        """Make the call."""
         with self.flow.hooked():
             self.make(self.walked.nodes)
         with unseen():
@@ -173,18 +176,6 @@ class MeasuredCall:
                 self.flow.arrived(position, output, gradient)
 
 
-def seeded(
-    flow: EdgeGradients,
-    ends: Iterable[tuple[LiveNode, int]],
-    gradients: Iterable[torch.Tensor | None],
-) -> list[int]:
-    """Note what a pass starts with at each root, as entries of the table."""
-    return [
-        NONE if gradient is None else flow.seed(flow.walked.index[node], output, gradient)
-        for (node, output), gradient in zip(ends, gradients, strict=True)
-    ]
-
-
 def fits(root: Any, gradient: torch.Tensor | None) -> bool:
     """Whether torch starts from this root with this gradient: it wants one of the same shape."""
     described = _described(root)
@@ -229,7 +220,7 @@ def own_call(
         with grads_preserved(), own_pass():
             return _sent(roots, gradients, inputs, walked)
 
-    return BackwardCall.own(list(roots), list(gradients), inputs, frame or sys._getframe(), make)
+    return BackwardCall(list(roots), list(gradients), inputs, frame or sys._getframe(), make)
 
 
 def _sent(

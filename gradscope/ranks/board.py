@@ -8,7 +8,6 @@ and not the run.
 from __future__ import annotations
 
 import contextlib
-import functools
 import sys
 import threading
 import time
@@ -18,7 +17,7 @@ from datetime import timedelta
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, by_way_of
 from gradscope.ranks.job import Job
 
 PIECE = 4 * 2**20
@@ -52,18 +51,14 @@ def listen(told: Callable[[], None]) -> Callable[[], None]:
     if distributed is None:
         return lambda: None
 
-    def around(original: Original) -> Original:
-        @functools.wraps(original)
-        def updated(*arguments: Any, **named: Any) -> Any:
-            result = original(*arguments, **named)
-            with contextlib.suppress(Exception):
-                told()
-            return result
-
-        return updated
+    def updated(original: Original, *arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        with contextlib.suppress(Exception):
+            told()
+        return result
 
     # Private: programs import what makes a group by name, and that asks for this one by module.
-    patch = Patched(distributed, "_update_default_pg", around)
+    patch = by_way_of(distributed, "_update_default_pg", updated)
     patch.start()
     return patch.stop
 
@@ -123,20 +118,14 @@ class Board:
         return zlib.decompress(b"".join(parts))
 
     def has(self, key: str) -> bool:
-        """Whether something was left under a key."""
         return bool(self._ask("check", [_PREFIX + key]))
 
-    def drop(self, key: str) -> None:
-        """Take a value away, pieces first, so that the store does not keep what was read."""
-        pieces = int(self._ask("get", _PREFIX + key))
-        for index in range(pieces):
-            self._ask("delete_key", f"{_PREFIX}{key}/{index}")
-
     def take(self, key: str) -> bytes | None:
-        """The value under a key, which is then gone; None where there is none yet."""
+        """The value under a key, which the store then keeps no longer; None where there is none
+        yet."""
         data = self.get(key)
-        if data is not None:
-            self.drop(key)
+        for index in range(0 if data is None else int(self._ask("get", _PREFIX + key))):
+            self._ask("delete_key", f"{_PREFIX}{key}/{index}")
         return data
 
     def settle(self, key: str, value: str) -> str:
@@ -149,7 +138,6 @@ class Board:
         return int(self._ask("add", _PREFIX + key, 1))
 
     def number(self, key: str) -> int:
-        """What :meth:`count` has come to."""
         return int(self._ask("add", _PREFIX + key, 0))
 
     def arrive(self, rank: int) -> None:

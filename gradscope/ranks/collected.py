@@ -24,7 +24,7 @@ from gradscope.model.ranks import (
     Ranks,
 )
 from gradscope.model.report import GradientInfo, Report
-from gradscope.ranks.kept_passes import KeptPasses
+from gradscope.ranks.looks import KeptPasses
 from gradscope.words import duration, ranked
 
 ODD = 2
@@ -150,7 +150,6 @@ class Collected:
         self.add(own)
 
     def add(self, look: RankLook) -> None:
-        """Take in what one rank told."""
         rank = look.rank
         told = {name: getattr(look, name) for name in OneRank.__struct_fields__}
         self._each[rank] = OneRank(**told)
@@ -172,7 +171,7 @@ class Collected:
             if row is None:
                 row = self._rows[one.name] = _ParameterRow(one.name, one.shape)
                 row.missing = self._heard[:MOST_ABSENT]
-            row.add(rank, one, self._is_few)
+            row.add(rank, one, self._size <= FEW)
             known.add(one.name)
         for name in self._rows.keys() - known:
             if len(self._rows[name].missing) < MOST_ABSENT:
@@ -182,10 +181,6 @@ class Collected:
     def leave_out(self, rank: int) -> None:
         """Note a rank that runs without us, and tells nothing."""
         self._each[rank] = OneRank(rank, "not watched")
-
-    @property
-    def _is_few(self) -> bool:
-        return self._size <= FEW
 
     def _take_findings(self, look: RankLook) -> None:
         for one in look.findings:

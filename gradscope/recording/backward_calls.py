@@ -8,7 +8,6 @@ may fork meanwhile: nothing here takes a lock.
 
 from __future__ import annotations
 
-import functools
 import threading
 from array import array
 from collections import deque
@@ -24,7 +23,7 @@ from torch.autograd.graph import Node as LiveNode
 from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, by_way_of
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
 from gradscope.words import count, listed, one_line
@@ -117,33 +116,21 @@ _number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 
 
 class ScaledLosses:
-    """What ``GradScaler.scale`` has made while it is started."""
+    """What ``GradScaler.scale`` has made while its ``patch`` is started."""
 
     def __init__(self) -> None:
-        self._patch = Patched(grad_scaler.GradScaler, "scale", self._noting)
+        self.patch = by_way_of(grad_scaler.GradScaler, "scale", self._note)
         self._made: deque[tuple[int, int]] = deque(maxlen=MOST)
         self._read: dict[int, float] = {}
 
-    def start(self) -> None:
-        """Hear of every call of ``GradScaler.scale``."""
-        self._patch.start()
-
-    def stop(self) -> None:
-        """Put torch's own function back."""
-        self._patch.stop()
-
-    def _noting(self, original: Original) -> Original:
-        @functools.wraps(original)
-        def scale(*args: Any, **kwargs: Any) -> Any:
-            if torch.compiler.is_compiling():
-                return original(*args, **kwargs)
-            first = _number()
-            result = original(*args, **kwargs)
-            if first < _number():
-                self._made.append((first, _number()))
-            return result
-
-        return scale
+    def _note(self, original: Original, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            return original(*args, **kwargs)
+        first = _number()
+        result = original(*args, **kwargs)
+        if first < _number():
+            self._made.append((first, _number()))
+        return result
 
     def factor(self, root: Any) -> float | None:
         """By what a tensor or gradient edge was multiplied; None where no scaler made it, or its
@@ -179,11 +166,9 @@ class BackwardHandlers:
         self._all = [first]
 
     def add(self, handler: BackwardHandler) -> None:
-        """One more, from now on."""
         self._all.append(handler)
 
     def remove(self, handler: BackwardHandler) -> None:
-        """Take a handler off again."""
         self._all.remove(handler)
 
     def skip_while(self, is_early: Callable[[], bool], make: BackwardHandler) -> None:
@@ -192,7 +177,6 @@ class BackwardHandlers:
         self._all[0] = lambda call: make(call) if is_early() else first(call)
 
     def __call__(self, call: BackwardCall) -> Any:
-        """Have a call made."""
         return self._handle(len(self._all) - 1, call)
 
     def _handle(self, position: int, call: BackwardCall) -> Any:

@@ -17,9 +17,7 @@ from gradscope.errors import CaptureError, described
 from gradscope.words import either
 
 _FORCED = "force_eager"
-_TORCH = torch.__file__.rpartition("/")[0] + "/"
 _OURS = __name__.partition(".")[0]
-_FOLDER = __file__.rpartition("/recording/")[0] + "/"
 
 
 is_compiling: Callable[[], bool] = torch.compiler.is_dynamo_compiling

@@ -16,12 +16,13 @@ import torch
 
 from gradscope.autograd.tensors import (
     TensorTable,
+    flat_tensors,
     is_learned_leaf,
     requires_grad,
     storage_of,
 )
 from gradscope.recording.source import Site
-from gradscope.recording.torch_call import flat_tensors, name_of_call
+from gradscope.recording.torch_call import name_of_call
 
 MAX_EVENTS = 20_000
 """Events of each sort that are remembered; the oldest are forgotten first."""
@@ -75,8 +76,8 @@ def _contents(function: str, args: tuple[Any, ...]) -> Iterable[torch.Tensor]:
     if function == "new":
         return ()
     if function == "new_tensor":
-        return tensors_in(args[1:])
-    return tensors_in(args[:1] if function in _OF_FIRST else args)
+        return flat_tensors(args[1:])
+    return flat_tensors(args[:1] if function in _OF_FIRST else args)
 
 
 class TensorOrigin(NamedTuple):
@@ -125,9 +126,9 @@ class Events:
         first = args[:1] or tuple(kwargs.values())[:1]
         changed = (kwargs["out"],) if kwargs.get("out") is not None else first
         function = _name(func)
-        self.note_changed(tensors_in(changed), function, site)
+        self.note_changed(flat_tensors(changed), function, site)
         if self.cut_off and function in _OVERWRITING:
-            for tensor in tensors_in(changed):
+            for tensor in flat_tensors(changed):
                 self.cut_off.forget(tensor)
 
     def note_detached(self, tensor: torch.Tensor, site: Site | None) -> None:
@@ -185,7 +186,7 @@ class Events:
         self, func: Any, args: tuple[Any, ...], out: torch.Tensor, site: Site | None
     ) -> None:
         """A call has given a tensor that does not require grad."""
-        history = any(map(requires_grad, tensors_in(args)))
+        history = any(map(requires_grad, flat_tensors(args)))
         made = TensorOrigin(site, name_of_call(func), torch.is_grad_enabled(), history)
         self._plain[out] = made
         if made.function in HARMLESS or not (out.is_floating_point() or out.is_complex()):
@@ -230,18 +231,6 @@ class Events:
             self._leaves[tensor] = TensorOrigin(site, _name(func), True, False)
 
 
-def tensors_in(arguments: Iterable[Any]) -> Iterable[torch.Tensor]:
-    """The tensors among call arguments, also one level down in lists and tuples."""
-    for argument in arguments:
-        if isinstance(argument, torch.Tensor):
-            yield argument
-        # Not by an `__iter__` of the program's: torch does without it as well.
-        elif isinstance(argument, list):
-            yield from (one for one in list.__iter__(argument) if isinstance(one, torch.Tensor))
-        elif isinstance(argument, tuple):
-            yield from (one for one in tuple.__iter__(argument) if isinstance(one, torch.Tensor))
-
-
 def changes_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a call that changes a tensor changes its first argument, and that is of torch's own
     class, so that it can be asked anywhere."""
@@ -254,10 +243,10 @@ def own_change(
     """The operands that an operation changes itself, and what they are to it; torch's functions
     hand over by name the arguments that ask for it."""
     if kwargs.get("max_norm") is not None:
-        return tensors_in(args[1:2]), "its weight in place (max_norm)"
+        return flat_tensors(args[1:2]), "its weight in place (max_norm)"
     if kwargs.get("use_input_stats") is True:
         statistics = (kwargs.get("running_mean"), kwargs.get("running_var"))
-        return tensors_in(statistics), "its running statistics in place"
+        return flat_tensors(statistics), "its running statistics in place"
     return None
 
 

@@ -152,26 +152,6 @@ class Listeners:
         # of further ones.
         self.glanced, self.route = {}, lambda *_: IGNORED
 
-    def end(self) -> None:
-        """Tell all listeners that what was asked is answered."""
-        for listener in self.all:
-            listener.end()
-
-    def woken(self) -> None:
-        """A function that stands in the place of torch's own is called."""
-        for listener in self.all:
-            listener.woken()
-
-    def released(self, call: BackwardCall, nodes: Sequence[LiveNode] | None) -> None:
-        """A backward call is about to be made that frees its graph."""
-        for listener in self.all:
-            listener.released(call, nodes)
-
-    def refused(self, error: Exception, args: tuple[Any, ...], frame: FrameType) -> None:
-        """A backward call has raised."""
-        for listener in self.all:
-            listener.refused(error, args, frame)
-
     def _route_for_all(self, func: Any, frame: FrameType) -> bool:
         routes = [listener.route(func, frame) for listener in self.all]
         return IN_FULL if any(route is not IGNORED for route in routes) else IGNORED

@@ -147,7 +147,6 @@ class ModuleTracker:
 
     @property
     def is_running(self) -> bool:
-        """Whether a module call is under way."""
         return bool(self._running)
 
     @property

@@ -6,7 +6,6 @@ autograd node made meanwhile can be traced to the call that made it.  Knows noth
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import threading
@@ -38,11 +37,10 @@ from gradscope.autograd.isolation import (
 from gradscope.autograd.nodes import nearest
 from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.originals import BACKWARD_FUNCTIONS, HANDLER, Originals
-from gradscope.autograd.tensors import TensorRef, allow_swaps, requires_grad
-from gradscope.patched import Original, Patched
+from gradscope.autograd.tensors import TensorRef, allow_swaps, flat_tensors, requires_grad
+from gradscope.patched import Original, Patched, by_way_of
 from gradscope.recording.backward_calls import MAX_NODES, BackwardHandler, BackwardHandlers
 from gradscope.recording.compiler import is_compiling, keep_out
-from gradscope.recording.events import tensors_in
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
@@ -55,7 +53,7 @@ from gradscope.recording.stand_in import (
     warning_places,
 )
 from gradscope.recording.torch_call import TorchCall
-from gradscope.target.cleaning import CleanPrinting
+from gradscope.target.cleaning import CLEAN_PRINTING
 
 is_traced: Callable[[], Any] = torch._C._get_tracing_state
 
@@ -91,23 +89,15 @@ class Recorder(Recording, TorchFunctionMode):
         self.handlers = BackwardHandlers(on_backward or self.let_run)
         self.listeners = Listeners()
         self._originals_of = Originals()
-        self._printing = CleanPrinting()
 
         # Plain functions of the same names: a program may pickle or inspect what it finds there.
         def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
             return self._apply(cls, *args, **kwargs)
 
-        def around(original: Original) -> Original:
-            @functools.wraps(original)
-            def backward(*args: Any, **kwargs: Any) -> Any:
-                return self._autograd_backward(*args, **kwargs)
-
-            return backward
-
         self._applied = Patched(torch.autograd.Function, "apply", lambda _: classmethod(apply))
-        self._called = Patched(torch.autograd, "backward", around)
+        self._called = by_way_of(torch.autograd, "backward", self._autograd_backward)
         self._patches = (mode_popping(), default_devices(self), *saved_tensor_hooks())
-        self._patches += (self._applied, self._called)
+        self._patches += (self._applied, self._called, self.scaled.patch, *CLEAN_PRINTING)
         self._process = os.getpid()
         self.thread = threading.get_ident()
         self._remember = remembering(self)
@@ -129,8 +119,6 @@ class Recorder(Recording, TorchFunctionMode):
         keep_out()
         self.modules.start()
         warning_places.start()
-        self._printing.start()
-        self.scaled.start()
         for one in self._patches:
             one.start()
         push_mode(self)
@@ -149,12 +137,10 @@ class Recorder(Recording, TorchFunctionMode):
         for one in self._patches:
             one.stop()
         warning_places.stop()
-        self._printing.stop()
-        self.scaled.stop()
 
     def end(self) -> None:
-        """What was asked is answered; the program may run on."""
-        self.listeners.end()
+        for one in self.listeners.all:
+            one.end()
 
     # ------------------------------------------------------------------ the calls
 
@@ -165,7 +151,6 @@ class Recorder(Recording, TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """One torch call of the program."""
         kwargs = kwargs or {}
         # What is compiled, traced or captured would otherwise hold our frames, or our looking.
         if is_compiling() or compiler._is_compiling_flag or (cuda._initialized and is_captured()):
@@ -235,7 +220,6 @@ class Recorder(Recording, TorchFunctionMode):
         first: int,
         frame: FrameType,
     ) -> None:
-        """A call has raised."""
         with self.aside():
             call = TorchCall(func, args, kwargs, (first, first), None, frame, self.places)
             self.failed = FailedCall.of(error, call, self.modules)
@@ -263,8 +247,7 @@ class Recorder(Recording, TorchFunctionMode):
             self.functions.pop()
         return out
 
-    def _autograd_backward(self, *args: Any, **kwargs: Any) -> Any:
-        original = self._called.original
+    def _autograd_backward(self, original: Original, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling():
             return original(*args, **kwargs)
         if not self._is_watching():
@@ -277,7 +260,8 @@ class Recorder(Recording, TorchFunctionMode):
     def _is_watching(self) -> bool:
         if is_captured():
             return False
-        self.listeners.woken()
+        for one in self.listeners.all:
+            one.woken()
         # The stack of modes is the thread's own, and we are not on it while we handle a call.
         return Recorder.active is self and self in mode_stack()
 
@@ -290,7 +274,8 @@ class Recorder(Recording, TorchFunctionMode):
             out = self._handled(func, args, kwargs, frame)
         except Exception as error:
             with self.aside():
-                self.listeners.refused(error, args, self.places.user_frame(frame) or frame)
+                for one in self.listeners.all:
+                    one.refused(error, args, self.places.user_frame(frame) or frame)
             raise
         if func is torch.autograd.grad and self.listeners.all:
             made = (before, sequence_number())
@@ -308,7 +293,7 @@ class Recorder(Recording, TorchFunctionMode):
         with self.aside():
             is_torchs = is_rehearsal(frame)
             call = BackwardCall.parse(func, args, kwargs, self.places.user_frame(frame) or frame)
-            refused = [] if call else [one for one in tensors_in(args) if not requires_grad(one)]
+            refused = [] if call else [one for one in flat_tensors(args) if not requires_grad(one)]
             self.refused = [TensorRef(tensor) for tensor in refused]
             roots = [] if call else differentiable_inside(args)
             self.transforms += call is None and is_inside_a_transform()
@@ -324,27 +309,18 @@ class Recorder(Recording, TorchFunctionMode):
             # What a custom Function does in its forward is a part of what it computes.
             return self.let_run(call) if self.functions or is_torchs else self.handlers(call)
 
-    def let_run(
-        self,
-        call: BackwardCall,
-        retain_graph: bool | None = None,
-        nodes: Sequence[LiveNode] | None = None,
-    ) -> Any:
-        """Make a backward call as the program meant it, and remember what it frees.
-
-        Args:
-            call: the call.
-            retain_graph: keep the graph although the program did not say so.
-            nodes: the nodes below its roots, nearest first, where they are known.
-        """
+    def let_run(self, call: BackwardCall, nodes: Sequence[LiveNode] | None = None) -> Any:
+        """Make a backward call as the program meant it, and remember what it frees; ``nodes`` are
+        those below its roots, nearest first, where they are known."""
         # One that is handed on comes here again, when the last of those who want it makes it.
-        if not (retain_graph or call.retain_graph or call.is_handed_on):
+        if not (call.retain_graph or call.is_handed_on):
             with self.aside():
-                self.listeners.released(call, nodes)
+                for one in self.listeners.all:
+                    one.released(call, nodes)
             if nodes is None:
                 nodes = nearest([edge_of(root)[0] for root in call.roots], MAX_NODES)
             self.freed.note(self.places.site_of(call.frame), nodes)
-        return call.run(retain_graph)
+        return call.run()
 
     # ------------------------------------------------------------------ what is remembered
 

@@ -132,7 +132,6 @@ class Recording:
         self.fault = self.fault or fault
 
     def remember(self, call: TorchCall) -> None:
-        """A call has returned."""
         events, in_place = self.events, self.events.changes(call.func, call.kwargs)
         if call.in_graph:
             self._made(call)

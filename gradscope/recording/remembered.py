@@ -19,8 +19,7 @@ import torch
 from gradscope.autograd.elements import has_memory, is_small
 from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.summary import flat_values
-from gradscope.autograd.tensors import TensorTable, address_of, is_learned_leaf
-from gradscope.recording.events import tensors_in
+from gradscope.autograd.tensors import TensorTable, address_of, flat_tensors, is_learned_leaf
 from gradscope.recording.names import name_in_frame
 from gradscope.recording.places import Places
 from gradscope.recording.source import Sources
@@ -68,7 +67,7 @@ class RememberedValues:
 
     def note(self, sequence: int, out: Any) -> None:
         """Remember the result of a call whose last node has this sequence number."""
-        for tensor in (out,) if isinstance(out, torch.Tensor) else tensors_in((out,)):
+        for tensor in flat_tensors((out,)):
             if is_small(tensor, self.keep):
                 # Copied, because the program may change it in place; not read, because that would
                 # make a GPU wait.
@@ -155,7 +154,7 @@ class LeafNames:
         # A place in a loop sees new leaves now and then, but looking each time would cost too much.
         self._visits[place] = visits + 1
         site = places.site(place)
-        for tensor in tensors_in(args):
+        for tensor in flat_tensors(args):
             if site is not None and is_learned_leaf(tensor) and not self._has_name(tensor):
                 name = name_in_frame(tensor, self._sources.operands(site), frame)
                 if name:

@@ -29,7 +29,7 @@ from torch.utils import _device
 from gradscope.autograd import packing
 from gradscope.autograd.isolation import pop_mode, push_mode
 from gradscope.autograd.saved import IS_TOLD
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, Patched, by_way_of
 from gradscope.target.cleaning import stack_as_python
 
 _DYNAMO = "torch._dynamo"
@@ -56,14 +56,11 @@ def default_devices(own: TorchFunctionMode) -> Patched:
     at the end of a ``with torch.device(...)`` in which it was set.
     """
 
-    def around(original: Original) -> Original:
-        def above_own() -> int:
-            height = int(original())
-            return height - (height > 0 and torch._C._get_function_stack_at(0) is own)
+    def above_own(original: Original) -> int:
+        height = int(original())
+        return height - (height > 0 and torch._C._get_function_stack_at(0) is own)
 
-        return above_own
-
-    return Patched(_device, "_len_torch_function_stack", around)
+    return by_way_of(_device, "_len_torch_function_stack", above_own)
 
 
 def saved_tensor_hooks() -> tuple[Patched, ...]:
@@ -72,21 +69,18 @@ def saved_tensor_hooks() -> tuple[Patched, ...]:
     if IS_TOLD:
         return ()
 
-    def after(note: Callable[[], None]) -> Callable[[Original], Original]:
-        def around(original: Original) -> Original:
-            def called(*args: Any) -> Any:
-                out = original(*args)
-                note()
-                return out
+    def after(note: Callable[[], None]) -> Callable[..., Any]:
+        def called(original: Original, *args: Any) -> Any:
+            out = original(*args)
+            note()
+            return out
 
-            return called
-
-        return around
+        return called
 
     owner = torch._C._autograd
     return (
-        Patched(owner, "_push_saved_tensors_default_hooks", after(packing.push)),
-        Patched(owner, "_pop_saved_tensors_default_hooks", after(packing.pop)),
+        by_way_of(owner, "_push_saved_tensors_default_hooks", after(packing.push)),
+        by_way_of(owner, "_pop_saved_tensors_default_hooks", after(packing.pop)),
     )
 
 
@@ -111,68 +105,52 @@ _BEYOND = ("<sys>", 0) if sys.version_info >= (3, 13) else ("sys", 1)
 """What a warning names that lies further out than the program."""
 
 
-class WarningPlaces:
-    """Stands in the way of warnings between :meth:`start` and :meth:`stop`, which whoever has
-    frames of ours in the program's way calls; until the last of them has stopped."""
-
-    def __init__(self) -> None:
-        # Not documented: where a python has no such function, warnings name our lines.
-        self._patch = Patched(warnings, _HOOK, lambda _: self._show)
-        self._thread = threading.local()
-        self._users = 0
-
-    def start(self) -> None:
-        """Begin to correct the places of warnings."""
-        self._users += 1
-        if self._users == 1:
-            self._patch.start()
-
-    def stop(self) -> None:
-        """Put the original back, where nobody else needs it."""
-        self._users -= 1
-        if not self._users:
-            self._patch.stop()
-
-    def _show(self, message: Any) -> None:
-        place = None
-        if not getattr(self._thread, "is_showing_again", False):
-            # This runs in the middle of the program, which must get its warning.
-            with contextlib.suppress(Exception):
-                place = _place_of(message, sys._getframe(1))
-        if place is None:
-            self._patch.original(message)
-            return
-        # What is shown again comes by here once more.
-        self._thread.is_showing_again = True
-        try:
-            self._show_again(message, *place)
-        finally:
-            self._thread.is_showing_again = False
-
-    def _show_again(self, message: Any, frame: FrameType | None, line: int) -> None:
-        # Filters and "once a place" apply again, now with the right place.
-        shown = str(message.message), message.category
-        for module in list(sys.modules.values()):
-            if getattr(module, "__file__", None) == message.filename:
-                registry = vars(module).get("__warningregistry__", {})
-                # Of this warning alone: others of that module have been shown once, and stay so.
-                registry.pop((*shown, message.lineno), None)
-                registry.pop((*shown, 0), None)
-        # Beyond the outermost frame of a program python names itself.
-        found: Any = vars(sys) if frame is None else frame.f_globals
-        warnings.warn_explicit(
-            message.message,
-            message.category,
-            _BEYOND[0] if frame is None else frame.f_code.co_filename,
-            line,
-            module=found.get("__name__"),
-            registry=found.setdefault("__warningregistry__", {}),
-            source=message.source,  # which tracemalloc uses to tell where it was allocated
-        )
+_thread = threading.local()
 
 
-warning_places = WarningPlaces()
-"""The one of this process."""
+def _show(message: Any) -> None:
+    place = None
+    if not getattr(_thread, "is_showing_again", False):
+        # This runs in the middle of the program, which must get its warning.
+        with contextlib.suppress(Exception):
+            place = _place_of(message, sys._getframe(1))
+    if place is None:
+        warning_places.original(message)
+        return
+    # What is shown again comes by here once more.
+    _thread.is_showing_again = True
+    try:
+        _show_again(message, *place)
+    finally:
+        _thread.is_showing_again = False
+
+
+def _show_again(message: Any, frame: FrameType | None, line: int) -> None:
+    # Filters and "once a place" apply again, now with the right place.
+    shown = str(message.message), message.category
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == message.filename:
+            registry = vars(module).get("__warningregistry__", {})
+            # Of this warning alone: others of that module have been shown once, and stay so.
+            registry.pop((*shown, message.lineno), None)
+            registry.pop((*shown, 0), None)
+    # Beyond the outermost frame of a program python names itself.
+    found: Any = vars(sys) if frame is None else frame.f_globals
+    warnings.warn_explicit(
+        message.message,
+        message.category,
+        _BEYOND[0] if frame is None else frame.f_code.co_filename,
+        line,
+        module=found.get("__name__"),
+        registry=found.setdefault("__warningregistry__", {}),
+        source=message.source,  # which tracemalloc uses to tell where it was allocated
+    )
+
+
+# Not documented: where a python has no such function, warnings name our lines.
+warning_places = Patched(warnings, _HOOK, lambda _: _show)
+"""Stands in the way of warnings while it is started, by whoever has frames of ours in the program's
+way."""
 
 
 def _place_of(message: Any, warner: FrameType) -> tuple[FrameType | None, int] | None:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import torch
 
+from gradscope.autograd.tensors import flat_tensors
 from gradscope.recording.places import Places
 
 
@@ -59,7 +60,6 @@ class TorchCall(msgspec.Struct):
 
     @property
     def operands(self) -> list[torch.Tensor]:
-        """The tensors among the arguments."""
         if self._operands is None:
             given = (self.args, self.kwargs) if self.kwargs else (self.args,)
             self._operands = flat_tensors(*given)
@@ -67,7 +67,6 @@ class TorchCall(msgspec.Struct):
 
     @property
     def results(self) -> list[torch.Tensor]:
-        """The tensors that the call returned."""
         if self._results is None:
             out = self.out
             # Nearly every call returns one tensor.
@@ -76,30 +75,7 @@ class TorchCall(msgspec.Struct):
 
     @property
     def in_graph(self) -> bool:
-        """Whether the call made a node."""
         return self.sequence_range[0] != self.sequence_range[1]
-
-
-def flat_tensors(*containers: Any) -> list[torch.Tensor]:
-    """The tensors in call arguments or results, also two levels down in lists, tuples and dicts."""
-    found: list[torch.Tensor] = []
-    level: list[Any] = list(containers)
-    for _ in range(3):
-        deeper: list[Any] = []
-        for item in level:
-            if isinstance(item, torch.Tensor):
-                found.append(item)
-            # Not by an `__iter__` or a `values` of the program's: torch does without them as well.
-            elif isinstance(item, list):
-                deeper.extend(list.__iter__(item))
-            elif isinstance(item, tuple):
-                deeper.extend(tuple.__iter__(item))
-            elif isinstance(item, dict):
-                deeper.extend(dict.values(item))
-        if not deeper:
-            break
-        level = deeper
-    return found
 
 
 def name_of_call(func: Any) -> str:
@@ -219,7 +195,6 @@ class Spans:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no call has made a node yet."""
         return not (self.latest or self._numbers)
 
     def of(self, sequence: int) -> SequenceSpan | None:

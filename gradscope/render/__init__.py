@@ -21,7 +21,7 @@ from gradscope.render.words.text import fenced
 from gradscope.words import option
 
 if TYPE_CHECKING:
-    from gradscope.analyses.diff import Comparison
+    from gradscope.analyses.diff.comparison import Comparison
     from gradscope.model.history import History
 
 __all__ = ["Options", "answer_format", "as_text", "format_for", "render", "save"]

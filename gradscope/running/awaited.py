@@ -18,13 +18,12 @@ from gradscope.autograd.tensors import requires_grad
 from gradscope.errors import CaptureError, RootError, described
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import Unusable, named_root, unknown_root
-from gradscope.graphing.study import made_tensor
+from gradscope.graphing.study import made_tensor, nearest_leaves
 from gradscope.graphing.watched_call import initial
 from gradscope.handlers import let_pass
 from gradscope.model.report import Graph
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
-from gradscope.words import listed, nearest
 
 
 class AwaitedRoot:
@@ -41,38 +40,26 @@ class AwaitedRoot:
         self._unusable: Unusable | None = None
         self._seen: dict[str, None] = {}
 
-    def at_call(self, scopes: Scopes) -> torch.Tensor | None:
-        """The root, at a backward call; None if it may yet come.
+    def found(self, scopes: Scopes, is_over: bool = False) -> torch.Tensor | None:
+        """The root, at a backward call or when the program is over; None if it may yet come.
 
         Raises:
-            RootError: the expression is wrong.
+            RootError: the expression is wrong; or the program is over, and it never came, or was no
+                tensor with history.
         """
         try:
             root = named_root(self._text, scopes, self._recorder)
         except Unusable as error:
             # `loss = 0.0` before a loop: what it is to be may come.
+            if is_over:
+                raise
             self._unusable = error
             return None
         if root is None:
             self._seen.update(dict.fromkeys(scopes.variable_names()))
+            if is_over:
+                raise self._unusable or unknown_root(self._text, self._seen)
         return root
-
-    def at_end(self, scopes: Scopes) -> torch.Tensor:
-        """The root, when the program has ended.
-
-        Raises:
-            RootError: it never came, or was no tensor with history.
-        """
-        root = named_root(self._text, scopes, self._recorder)
-        if root is None and self._unusable is not None:
-            raise self._unusable
-        if root is None:
-            raise unknown_root(self._text, [*self._seen, *scopes.variable_names()])
-        return root
-
-
-LISTED = 8
-"""Names listed in one message."""
 
 
 def derivative(
@@ -129,9 +116,8 @@ def _end(probe: Probe, scopes: Scopes, name: str) -> Any:
         leaf = leaf_of(node)
         return GradientEdge(node, made[1]) if leaf is None else leaf
     names = [one for leaf in probe.graph.leaves for one in leaf.names]
-    near = listed(nearest(name, names), LISTED)
-    hint = f"leaves, nearest first: {near}" if near else "no leaf has a name"
-    raise RootError(f"--create-graph {name}: the graph has no such leaf", hint)
+    what = f"--create-graph {name}: the graph has no such leaf"
+    raise RootError(what, nearest_leaves(name, names))
 
 
 def _usable(found: torch.Tensor | None, leaf: str, graph: Graph, scopes: Scopes) -> torch.Tensor:

@@ -38,24 +38,19 @@ class WatchedBlock:
     """
 
     def __init__(self, examination: Examination, frame: FrameType) -> None:
-        self._doctor: Doctor | None = None
+        self.doctor: Doctor | None = None
+        """Who watches it; None where nobody could."""
         self._problem: GradscopeError | None = None
         self._note = ""
         self._frame: FrameType | None = frame
         self._examination = examination
 
     @property
-    def doctor(self) -> Doctor | None:
-        """Who watches it; None where nobody could."""
-        return self._doctor
-
-    @property
     def recorder(self) -> Recorder | None:
         """What is known of the calls in it."""
-        return self._doctor.recorder if self._doctor else Recorder.active
+        return self.doctor.recorder if self.doctor else Recorder.active
 
     def begin(self) -> None:
-        """The block begins."""
         active = Recorder.active
         if active is not None and active.thread != threading.get_ident():
             self._problem = CaptureError(
@@ -66,15 +61,14 @@ class WatchedBlock:
             return
         try:
             with collector_paused():
-                self._doctor = Doctor(self._examination, active=active)
-                self._doctor.start()
+                self.doctor = Doctor(self._examination, active=active)
+                self.doctor.start()
         except Exception as error:
             self._fail(error)
 
     def end(self, error: BaseException | None) -> None:
-        """The block has ended, by an exception or not."""
         frame, self._frame = self._frame, None
-        doctor = self._doctor
+        doctor = self.doctor
         if doctor is None or frame is None:
             return
         try:
@@ -91,9 +85,9 @@ class WatchedBlock:
 
     def _fail(self, error: Exception) -> None:
         self._problem = Fault.of(error)
-        if self._doctor is not None:
-            self._doctor.stop()
-            self._doctor = None
+        if self.doctor is not None:
+            self.doctor.stop()
+            self.doctor = None
 
     def report(self) -> Report:
         """What was seen.
@@ -104,12 +98,12 @@ class WatchedBlock:
         """
         if self._problem is not None:
             raise self._problem
-        if self._frame is not None or self._doctor is None:
+        if self._frame is not None or self.doctor is None:
             raise CaptureError(
                 "the block has not ended: what it did last is a part of the answer",
                 "ask after the `with` block; inside of it, run.doctor(loss) examines one graph",
             )
-        found, error = self._doctor.report, self._doctor.error
+        found, error = self.doctor.report, self.doctor.error
         if isinstance(error, NoGraph):
             raise NoGraph(
                 error.what, "call backward inside of the block, in the thread that began it"

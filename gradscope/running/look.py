@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any
@@ -15,7 +14,7 @@ from gradscope.graphing.initial_gradient import fit, implicit_gradient, parse_gr
 from gradscope.graphing.literal import to_tensor
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import usable_root
-from gradscope.graphing.study import LiveGraph, studied
+from gradscope.graphing.study import LiveGraph, listener_of, studied
 from gradscope.model.report import Report
 from gradscope.model.request import Study
 from gradscope.recording.names import Scopes
@@ -86,8 +85,3 @@ def _listener(recorder: Recorder, study: Study | None) -> Any:
             f"make the graph inside of gradscope.record({study.command}=True)",
         )
     return found
-
-
-def listener_of(study: type[Study] | Study) -> Any:
-    """The class that hears of the calls which a study needs."""
-    return importlib.import_module(f"gradscope.{study.listener}").LISTENER

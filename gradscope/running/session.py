@@ -69,7 +69,7 @@ def run(program: Program, asked: Request | Examination, member: Member = ALONE) 
         seers.append(_seer(asked, _sources(program, folder), member))
         recorder = seers[0].recorder
         # Of a file that holds the function that is meant, only what it defines is wanted.
-        recorder.handlers.skip_while(lambda: program.is_importing, recorder.let_run)
+        recorder.handlers.skip_while(lambda: program.ready.is_importing, recorder.let_run)
         recorder.start()
 
     try:
@@ -111,8 +111,8 @@ def _load(room: str) -> Any:
 
 def _sources(program: Program, folder: str) -> Any:
     file = {"code": "<string>", "stdin": "<stdin>"}.get(program.target.kind)
-    texts = {} if file is None else {file: program.source}
-    return _load("recording.source").Sources(texts, folder, program.codes)
+    texts = {} if file is None else {file: program.ready.source}
+    return _load("recording.source").Sources(texts, folder, program.ready.codes)
 
 
 def _seer(asked: Request | Examination, sources: Any, member: Member) -> Watcher | Doctor:
@@ -139,7 +139,7 @@ def _finish(
 
 def _cut_short(stopped: StoppedAt | None, program: Program) -> StoppedAt | None:
     """Where the program was stopped; None where that was its end."""
-    if stopped is None or not stopped.is_last or program.goes_on_after(stopped.outermost):
+    if stopped is None or not stopped.is_last or stopped.outermost in program.ready.followed:
         return stopped
     return None
 
@@ -200,6 +200,6 @@ def code_namespace(target: Target) -> Any:
         return None
 
     def fill(namespace: dict[str, Any]) -> None:
-        _load("running.scope").fill(namespace, target.lets)
+        _load("graphing.initial_gradient").fill(namespace, target.lets)
 
     return fill

@@ -30,7 +30,7 @@ from gradscope.graphing.roots import (
     result_root,
     usable_root,
 )
-from gradscope.graphing.study import LiveGraph, awaited, studied
+from gradscope.graphing.study import LiveGraph, awaited, listener_of, studied
 from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
@@ -40,7 +40,6 @@ from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.running.awaited import AwaitedRoot, derivative
-from gradscope.running.look import listener_of
 from gradscope.running.remarks import (
     batched,
     futile_reads,
@@ -199,7 +198,7 @@ class Watcher:
         with unseen():
             scopes = self._scopes(call.frame)
             if self._root:
-                root = self._root.at_call(scopes)
+                root = self._root.found(scopes)
                 if root is not None:
                     self._take(self._derived([root], scopes, call.frame), scopes, call)
             elif request.create_graph is not None:
@@ -267,7 +266,6 @@ class Watcher:
             raise type(error)(error.what, *error.hints, *notes) from None
 
     def _settle(self) -> None:
-        """No further call will come."""
         if not self.answered:
             last = self._inner.chosen(Answer(None, None))
             self.report, self.error = last.report, last.error
@@ -306,11 +304,12 @@ class Watcher:
         request = self._request
         if 0 < self.calls < (request.call or 0):
             raise no_such_call(request.call or 0, self.calls)
-        if self._root:
-            return self._root.at_end(scopes), []
+        named = self._root.found(scopes, is_over=True) if self._root else None
+        if named is not None:
+            return named, []
         if isinstance(value, torch.Tensor):
             return usable_root(value, "the result", "_", self.recorder), []
-        root, notes = result_root(value, "the target")
+        root, notes = result_root(value)
         if root is None:
             root, notes = main_result(self.recorder, scopes)
         if root is None:
@@ -324,29 +323,22 @@ class Watcher:
         call: BackwardCall | None = None,
         notes: Sequence[str] = (),
     ) -> None:
-        if not self._request.gradients:
-            self._show([root], scopes, notes)
-            return
-        probe = self._probe([root], scopes)
-        text = self._request.gradient
-        if text is None:
+        request, seed = self._request, None
+        if request.gradients and request.gradient is not None:
+            seed = parse_gradient(request.gradient, root, scopes.merged())
+        elif request.gradients:
             try:
                 seed = implicit_gradient(root)
                 # Not of the gradient of a leaf, which --create-graph makes.
-                name = None if self._request.create_graph else self._request.root
+                name = None if request.create_graph else request.root
                 if call is not None and name and all(one is not root for one in call.roots):
                     note = f"backward starts from {name} with 1, as no --gradient is given"
                     notes = (*notes, note)
             except RootError:
-                study = self._request.study
-                if not (self._request.or_graph or (study and not study.needs_gradient)):
+                study = request.study
+                if not (request.or_graph or (study and not study.needs_gradient)):
                     raise
-                self._show([root], scopes, notes)
-                return
-        else:
-            seed = parse_gradient(text, root, scopes.merged())
-        studied = self._studied(probe, [root], [seed], scopes)
-        self.report = probe.report([probe.own_pass(seed)], notes, studied)
+        self._show([root], scopes, notes, seed)
 
     def _derived(
         self,
@@ -362,11 +354,18 @@ class Watcher:
             return root  # type: ignore[no-any-return]
         return derivative(roots, gradients, leaf, (self.recorder, scopes, frame))
 
-    def _show(self, roots: list[Any], scopes: Scopes, notes: Sequence[str] = ()) -> None:
-        """The graph from these roots, no gradient sent through it."""
+    def _show(
+        self,
+        roots: list[Any],
+        scopes: Scopes,
+        notes: Sequence[str] = (),
+        seed: torch.Tensor | None = None,
+    ) -> None:
+        """The graph from these roots, and a gradient sent through it from the only one."""
         probe = self._probe(roots, scopes)
-        studied = self._studied(probe, roots, [None] * len(roots), scopes)
-        self.report = probe.report(notes=notes, studied=studied)
+        studied = self._studied(probe, roots, [seed] * len(roots), scopes)
+        passes = [] if seed is None else [probe.own_pass(seed)]
+        self.report = probe.report(passes, notes, studied)
 
     def _studied(
         self,

@@ -9,7 +9,6 @@ import torch.
 
 from __future__ import annotations
 
-import functools
 import linecache
 import os
 import threading
@@ -19,9 +18,10 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
-from gradscope.patched import Original, Patched
+from gradscope.patched import Original, by_way_of
 
 PACKAGE_DIRECTORY = Path(__file__).resolve().parents[1]
+_OWN = f"{PACKAGE_DIRECTORY}{os.sep}"
 
 # By the end of the path: torch may be installed anywhere, and must not be imported to ask it.
 _OVERRIDES_FILE = str(Path("torch", "overrides.py"))
@@ -68,32 +68,18 @@ def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None
             BaseException.with_traceback(linked, following)
 
 
-def cleaned(
-    shown: TracebackType | None, own_directory: Path = PACKAGE_DIRECTORY
-) -> TracebackType | None:
-    """A traceback without what watching added; the one that was given stays as it is."""
-    kept = _kept(shown, f"{own_directory}{os.sep}")
-    if kept is None:
-        return shown
-    rebuilt: TracebackType | None = None
-    for entry in reversed(kept):
-        rebuilt = TracebackType(rebuilt, entry.frame, entry.instruction, entry.line)
-    return rebuilt
-
-
-def stack_as_python(
-    frame: FrameType | None, own_directory: Path = PACKAGE_DIRECTORY
-) -> list[tuple[FrameType, int]]:
+def stack_as_python(frame: FrameType | None) -> list[tuple[FrameType, int]]:
     """The frames that python would have on its stack, innermost first, each with its line."""
     entries = []
     while frame is not None:
         entries.append(_Entry(frame, frame.f_lasti, frame.f_lineno))
         frame = frame.f_back
-    own = f"{own_directory}{os.sep}"
     entries.reverse()
     # What lies around the program is the command line, ours and its library's.
-    starts = (n for n, one in enumerate(entries) if one.code.co_filename.startswith(f"{own}target"))
-    kept = _without_detours(entries[next(starts, 0) :], own)
+    starts = (
+        n for n, one in enumerate(entries) if one.code.co_filename.startswith(f"{_OWN}target")
+    )
+    kept = _without_detours(entries[next(starts, 0) :], _OWN)
     return [(entry.frame, entry.line) for entry in reversed(kept)]
 
 
@@ -106,66 +92,44 @@ def without_shell(error: BaseException, shell: Any) -> BaseException:
     return BaseException.with_traceback(error, step)
 
 
-def _cleaning_init(original: Original) -> Original:
-    @functools.wraps(original)
-    def init(
-        self: Any, exc_type: Any, exc_value: Any, exc_traceback: Any, *args: Any, **kwargs: Any
-    ) -> None:
-        original(self, exc_type, exc_value, _as_python(exc_traceback), *args, **kwargs)
-
-    return init
-
-
-def _cleaning_hook(original: Original) -> Original:
-    @functools.wraps(original)
-    def excepthook(args: Any) -> None:
-        if args.exc_value is not None:
-            clean(args.exc_value)
-            # They cannot be changed, and the traceback that they hold is the one from before.
-            args = threading.ExceptHookArgs(
-                (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
-            )
-        original(args)
-
-    return excepthook
+def _cleaning_init(
+    original: Original,
+    self: Any,
+    exc_type: Any,
+    exc_value: Any,
+    exc_traceback: Any,
+    *args: Any,
+    **kwargs: Any,
+) -> None:
+    original(self, exc_type, exc_value, _as_python(exc_traceback), *args, **kwargs)
 
 
-class CleanPrinting:
-    """Between :meth:`start` and :meth:`stop`, tracebacks that are printed do not show us; of
-    several at once the last to stop takes all away."""
+def _cleaning_hook(original: Original, args: Any) -> None:
+    if args.exc_value is not None:
+        clean(args.exc_value)
+        # They cannot be changed, and the traceback that they hold is the one from before.
+        args = threading.ExceptHookArgs(
+            (args.exc_type, args.exc_value, args.exc_value.__traceback__, args.thread)
+        )
+    original(args)
 
-    _users = 0
-    _patches = (
-        # The class, because a program may have imported the functions by name, and keeps those.
-        Patched(traceback.TracebackException, "__init__", _cleaning_init),
-        Patched(threading, "excepthook", _cleaning_hook),
-    )
 
-    def __init__(self) -> None:
-        self._is_on = False
-
-    def start(self) -> None:
-        """Begin."""
-        self._is_on = True
-        CleanPrinting._users += 1
-        for one in self._patches:
-            # Not asked of the count: an interrupt may come between the two.
-            if not one.is_started:
-                one.start()
-
-    def stop(self) -> None:
-        """Leave nothing behind."""
-        if not self._is_on:
-            return
-        self._is_on = False
-        CleanPrinting._users -= 1
-        for one in self._patches if not CleanPrinting._users else ():
-            one.stop()
+CLEAN_PRINTING = (
+    # The class, because a program may have imported the functions by name, and keeps those.
+    by_way_of(traceback.TracebackException, "__init__", _cleaning_init),
+    by_way_of(threading, "excepthook", _cleaning_hook),
+)
+"""While these are started, tracebacks that are printed do not show us."""
 
 
 def _as_python(shown: TracebackType | None) -> TracebackType | None:
+    """A traceback without what watching added; the one that was given stays as it is."""
     try:
-        return cleaned(shown)
+        kept = _kept(shown, _OWN)
+        rebuilt: TracebackType | None = None
+        for entry in reversed(kept or ()):
+            rebuilt = TracebackType(rebuilt, entry.frame, entry.instruction, entry.line)
+        return shown if kept is None else rebuilt
     except Exception:  # this runs in the middle of the program, which must get its traceback
         return shown
 

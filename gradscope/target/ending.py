@@ -39,16 +39,13 @@ class Stopper:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether it was tried."""
         return self._stops > 0
 
     @property
     def may_stop(self) -> bool:
-        """Whether it has not been tried too often."""
         return self._stops < MOST_STOPS
 
     def stop(self) -> NoReturn:
-        """Throw :class:`StopProgram`."""
         self._stops += 1
         raise StopProgram
 

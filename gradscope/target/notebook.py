@@ -62,7 +62,8 @@ def read_cells(content: bytes, name: str) -> list[Cell]:
         TargetError: it is no notebook, one of another format or language, or has no code.
     """
     notebook = _decoded(content, name)
-    language = _language(notebook.metadata)
+    about = notebook.metadata
+    language = str(about.language_info.get("name") or about.kernelspec.get("language") or "")
     if language.lower() not in ("", "python", "ipython"):
         what = f"{name} is a notebook of {language}, not of Python"
         raise TargetError(what, "gradscope runs PyTorch programs; give a notebook of Python")
@@ -96,8 +97,3 @@ def _decoded(content: bytes, name: str) -> _Notebook:
         return msgspec.convert(raw, _Notebook)
     except msgspec.ValidationError as error:
         raise TargetError(f"{name} is not a notebook: {error}", hint) from None
-
-
-def _language(about: _About) -> str:
-    """The language that the notebook says it is written in; "" if it does not say."""
-    return str(about.language_info.get("name") or about.kernelspec.get("language") or "")

@@ -1,10 +1,10 @@
 """Runs a prepared program in this process as python would run it in its own.
 
-Holds what running changes in the interpreter (``sys.argv``, ``sys.path``, ``__main__``) and can put
-it back; seeds the random numbers before the program draws any, where its user asked for that, and
-imports nothing for it that the program does not.  Must not know torch, nor what the callbacks it is
-given do.  To import torch beforehand would be simpler than to watch for it, but then a program that
-sets an environment variable before ``import torch`` would not do what it does under python.
+Changes what running changes in the interpreter (``sys.argv``, ``sys.path``, ``__main__``); seeds
+the random numbers before the program draws any, where its user asked for that, and imports nothing
+for it that the program does not.  Must not know torch, nor what the callbacks it is given do.  To
+import torch beforehand would be simpler than to watch for it, but then a program that sets an
+environment variable before ``import torch`` would not do what it does under python.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial, wraps
 from importlib.machinery import SourceFileLoader
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from gradscope.errors import GradscopeError
-from gradscope.target.cleaning import CleanPrinting, clean
+from gradscope.target.cleaning import CLEAN_PRINTING, clean
 from gradscope.target.description import Target
 from gradscope.target.ending import Ending, Shown, StopProgram, was_stopped
 from gradscope.target.launch import Launch, Refused, launch
@@ -32,50 +31,24 @@ except ImportError:  # Windows, which has no fork either
     resource = None  # type: ignore[assignment]
 
 
-@dataclass(frozen=True)
-class _Interpreter:
-    """What a program finds changed, as it was before."""
-
-    arguments: list[str]
-    argument_values: list[str]
-    path: list[str]
-    path_values: list[str]
-    main: ModuleType
-    recursion_limit: int
-
-    @classmethod
-    def now(cls) -> _Interpreter:
-        return cls(
-            sys.argv,
-            list(sys.argv),
-            sys.path,
-            list(sys.path),
-            sys.modules["__main__"],
-            sys.getrecursionlimit(),
-        )
-
-    def restore(self) -> None:
-        # The very lists: others hold on to sys.path, and the program may have replaced it.
-        sys.argv, sys.path = self.arguments, self.path
-        sys.argv[:], sys.path[:] = self.argument_values, self.path_values
-        sys.modules["__main__"] = self.main
-        sys.setrecursionlimit(self.recursion_limit)
-
-
 class Program:
     """A prepared target; made by :meth:`prepare`, run once.
 
-    As a context manager it calls :meth:`restore` at the end.  ``seed``: what its random numbers
-    start from; None leaves them to the program.
+    ``seed``: what its random numbers start from; None leaves them to the program.  ``failure``:
+    what preparing it raised, and running it does.
     """
 
     def __init__(
-        self, target: Target, ready: Launch | BaseException, seed: int | None = None
+        self,
+        target: Target,
+        ready: Launch,
+        seed: int | None = None,
+        failure: BaseException | None = None,
     ) -> None:
         self.target = target
+        self.ready = ready
         self.seed = seed
-        self._ready = ready
-        self._before: _Interpreter | None = None
+        self._failure = failure
 
     @classmethod
     def prepare(cls, target: Target, seed: int | None = None) -> Program:
@@ -94,31 +67,7 @@ class Program:
         # Too deeply nested source raises RecursionError or MemoryError instead of SyntaxError.
         except Exception as error:
             clean(error)
-            return cls(target, error, seed)
-
-    @property
-    def namespace(self) -> dict[str, Any]:
-        """The globals of the program: of ``__main__``, or of the file that holds the function."""
-        return self._ready.namespace if isinstance(self._ready, Launch) else {}
-
-    @property
-    def is_importing(self) -> bool:
-        """Whether what runs is only the import of the file that defines a function."""
-        return isinstance(self._ready, Launch) and self._ready.is_importing
-
-    @property
-    def source(self) -> str:
-        """The text of a program that is in no file (``-c`` and stdin), else ""."""
-        return self._ready.source if isinstance(self._ready, Launch) else ""
-
-    @property
-    def codes(self) -> tuple[CodeType, ...]:
-        """What :attr:`source` was compiled to."""
-        return self._ready.codes if isinstance(self._ready, Launch) else ()
-
-    def goes_on_after(self, code: CodeType) -> bool:
-        """Whether the program has more to run when this code has been."""
-        return isinstance(self._ready, Launch) and code in self._ready.followed
+            return cls(target, Launch(None, "", "", dict, variables={}), seed, error)
 
     def run(
         self,
@@ -128,7 +77,7 @@ class Program:
         """Run the program to its end, whatever that is.
 
         ``sys.argv``, ``sys.path``, ``__main__`` and the current directory stay as the program left
-        them, for its threads and ``atexit`` handlers; see :meth:`restore`.
+        them, for its threads and ``atexit`` handlers.
 
         Args:
             before: called with the globals before anything of the program runs.
@@ -139,40 +88,37 @@ class Program:
             TargetError: a module or function turned out not to exist, or not to be callable.
             Exception: what ``before`` or ``on_torch`` raised.
         """
-        if not isinstance(self._ready, Launch):
-            return Ending(self._ready, None, {})
-        if self._ready.variables is None:
-            self._enter(self._ready)
+        if self._failure is not None:
+            return Ending(self._failure, None, {})
+        if self.ready.variables is None:
+            self._enter(self.ready)
         # Before the watch starts, for this may import torch itself.
         if before is not None:
-            before(self.namespace)
+            before(self.ready.namespace)
 
         def torch_is_there() -> None:
             seed_torch(self.seed)
             if on_torch is not None:
                 on_torch()
 
-        watch, printing = ImportWatch("torch", torch_is_there), CleanPrinting()
-        with seeded(self.seed):
+        watch = ImportWatch("torch", torch_is_there)
+        with seeded(self.seed), CLEAN_PRINTING[0], CLEAN_PRINTING[1]:
             watch.start()
-            printing.start()
             try:
-                exception, value = _outcome(self._ready.execute)
+                exception, value = _outcome(self.ready.execute)
             finally:
-                printing.stop()
                 watch.stop()
         if watch.failure is not None:
             raise watch.failure
         if isinstance(exception, Refused):
             raise exception.error
-        namespace = self.namespace
-        self._ready.let_go()
+        namespace = self.ready.namespace
+        self.ready.let_go()
         if isinstance(exception, Shown):
             return Ending(exception.error, None, namespace, is_shown=True)
         return Ending(exception, value, namespace)
 
     def _enter(self, ready: Launch) -> None:
-        self._before = _Interpreter.now()
         # In place, for whoever holds the list already.
         sys.argv[:] = [ready.argument_zero, *self.target.arguments]
         if not sys.flags.safe_path:
@@ -188,22 +134,6 @@ class Program:
         if ready.extra is not None:
             # Never over a module that others use, for a script may be called like one.
             sys.modules.setdefault(ready.extra.__name__, ready.extra)
-
-    def restore(self) -> None:
-        """Put back ``sys.argv``, ``sys.path``, ``__main__`` and the recursion limit."""
-        if self._before is None or not isinstance(self._ready, Launch):
-            return
-        self._before.restore()
-        self._before = None
-        extra = self._ready.extra
-        if extra is not None and sys.modules.get(extra.__name__) is extra:
-            del sys.modules[extra.__name__]
-
-    def __enter__(self) -> Program:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.restore()
 
 
 def _outcome(execute: Callable[[], object]) -> tuple[BaseException | None, object]:

@@ -29,12 +29,10 @@ class Examined:
     problem: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """Return all of it as data that another process can read."""
         return {**asdict(self), "findings": list(self.findings)}
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Examined:
-        """The reverse of :meth:`plain`."""
         return cls(**{**data, "findings": tuple(data["findings"])})
 
 

@@ -31,17 +31,16 @@ def tapped(owner: Any, name: str, around: Callable[..., Any]) -> Patched:
     What the original raises has the traceback that it would have; torch.compile traces none of it.
     """
 
-    def put(_: Original) -> Original:
+    def put(original: Original) -> Original:
         @untraced
+        @functools.wraps(original)
         def called(*args: Any, **kwargs: Any) -> Any:
             try:
                 return around(patch.original, *args, **kwargs)
             except BaseException as error:
-                clean(error)
+                clean(error)  # in the outermost frame of ours
                 raise
 
-        called.__name__ = name
-        vars(called)["tap"] = patch
         return called
 
     patch = Patched(owner, name, put)
@@ -136,7 +135,6 @@ class ThreadCalls:
         return self._watched.acquire(blocking=False)
 
     def end(self) -> None:
-        """The watched call is over."""
         self._watched.release()
 
     def beside(self, make: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -203,7 +201,6 @@ class Arrivals:
         return {id(one) for one in self.order} if self._handles else None
 
     def end(self) -> None:
-        """The call is over."""
         # The empty dict stays: torch ends the process where a call in another thread has it in
         # hand when the next one is put in its place.
         for handle in self._handles:

@@ -44,7 +44,6 @@ class RunningCall:
 
     @classmethod
     def begun(cls, members: ModelParameters, scale: torch.Tensor | None, step: int) -> RunningCall:
-        """One that begins now."""
         gradients = [one.grad for one in members.parameters]
         found = [(gradient, _version(gradient)) for gradient in gradients]
         return cls(members, dict(zip(members.positions, found, strict=True)), scale, step)

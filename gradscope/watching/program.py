@@ -26,22 +26,15 @@ from gradscope.watching.watch import Watch
 
 
 class ProgramWatch(Watch):
-    """Watches what the optimizers of a program train; see :class:`Watch` for what it is given.
+    """Watches what the optimizers of a program train; takes what a :class:`Watch` does, but for the
+    model.
 
     They are looked for at the first backward call, and one that is made later is met at its step.
     """
 
-    def __init__(
-        self,
-        every: int | None,
-        sink: Any,
-        tell: Any,
-        begin: Any,
-        keep: int,
-        by_term: bool = False,
-    ) -> None:
+    def __init__(self, *how: Any, **more: Any) -> None:
         self._found = FoundModels()
-        super().__init__(self._found, every, sink, tell, begin, keep, by_term)
+        super().__init__(self._found, *how, **more)
 
     @property
     def has_calls(self) -> bool:
@@ -79,22 +72,18 @@ class FoundModels:
 
     def named_parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
         """Each parameter once; a model that is not the only one has its name before the path."""
+        found = [
+            (f"{prefix}/{path}" if prefix else path, parameter)
+            for prefix, model in self._models
+            for path, parameter in _parameters(model())
+        ]
+        loose = ((names, one) for of, names in self._loose for one in _held(of()))
+        found += [(names[id(one)], one) for names, one in loose if id(one) in names]
         seen = set[int]()
-        for name, one in (*self._in_models(), *self._in_none()):
+        for name, one in found:
             if id(one) not in seen:
                 seen.add(id(one))
                 yield name, one
-
-    def _in_models(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for prefix, model in self._models:
-            for path, parameter in _parameters(model()):
-                yield f"{prefix}/{path}" if prefix else path, parameter
-
-    def _in_none(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for optimizer, names in self._loose:
-            for one in _held(optimizer()):
-                if id(one) in names:
-                    yield names[id(one)], one
 
     def take(self, optimizers: Sequence[Any]) -> None:
         """Add what these hold and is not known."""

@@ -5,25 +5,16 @@ Knows nothing of how rows come about.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from gradscope.errors import OutputError
 from gradscope.model.rows import HEAD, LogHead, ModuleRow, Row, line_of
 
 _open: set[Path] = set()
 """The logs that are being written in this process."""
-
-
-class Sink(Protocol):
-    """Takes rows."""
-
-    def put(self, row: Row) -> None:
-        """Take one; may raise whatever it likes."""
-
-    def close(self) -> None:
-        """There are no more."""
 
 
 class Log:
@@ -63,7 +54,6 @@ class Log:
         _open.add(self._path)
 
     def put(self, row: Row) -> None:
-        """Write a line."""
         line = self._head + line_of(row)
         if self._head:
             self._stream.truncate(0)
@@ -73,42 +63,26 @@ class Log:
             raise OSError("only a part of the line was written")
 
     def close(self) -> None:
-        """Let go of the file."""
         _open.discard(self._path)
-        self._stream.close()
+        with contextlib.suppress(OSError):  # every line is there already
+            self._stream.close()
 
 
-class Scalars:
-    """A ``SummaryWriter`` of TensorBoard, or whatever else has its ``add_scalar``."""
+def to_writer(writer: Any) -> Callable[[Row], None]:
+    """Gives rows to a ``SummaryWriter`` of TensorBoard, or whatever else has its ``add_scalar``.
 
-    def __init__(self, writer: Any) -> None:
-        self._writer = writer
+    Each number as ``gradscope/NAME`` or ``gradscope/NAME/MODULE``, at the step of the row; what did
+    not happen is left out.  What was found is a text, where it takes any.
+    """
 
-    def put(self, row: Row) -> None:
-        """Each number as ``gradscope/NAME`` or ``gradscope/NAME/MODULE``, at the step of the row;
-        what did not happen is left out.  What was found is a text, where it takes any."""
+    def put(row: Row) -> None:
         for name, value in _scalars(row):
-            self._writer.add_scalar(f"gradscope/{name}", value, row.step)
+            writer.add_scalar(f"gradscope/{name}", value, row.step)
         for name in ("trouble", "finding", "report"):
-            if getattr(row, name) and hasattr(self._writer, "add_text"):
-                self._writer.add_text(f"gradscope/{name}", getattr(row, name), row.step)
+            if getattr(row, name) and hasattr(writer, "add_text"):
+                writer.add_text(f"gradscope/{name}", getattr(row, name), row.step)
 
-    def close(self) -> None:
-        """It is the program's, and stays open."""
-
-
-class Told:
-    """A function of the program."""
-
-    def __init__(self, function: Callable[[Row], object]) -> None:
-        self._function = function
-
-    def put(self, row: Row) -> None:
-        """Call it."""
-        self._function(row)
-
-    def close(self) -> None:
-        """Nothing is open."""
+    return put
 
 
 def _scalars(row: Row) -> Iterator[tuple[str, float]]:

@@ -106,8 +106,3 @@ class Scalers:
         # In public a scaler tells it only by waiting for the device.
         scale = getattr(found and found(), "_scale", None)
         return scale if isinstance(scale, torch.Tensor) else None
-
-
-def kinds_of(kind: Any) -> list[Any]:
-    """A class and those made of it."""
-    return [kind, *(one for made in kind.__subclasses__() for one in kinds_of(made))]

@@ -36,7 +36,7 @@ class TermNorms:
     ) -> Mapping[str, TermRow]:
         """The terms of a call that is about to be made, in their order; none where it has one, or
         where they cannot be sent alone."""
-        call = BackwardCall.own([*roots], [*gradients], [], sys._getframe(), lambda: None)
+        call = BackwardCall([*roots], [*gradients], [], sys._getframe(), lambda: None)
         split: Split
         try:
             live, split = studied_call(SplitStudy("term", only_leaves=True), call, self._recorder)

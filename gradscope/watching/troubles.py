@@ -90,7 +90,6 @@ class SpoiledWeights:
         self._whole: int | None = None
 
     def note(self, row: Row) -> None:
-        """One row more."""
         if row.nonfinite:
             self._first = self._first or (row.step, row.call)
         if row.update is None or row.spoiled:

@@ -61,10 +61,6 @@ class Turns:
         if len(set(every)) == len(every):
             self._optimizers.update(optimizer for optimizer, _ in holders)
 
-    def call_made(self) -> None:
-        """A backward call has brought the model gradients."""
-        self.calls += 1
-
     def call_begins(self, is_of_step: bool) -> None:
         """A backward call begins; it may be known to be of the step that is being made, in the
         closure of an optimizer or to add to what the call before has left."""

@@ -14,6 +14,7 @@ from torch.amp import grad_scaler
 from torch.optim import optimizer as optimizer_hooks
 
 from gradscope.autograd.isolation import Aside, fault_of, is_captured
+from gradscope.autograd.originals import kinds_of
 from gradscope.errors import described
 from gradscope.handlers import let_pass
 from gradscope.model.rows import Row
@@ -33,8 +34,7 @@ from gradscope.watching.arrivals import (
 from gradscope.watching.full_looks import Begin, FullLooks
 from gradscope.watching.norms import HasParameters, ModelParameters
 from gradscope.watching.pending import Pending, RunningCall
-from gradscope.watching.sinks import Sink
-from gradscope.watching.steps import Scalers, Stepping, holders, kinds_of, note_step, sampled
+from gradscope.watching.steps import Scalers, Stepping, holders, note_step, sampled
 from gradscope.watching.terms import TermNorms
 from gradscope.watching.turns import Turns
 
@@ -53,7 +53,7 @@ class Watch:
     Args:
         model: its parameters are asked for anew at each step that is looked at.
         every: of so many steps one is looked at; None: of ten, and each of the first twenty.
-        sink: gets the rows.
+        take: gets each row; may raise whatever it likes.
         tell: called with each problem, and with what full looks find.
         begin: begins a full look.
         keep: how many of them there are at most.
@@ -64,7 +64,7 @@ class Watch:
         self,
         model: HasParameters,
         every: int | None,
-        sink: Sink,
+        take: Callable[[Row], object],
         tell: Callable[[str], None],
         begin: Begin,
         keep: int,
@@ -72,7 +72,7 @@ class Watch:
     ) -> None:
         self.problems: list[str] = []
         self._model = model
-        self._sink = sink
+        self._take_row = take
         self._tell = tell
         self._members = ModelParameters.of(model)
         self._turns = Turns(every)
@@ -96,7 +96,6 @@ class Watch:
     # ------------------------------------------------------------------ installing
 
     def start(self) -> None:
-        """Begin to hear of backward calls and steps."""
         keep_out()
         warning_places.start()
         self._taps.append(tapped(torch.autograd, "_engine_run_backward", self._around_engine))
@@ -137,8 +136,6 @@ class Watch:
                 with Unseen(self._note_fault):
                     rows = self._ranks.conclude(self._say, self._problem)
                 self._put(rows)
-            with Aside(self._note_fault):
-                self._sink.close()
         self._is_over, self._call = True, None
 
     def _conclude(self) -> None:
@@ -246,7 +243,7 @@ class Watch:
             self._close()
             earlier = None
         self._foreign_steps = 0
-        self._turns.call_made()
+        self._turns.calls += 1
         if due:
             self._pending = Pending.of(call, reached, self._members, self._turns, earlier)
             self._pending.note_loss(roots)
@@ -357,7 +354,7 @@ class Watch:
         # Not aside: the program's own function is called as it would be elsewhere.
         try:
             for row in rows if not self._is_over else []:
-                self._sink.put(row)
+                self._take_row(row)
         except Exception as error:
             let_pass(error)
             # Never again: a disk stays full.

@@ -20,11 +20,9 @@ from gradscope.autograd.tensors import is_learned_leaf, requires_grad
 from gradscope.derivatives.call import Call, OutsideValue, TapeSlot, is_tensor, is_usable
 from gradscope.recording.torch_call import TorchCall
 
-MAX_BYTES = 2**31
-"""Memory of tensors from outside that these calls refer to; beyond it all of them are forgotten."""
-
-MAX_CALLS = 200_000
-"""Calls, beyond which the same happens."""
+MAX_BYTES, MAX_CALLS = 2**31, 200_000
+"""Memory of tensors from outside that the calls of a tape refer to, and calls on it; beyond it the
+older half is forgotten, of those that cut history all."""
 
 FEW = 1_000
 """Calls, fewer than which are not searched for those that nothing needs any more."""
@@ -136,7 +134,6 @@ class CutTape:
             self.forget()
 
     def forget(self) -> None:
-        """Let go of everything."""
         self.calls = []
         self._known.forget()
         self._bytes, self._enough = 0, (FEW, LARGE)

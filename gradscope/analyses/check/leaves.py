@@ -47,16 +47,6 @@ class Found(NamedTuple):
     cuts: MovedCuts | None = None
 
 
-class Doubts(NamedTuple):
-    """What the check of single calls leaves in doubt: nodes whose backward is not the derivative of
-    what the tape runs; the functions that read one triangle only of an operand; and of leaves whose
-    gradient a backward has spoilt the name of that."""
-
-    unsure: Iterable[int]
-    half_readers: Collection[str]
-    spoilt: Mapping[int, str]
-
-
 def own_gradients(placed: TapedGraph) -> Gradients | None:
     """The gradients of all leaves by the program's own graph, whose buffers stay; None where that
     would run hooks of the program.
@@ -115,7 +105,9 @@ def check_leaves(
     replay: Replay,
     values: Mapping[TapeSlot, torch.Tensor],
     gradients: Gradients | None,
-    doubts: Doubts,
+    unsure: Iterable[int],
+    half_readers: Collection[str],
+    spoilt: Mapping[int, str],
 ) -> Found:
     """Compare the leaves.
 
@@ -124,7 +116,9 @@ def check_leaves(
         replay: the calls, made once.
         values: what the roots were then.
         gradients: one a leaf; None to take those of the calls made again, which no hook sees.
-        doubts: what the check of single calls has left.
+        unsure: nodes whose backward is not the derivative of what the tape runs.
+        half_readers: functions that read one triangle only of an operand.
+        spoilt: of leaves whose gradient a backward has spoilt the name of that.
 
     Raises:
         Unrepeatable: when the program as a whole cannot be made again.
@@ -132,18 +126,18 @@ def check_leaves(
     weights = weights_of(placed)
     tolerance = _tolerance(placed)
     placed.refuse(values, tolerance)
-    blocked = _blocked(placed, replay, doubts.unsure)
+    blocked = _blocked(placed, replay, unsure)
     reasons = [] if gradients is not None else [HOOKS if placed.has_hooks else KEPT]
     if gradients is None:
         gradients = _wide(placed, replay, weights)
-    leaves = list(_leaves(placed, gradients, blocked, doubts.spoilt))
+    leaves = list(_leaves(placed, gradients, blocked, spoilt))
     made = (tensor for node in placed.graph.nodes for tensor in node.outputs if tensor)
     work = sum(math.prod(tensor.shape) for tensor in made)
     half_read = {
         leaf: call.name
         # All calls of them, the first one last: it is nearest to the leaf, and stays.
         for call in reversed(placed.calls)
-        if call.name in doubts.half_readers
+        if call.name in half_readers
         for leaf in placed.leaves_behind(placed.nodes[call])
     }
     is_scaled = placed.graph.scale is not None

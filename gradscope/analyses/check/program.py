@@ -53,8 +53,6 @@ OVERFLOWS = (
     f"which leaves such a step out: look at a later one, {option('call', 'N')}"
 )
 
-Gradient = torch.Tensor | None
-
 
 @dataclass
 class LeafOnTape:
@@ -143,7 +141,6 @@ class WholeProgram:
             yield self._compared(group)
 
     def know(self, leaves: Iterable[LeafOnTape]) -> None:
-        """These are to be moved."""
         for leaf in leaves:
             self._start.update({slot: value_of(slot.given) for slot in leaf.slots if slot.given})
             self._largest = max(self._largest, float(real(leaf.gradient).double().norm()))

@@ -119,7 +119,6 @@ class _Values:
         self._lost: set[TapeSlot] = set()
 
     def has(self, slot: TapeSlot) -> bool:
-        """Whether the value of a slot is known."""
         return slot in self._values or (slot.given is not None and slot not in self._lost)
 
     def of(self, slot: TapeSlot) -> torch.Tensor:
@@ -158,7 +157,6 @@ class _Values:
                     raise Unrepeatable("in float64 it draws other numbers")
 
     def take(self, call: Call, out: Tensors) -> None:
-        """A call has been made."""
         operands = {id(self._values[one]) for one in call.slots if one in self._values}
         for slot, value in zip(call.results, out, strict=True):
             if slot is None or slot is call.changed:
@@ -181,7 +179,6 @@ class _Values:
                 self._values[slot] = widened(slot.result.value)
 
     def drop(self, slots: Iterable[TapeSlot], kept: set[TapeSlot]) -> None:
-        """These are not needed any more."""
         for slot in slots:
             if slot not in kept:
                 self._values.pop(slot, None)

@@ -88,7 +88,6 @@ class Slots:
         return (slot for slot in found if slot is not None)
 
     def forget(self) -> None:
-        """Let go of everything."""
         self._known.clear()
         self._stamps.clear()
 

@@ -52,14 +52,12 @@ class StepTape(Tape):
         self._handles: list[Any] = []
 
     def start(self) -> None:
-        """Hear of the steps of all optimizers."""
         self._handles = [
             optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
             optimizer_hooks.register_optimizer_step_post_hook(self._forget),
         ]
 
     def stop(self) -> None:
-        """Leave no hook behind."""
         for handle in self._handles:
             handle.remove()
         self._stepping.clear()

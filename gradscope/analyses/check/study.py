@@ -6,7 +6,7 @@ comparisons themselves are in the other rooms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ import msgspec
 import torch
 
 from gradscope import doing
-from gradscope.analyses.check.leaves import Doubts, Found, Gradients, check_leaves, spoilt_leaves
+from gradscope.analyses.check.leaves import Found, Gradients, check_leaves, spoilt_leaves
 from gradscope.analyses.check.leaves import own_gradients as own_leaf_gradients
 from gradscope.analyses.check.placed import TapedGraph
 from gradscope.analyses.check.replay import Replay
@@ -22,11 +22,11 @@ from gradscope.analyses.check.tape import Tape
 from gradscope.derivatives.call import Call, TapeSlot
 from gradscope.derivatives.double_precision import Unrepeatable
 from gradscope.derivatives.rerun import codes_of, unnoticed
-from gradscope.derivatives.stale import Own, own_gradients
+from gradscope.derivatives.stale import own_gradients
 from gradscope.derivatives.verdict import UNLIMITED, CallExamination, Limit
 from gradscope.errors import RootError
-from gradscope.graphing.study import LiveGraph
-from gradscope.model.report import Node
+from gradscope.graphing.study import LiveGraph, require_node
+from gradscope.model.report import Graph
 from gradscope.model.request import Check
 from gradscope.model.studies import CallCheck, Checks, LeafCheck
 from gradscope.words import either, option
@@ -42,7 +42,7 @@ def study(live: LiveGraph, asked: Check) -> Checks:
         RootError: when the node asked for does not exist, or is a leaf.
     """
     tape: Any = live.listener
-    _refuse(asked.node, live.probe.graph.nodes)
+    _refuse(asked.node, live.probe.graph)
     with unnoticed(customs_of(tape)):
         return _checked(TapedGraph(live, tape), asked)
 
@@ -53,16 +53,11 @@ def customs_of(tape: Tape) -> set[Any]:
     return {call.custom for call in calls if call.custom and codes_of(call.custom)}
 
 
-def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
+def _refuse(node: int | None, graph: Graph) -> None:
     if node is None:
         return
-    if not 0 <= node < len(nodes):
-        raise RootError(
-            f"there is no node {node}: the graph has {len(nodes)}",
-            f"give {option('node', 0)} to {len(nodes) - 1}; "
-            "they are the numbers behind # in the table",
-        )
-    if nodes[node].kind == "leaf":
+    require_node(graph, node)
+    if graph.nodes[node].kind == "leaf":
         node_option = either("--node", "node")
         raise RootError(
             f"node {node} is a leaf, which has no backward of its own",
@@ -71,12 +66,9 @@ def _refuse(node: int | None, nodes: tuple[Node, ...]) -> None:
 
 
 def _checked(placed: TapedGraph, asked: Check) -> Checks:
-    selection = Selection(asked)
-    selected = {call: nodes for call, nodes in placed.nodes.items() if selection.takes(call, nodes)}
-    # Asked before anything is run again, while the program's own state is as it left it.
-    live = placed.walked.nodes
-    own = {call: own_gradients(call, [live[n] for n in nodes]) for call, nodes in selected.items()}
-    writers = {call: selected[call] for call, one in own.items() if one is not None and one.writes}
+    examined = CallChecks(placed, asked)
+    own, nodes = examined.own.items(), examined.selected
+    writers = {call: nodes[call] for call, one in own if one is not None and one.writes}
     gradients: Gradients | None = None
     spoilt: dict[int, str] = {}
     try:
@@ -85,8 +77,6 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
             spoilt = spoilt_leaves(placed, gradients, writers)
     except Unrepeatable as error:
         reason = error.what
-    again = _differentiated(placed, selected)
-    examined = CallChecks(selected, own, placed.name_of, selection, again)
     replay = Replay(placed.calls, placed.roots)
     values = replay.run(visit=examined.visit)
     unseen = tuple(_unseen(placed, asked.node))
@@ -94,20 +84,14 @@ def _checked(placed: TapedGraph, asked: Check) -> Checks:
     if asked.node is None and not reason:
         unsure = _unsure((*examined.found.values(), *unseen))
         try:
-            doubts = Doubts(unsure, examined.half_readers, spoilt)
-            compared = check_leaves(placed, replay, values, gradients, doubts)
+            doubts = unsure, examined.half_readers, spoilt
+            compared = check_leaves(placed, replay, values, gradients, *doubts)
         except Unrepeatable as error:
             compared = Found(reason=error.what)
     calls = (*_settled(placed, examined.found, compared.leaves), *examined.found_twice)
     covered = sum(len(placed.nodes[call]) for call in placed.calls if call.is_backward)
     leaves, reason, cuts = compared
-    return Checks((*calls, *unseen), leaves, selection.repeats, covered, reason, cuts=cuts)
-
-
-def _differentiated(placed: TapedGraph, calls: Iterable[Call]) -> set[Call]:
-    """The custom Functions before a backward pass that left a graph, which leads to the root."""
-    last = max((call.first for call in placed.calls if call.is_backward), default=-1)
-    return {call for call in calls if call.custom is not None and call.first < last}
+    return Checks((*calls, *unseen), leaves, examined.repeats, covered, reason, cuts=cuts)
 
 
 def _settled(
@@ -151,25 +135,50 @@ ONLY_ALONE = (
 )
 
 
-class Selection:
-    """Which calls are checked.
+@dataclass
+class CallChecks:
+    """Which calls are checked, and what comes of that while the tape runs.
 
-    ``repeats`` counts those left out because one at the same place is.
+    Args:
+        placed: the graph and its calls.
+        asked: what the user wants to be checked.
+
+    ``selected`` are the calls to check, with their nodes in the graph; ``repeats`` counts those
+    left out because one at the same place is among them.  ``own`` are, of custom Functions, the
+    gradients that the program's own node gives, if known.  ``found`` is what came of each call,
+    ``found_twice`` of double backward; ``half_readers`` are the functions that were seen to read
+    one triangle only of an operand.
     """
 
-    def __init__(self, asked: Check) -> None:
-        self._asked = asked
-        self._met: set[tuple[Any, int]] = set()
-        self._customs = 0
-        self.repeats = 0
+    placed: TapedGraph
+    asked: Check
+    repeats: int = 0
+    found: dict[Call, CallCheck] = field(default_factory=dict)
+    found_twice: list[CallCheck] = field(default_factory=list)
+    half_readers: set[str] = field(default_factory=set)
+    _met: set[tuple[Any, int]] = field(default_factory=set)
+    _customs: int = 0
 
-    def takes(self, call: Call, nodes: tuple[int, ...]) -> bool:
+    def __post_init__(self) -> None:
+        nodes = self.placed.nodes
+        self.selected = {call: own for call, own in nodes.items() if self._takes(call, own)}
+        # Asked before anything is run again, while the program's own state is as it left it.
+        live = self.placed.walked.nodes
+        self.own = {
+            call: own_gradients(call, [live[n] for n in nodes])
+            for call, nodes in self.selected.items()
+        }
+        # A custom Function before a backward pass that left a graph, which leads to the root.
+        calls = self.placed.calls
+        self._last = max((call.first for call in calls if call.is_backward), default=-1)
+
+    def _takes(self, call: Call, nodes: tuple[int, ...]) -> bool:
         """Whether this call, which made these nodes, is to be checked."""
-        if self._asked.node is not None:
-            return self._asked.node in nodes
+        if self.asked.node is not None:
+            return self.asked.node in nodes
         if not nodes or call.is_backward:
             return False
-        if self._asked.everything:
+        if self.asked.everything:
             return True
         if call.custom is not None and self._customs < MAX_CUSTOM:
             self._customs += 1
@@ -180,35 +189,10 @@ class Selection:
         self.repeats += not is_new
         return is_new
 
-    def limit(self, call: Call) -> Limit:
+    def _limit(self, call: Call) -> Limit:
         """Beyond which size checking a call would take too long unasked."""
-        asked = self._asked.everything or self._asked.node is not None
+        asked = self.asked.everything or self.asked.node is not None
         return UNLIMITED if asked or call.custom is not None else Limit(LARGE, option("all"))
-
-
-@dataclass
-class CallChecks:
-    """Checks calls while the tape runs.
-
-    Args:
-        selected: the calls to check, with their nodes in the graph.
-        own: of custom Functions the gradients that the program's own node gives, if known.
-        name_of: what the program calls an operand.
-        selection: says what is too large.
-        differentiated: custom Functions whose gradient the program differentiates.
-
-    ``found`` is what came of each call, ``found_twice`` of double backward; ``half_readers`` are
-    the functions that were seen to read one triangle only of an operand.
-    """
-
-    selected: Mapping[Call, tuple[int, ...]]
-    own: Mapping[Call, Own | None]
-    name_of: Callable[[TapeSlot], str]
-    selection: Selection
-    differentiated: Collection[Call]
-    found: dict[Call, CallCheck] = field(default_factory=dict)
-    found_twice: list[CallCheck] = field(default_factory=list)
-    half_readers: set[str] = field(default_factory=set)
 
     def visit(self, call: Call, operands: Callable[[TapeSlot], torch.Tensor]) -> None:
         """A call is about to be made again: check it, if it is one of those."""
@@ -216,9 +200,10 @@ class CallChecks:
         if nodes is None:
             return
         doing.begin(f"checking call {len(self.found) + 1:,} of {len(self.selected):,}")
-        own, limit = self.own.get(call), self.selection.limit(call)
-        one = CallExamination(call, operands, self.name_of, own, limit)
-        self.found[call], *twice = one.check(nodes, call in self.differentiated)
+        own, limit = self.own.get(call), self._limit(call)
+        one = CallExamination(call, operands, self.placed.name_of, own, limit)
+        is_differentiated = call.custom is not None and call.first < self._last
+        self.found[call], *twice = one.check(nodes, is_differentiated)
         self.found_twice += twice
         if one.reads_half:
             self.half_readers.add(call.name)

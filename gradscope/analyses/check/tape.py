@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from gradscope.analyses.check.cut_tape import LARGE, CutTape
+from gradscope.analyses.check.cut_tape import LARGE, MAX_BYTES, MAX_CALLS, CutTape
 from gradscope.analyses.check.slots import Slots, memory_of
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import make_release_safe, walk
-from gradscope.autograd.tensors import requires_grad
+from gradscope.autograd.tensors import flat_tensors, requires_grad
 from gradscope.derivatives.call import (
     HOOKED,
     Call,
@@ -30,15 +30,9 @@ from gradscope.derivatives.call import (
 )
 from gradscope.recording.listener import Listener
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import TorchCall, flat_tensors
+from gradscope.recording.torch_call import TorchCall
 
 _autograd: Any = torch._C._autograd
-
-MAX_BYTES = 2**31
-"""Memory of tensors from outside that the tape refers to; beyond it the older half is forgotten."""
-
-MAX_CALLS = 200_000
-"""Calls on the tape; beyond it the older half is forgotten."""
 
 
 class Tape(Listener):

@@ -19,33 +19,10 @@ the other.
 
 from __future__ import annotations
 
-from gradscope.analyses.diff.comparison import (
-    Comparison,
-    EdgeDifference,
-    GraphDifference,
-    LeafDifference,
-    NodePlace,
-    Side,
-    Tolerance,
-)
+from gradscope.analyses.diff.comparison import Comparison, Side, Tolerance
 from gradscope.analyses.diff.matching import Matching, match
 from gradscope.analyses.diff.numbers import changes, gradients, leaf_differences
-from gradscope.analyses.diff.union import Union, passes, union
 from gradscope.model.report import Report
-
-__all__ = [
-    "Comparison",
-    "EdgeDifference",
-    "GraphDifference",
-    "LeafDifference",
-    "NodePlace",
-    "Side",
-    "Tolerance",
-    "Union",
-    "compare",
-    "passes",
-    "union",
-]
 
 ALIKE = 0.25
 """Two programs of which a smaller part corresponds are different programs."""

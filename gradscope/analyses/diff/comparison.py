@@ -47,7 +47,6 @@ class Side(Struct, frozen=True):
 
     @classmethod
     def of(cls, report: Report) -> Side:
-        """The words for a report."""
         graph, meta = report.graph, report.meta
         sizes = len(graph.nodes), len(graph.leaves)
         call = report.passes[0].number if report.passes else 0
@@ -158,7 +157,6 @@ class Comparison(Struct, frozen=True):
         return self.a.call == self.b.call == 1
 
     def differs(self, distance: Distance | None) -> bool:
-        """Whether a distance is beyond the tolerance."""
         if distance is None:
             return False
         sizes = (float(norm) for norm in distance.norms if norm is not None)

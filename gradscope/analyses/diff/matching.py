@@ -50,7 +50,6 @@ class MatchedGraph:
         return NodePlace(node, record.op, words, file, line, self.graph.module_of(record))
 
     def shapes(self, node: int) -> Words:
-        """The shapes of a node's outputs."""
         outputs = self.graph.nodes[node].outputs
         return tuple(info.shape if info else None for info in outputs)
 

@@ -280,7 +280,7 @@ def _root(
     if isinstance(value, torch.Tensor):
         root: Any = value if requires_grad(value) else None
     else:
-        root, chosen = result_root(value, "the target")
+        root, chosen = result_root(value)
     if root is None:
         root, chosen = main_result(listener.recorder, scopes)
     if root is None and listener.optimizers.order.steps and not listener.recorder.elsewhere:

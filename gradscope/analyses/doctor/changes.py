@@ -17,11 +17,11 @@ from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.autograd import saved
 from gradscope.autograd.nodes import NO_SEQUENCE, Walked
-from gradscope.autograd.tensors import address_of, requires_grad, storage_of
+from gradscope.autograd.tensors import address_of, flat_tensors, requires_grad, storage_of
 from gradscope.model.observations import Change
 from gradscope.patched import Original, Patched
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.torch_call import TorchCall, flat_tensors
+from gradscope.recording.torch_call import TorchCall
 
 MAX_EDITS = 20_000
 """Changes in place that are remembered."""

@@ -32,11 +32,12 @@ from gradscope.autograd.isolation import (
     pop_mode,
     push_mode,
 )
+from gradscope.autograd.tensors import flat_tensors
 from gradscope.patched import Original
 from gradscope.recording.events import own_change
 from gradscope.recording.recorder import Recorder, is_traced
 from gradscope.recording.recording import sequence_number
-from gradscope.recording.torch_call import MAX_LATEST, TorchCall, flat_tensors, name_of_call
+from gradscope.recording.torch_call import MAX_LATEST, TorchCall, name_of_call
 
 # ---------------------------------------------------------------- what is known before any call
 

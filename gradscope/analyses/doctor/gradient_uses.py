@@ -19,6 +19,7 @@ from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
+    flat_tensors,
     grad_fn_of,
     is_leaf_tensor,
     requires_grad,
@@ -28,7 +29,7 @@ from gradscope.recording.failed import HookCodes
 from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Site
-from gradscope.recording.torch_call import TorchCall, flat_tensors
+from gradscope.recording.torch_call import TorchCall
 
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""

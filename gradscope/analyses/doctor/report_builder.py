@@ -14,6 +14,7 @@ from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.observed_cuts import known_name
 from gradscope.autograd.isolation import fault_of
+from gradscope.autograd.tensors import flat_tensors
 from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.blame import failed_call
@@ -26,7 +27,6 @@ from gradscope.model.observations import (
     Stopped,
 )
 from gradscope.model.report import Report
-from gradscope.recording.events import tensors_in
 
 HALF = 500
 """So many of the first calls are kept, and so many of the last."""
@@ -122,7 +122,7 @@ class ReportBuilder:
 
     def refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         """A backward call raised; torch may not even have begun."""
-        self._listener.cuts.note_refused(tensors_in(args[:1]))
+        self._listener.cuts.note_refused(flat_tensors(args[:1]))
         if not self._is_known(error):
             self.failed(error, frame)
 

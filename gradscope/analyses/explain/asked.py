@@ -10,21 +10,14 @@ import torch
 from gradscope.analyses.explain.narrowed import SMALL_GRAPH
 from gradscope.autograd.tensors import is_learned_leaf, requires_grad
 from gradscope.errors import CaptureError
-from gradscope.graphing.roots import named_tensor, without_history
-from gradscope.graphing.study import LiveGraph, made_tensor
+from gradscope.graphing.roots import MAX_LISTED, named_tensor, without_history
+from gradscope.graphing.study import LiveGraph, made_tensor, nearest_leaves
 from gradscope.model.explanation import MadeTensor
 from gradscope.model.report import Graph
 from gradscope.model.request import Explain
-from gradscope.words import either, listed, nearest, one_line, option
+from gradscope.words import either, listed, one_line, option
 
 MOST_LEAVES = 8
-
-LISTED = 8
-"""Names listed in one message."""
-
-
-class NoSuchLeaf(CaptureError):
-    """--leaf or --node names nothing that backward reaches."""
 
 
 class End(NamedTuple):
@@ -46,7 +39,7 @@ def chosen_ends(live: LiveGraph, asked: Explain) -> list[End]:
     """The tensors to explain.
 
     Raises:
-        NoSuchLeaf: naming the nearest, or saying why backward does not reach that tensor.
+        CaptureError: naming the nearest, or saying why backward does not reach that tensor.
     """
     graph = live.probe.graph
     if asked.leaf is not None:
@@ -65,20 +58,6 @@ def _chosen_leaves(graph: Graph, asked: Explain) -> list[int]:
 def _of_leaf(graph: Graph, leaf: int) -> End:
     record = graph.leaves[leaf]
     return End(record.name, record.node, leaf)
-
-
-def check_node(graph: Graph, node: int) -> None:
-    """Refuse a node that is not there.
-
-    Raises:
-        NoSuchLeaf: with the ids there are.
-    """
-    if not 0 <= node < len(graph.nodes):
-        raise NoSuchLeaf(
-            f"{option('node', node)}: the graph has no such node",
-            f"ids go from 0 to {len(graph.nodes) - 1}; "
-            f"{either('gradscope explain', 'gradscope.explain(root)')} shows them",
-        )
 
 
 def _farthest(graph: Graph) -> int:
@@ -100,15 +79,15 @@ def _named(live: LiveGraph, name: str) -> End:
         return _of_leaf(graph, leaves[0])
     info = graph.nodes[node].output(output)
     if place in {(root.node, root.output) for root in graph.roots}:
-        raise NoSuchLeaf(
+        raise CaptureError(
             f"{name} is the root itself", f"name what it was made from: {_listed(graph)}"
         )
     if info is None:
-        raise NoSuchLeaf(f"torch does not say what {name} is", f"leaves: {_listed(graph)}")
+        raise CaptureError(f"torch does not say what {name} is", f"leaves: {_listed(graph)}")
     return End(name, node, tensor=MadeTensor(node, output, name, info))
 
 
-def _absent(live: LiveGraph, name: str) -> NoSuchLeaf:
+def _absent(live: LiveGraph, name: str) -> CaptureError:
     """Why there is no leaf of this name: no such tensor, no leaf, or nothing leads to it."""
     graph = live.probe.graph
     tensor = named_tensor(name, live.scopes)
@@ -120,15 +99,15 @@ def _absent(live: LiveGraph, name: str) -> NoSuchLeaf:
             if (origin := graph.origin_of(node)) and origin.expression == name
         ]
         hint = f"name what makes it: {listed(made)}" if made else _nearest(live, name)
-        return NoSuchLeaf(f"{option('leaf', name)}: the graph has no such leaf", hint)
+        return CaptureError(f"{option('leaf', name)}: the graph has no such leaf", hint)
     if not requires_grad(tensor):
         refused = without_history(tensor, name, live.recorder)
         what = refused.what.replace("carries no gradient history", "gets no gradient")
-        return NoSuchLeaf(what, *refused.hints)
+        return CaptureError(what, *refused.hints)
     root = next((root.label for root in graph.roots if root.label), "the root")
     cut = _cut_off(live, name)
     line = f"history is cut off at {cut}; " if cut else ""
-    return NoSuchLeaf(
+    return CaptureError(
         f"{name} gets no gradient: backward from {root} does not come to it",
         f"{line}if {root} should depend on it, "
         f"{either('gradscope doctor', 'record(doctor=True)')} tells why it does not; "
@@ -158,9 +137,8 @@ def _nearest(live: LiveGraph, name: str) -> str:
         for variable, value in namespace.items()
         if isinstance(value, torch.Tensor) and is_learned_leaf(value)
     ]
-    near = listed(nearest(name, names), LISTED)
-    return f"leaves, nearest first: {near}" if near else "no leaf has a name"
+    return nearest_leaves(name, names)
 
 
 def _listed(graph: Graph) -> str:
-    return listed((leaf.names[0] for leaf in graph.leaves if leaf.names), LISTED)
+    return listed((leaf.names[0] for leaf in graph.leaves if leaf.names), MAX_LISTED)

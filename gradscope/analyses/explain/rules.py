@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,7 +66,11 @@ def formulas(cache: str) -> FormulaTable:
             reason = "PyYAML is not installed (pip install pyyaml)"
         return FormulaTable({}, f"torch's derivatives.yaml could not be read: {reason}")
     if path is not None:
-        _keep(path, msgspec.json.encode(table))
+        # A folder that cannot be written is no error, nor is a file that was cut off: it is read as
+        # none.
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(msgspec.json.encode(table))
     return table
 
 
@@ -76,18 +79,6 @@ def _read(path: Path) -> FormulaTable | None:
         return msgspec.json.decode(path.read_bytes(), type=FormulaTable)
     except (OSError, msgspec.DecodeError):
         return None
-
-
-def _keep(path: Path, data: bytes) -> None:
-    """Write the whole file or none; a folder that cannot be written is no error."""
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_bytes(data)
-        beside.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)
 
 
 def _load() -> FormulaTable:

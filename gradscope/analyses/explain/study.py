@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 import torch
 
-from gradscope.analyses.explain.asked import End, check_node, chosen_ends
+from gradscope.analyses.explain.asked import End, chosen_ends
 from gradscope.analyses.explain.narrowed import SMALL_GRAPH, fitting, steps_told
 from gradscope.analyses.explain.pull import (
     CannotCall,
@@ -34,7 +34,7 @@ from gradscope.analyses.explain.weights import Product, Seeds
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.isolation import functions_off
-from gradscope.graphing.study import LiveGraph
+from gradscope.graphing.study import LiveGraph, require_node
 from gradscope.graphing.watched_call import fits, initial
 from gradscope.model.explanation import ChainStep, Explanation, Path, Ways, digits
 from gradscope.model.report import Graph
@@ -48,8 +48,8 @@ def study(live: LiveGraph, asked: Explain) -> Explanation:
     """Explain what was asked for.
 
     Raises:
-        NoSuchLeaf: when the leaf or node is not there.
-        TooLarge: when a whole Jacobian was asked for and is too large to read.
+        RootError: when the node is not there.
+        CaptureError: when the leaf is not, or a whole Jacobian is too large to read.
     """
     with functions_off():
         return _Study(live, asked).explain()
@@ -68,10 +68,9 @@ class _Study:
         self.rules = Rules(formulas(self.asked.cache), self.live.recorder.sources)
 
     def explain(self) -> Explanation:
-        """The whole of it."""
         asked = self.asked
         if asked.node is not None:
-            check_node(self.graph, asked.node)
+            require_node(self.graph, asked.node)
             at_leaf = self.graph.nodes[asked.node].kind == "leaf"
             steps = [] if at_leaf else [self._step(asked.node)]
             return Explanation(tuple(steps), tuple(self.rules.rules), node=asked.node)
@@ -214,7 +213,6 @@ class _Partial(NamedTuple):
     norm: float
 
     def edges(self) -> tuple[int, ...]:
-        """The whole path."""
         found = []
         step: _Partial | None = self
         while step is not None and step.edge >= 0:

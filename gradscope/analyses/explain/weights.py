@@ -34,10 +34,6 @@ LARGEST_FACTOR = 4
 Seeds = Sequence[tuple[Place, torch.Tensor]]
 
 
-class TooLarge(CaptureError):
-    """A Jacobian was asked for that nobody could read."""
-
-
 @dataclass(frozen=True)
 class Product:
     """A vector-Jacobian product to be written out: the seeds, its ends, and what lies between the
@@ -59,7 +55,7 @@ class Product:
         """The terms of the sum, and what they leave out.
 
         Raises:
-            TooLarge: when a whole Jacobian was asked for and is too large to read.
+            CaptureError: when a whole Jacobian was asked for and is too large to read.
         """
         total = sum(gradient.numel() for _, gradient in self.seeds)
         told = Weights(tuple(end.leaf for end in self.ends), total, is_given=self.is_given)
@@ -171,7 +167,7 @@ def _refuse_large(puller: Puller, seeds: Seeds, ends: Sequence[End]) -> None:
         if max(rows, columns) > LARGEST_SIDE:
             first = ",".join("0" * seeds[0][1].dim()) or "ones"
             row = option("gradient", f"onehot:{first}" if rows > 1 else "ones")
-            raise TooLarge(
+            raise CaptureError(
                 f"the Jacobian by {end.name} is {rows:,} × {columns:,}; "
                 f"at most {LARGEST_SIDE} rows and columns are printed",
                 f"one row of it: {row} without "

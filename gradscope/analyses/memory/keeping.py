@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 
-from gradscope.analyses.memory.ledger import Ledger, StorageEntry
+from gradscope.autograd.elements import extent
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.saved import (
     SavedSlot,
@@ -21,9 +22,9 @@ from gradscope.autograd.saved import (
 from gradscope.autograd.summary import name_of, shape_of
 from gradscope.autograd.tensors import (
     dense_parts,
+    flat_tensors,
     key_of,
     requires_grad,
-    tensors_in,
 )
 from gradscope.errors import CaptureError
 from gradscope.graphing.blame import where
@@ -32,6 +33,50 @@ from gradscope.model.request import MemoryStudy
 from gradscope.model.studies import Hidden, Holding, KeptStorage, Memory
 from gradscope.recording.names import ModuleNames
 from gradscope.words import either
+
+_LOWER = {
+    torch.float64: torch.float32,
+    torch.int64: torch.int32,
+    torch.complex128: torch.complex64,
+}
+
+
+@dataclass
+class StorageEntry:
+    """A storage, the largest tensor seen in it, and who holds it."""
+
+    storage: torch.UntypedStorage
+    tensor: torch.Tensor
+    holding: Holding
+    holders: list[tuple[int, str]] = field(default_factory=list)
+    views: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    reach: int = 0
+
+    def add(self, tensor: torch.Tensor, holder: tuple[int, str]) -> None:
+        """Write down a tensor that looks into this storage, and who holds it."""
+        # What several nodes hold of the same elements counts once.
+        view = (tensor.storage_offset(), tensor.shape, tensor.stride())
+        self.views[view] = tensor.numel() * tensor.element_size()
+        self.reach = max(self.reach, extent(tensor) if tensor.numel() else 0)
+        if tensor.numel() > self.tensor.numel():
+            self.tensor = tensor
+        self.holders.append(holder)
+
+    @property
+    def missing(self) -> int:
+        """The bytes of its tensors that are not there."""
+        return max(self.reach - self.bytes, 0)
+
+    @property
+    def bytes(self) -> int:
+        """The size of the whole storage."""
+        # A view keeps all of its storage alive.
+        return int(self.storage.nbytes())
+
+    @property
+    def used(self) -> int:
+        """How much of it is in any tensor at most: views may overlap."""
+        return min(sum(self.views.values()), self.bytes)
 
 
 def owners(live: LiveGraph) -> dict[int, tuple[Holding, str]]:
@@ -95,12 +140,13 @@ class _Count:
 
     def __init__(self, live: LiveGraph) -> None:
         self._nodes = live.probe.walked.nodes
-        self._ledger = Ledger()
+        # The storages are held, so that no address is given to another one meanwhile.
+        self._entries: dict[int, StorageEntry] = {}
         self.hidden: list[Hidden] = []
         self.freed: list[int] = []
 
     def entries(self) -> list[StorageEntry]:
-        return self._ledger.entries()
+        return sorted(self._entries.values(), key=lambda entry: -entry.bytes)
 
     def take_all(self) -> None:
         # In the order in which they were made, so that a storage goes to who saved it first.
@@ -130,11 +176,17 @@ class _Count:
         for one in inputs or ():
             if one.hook is None:
                 self._add(one.content, "activation", (number, one.name))
-        for tensor in tensors_in(slot.content):
+        for tensor in flat_tensors(slot.content):
             self._add(tensor, "packed", (number, slot.name))
 
     def _add(self, tensor: torch.Tensor, holding: Holding, holder: tuple[int, str]) -> None:
-        reason = self._ledger.add(tensor, holding, holder)
+        if _is_number(tensor):
+            return
+        parts, reason = dense_parts(tensor)
+        for part in parts:
+            storage = part.untyped_storage()
+            entry = self._entries.setdefault(key_of(storage), StorageEntry(storage, part, holding))
+            entry.add(part, holder)
         if reason:
             self.hidden.append(Hidden(*holder, reason))
 
@@ -164,3 +216,15 @@ def _freed(live: LiveGraph, number: int) -> CaptureError:
             "look before that call, or pass retain_graph=True to it",
         ),
     )
+
+
+def _is_number(tensor: torch.Tensor) -> bool:
+    """Whether this is a Python number of the program in a tensor's clothes, as the 2 of ``x * 2``.
+
+    Torch keeps it inside the node, where no saved-tensor hook sees it either.
+    """
+    lower = _LOWER.get(tensor.dtype)
+    if lower is None or tensor.dim() or requires_grad(tensor) or tensor.device.type != "cpu":
+        return False
+    # Only a number gives way to a tensor of a narrower dtype.
+    return torch.result_type(tensor, torch.empty((), dtype=lower)) is lower

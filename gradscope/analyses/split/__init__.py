@@ -3,7 +3,6 @@
 study ─► pieces, terms   at which tensors the gradient is taken apart, and into what
   ├────► lockstep        all pieces go through the graph together, node by node
   └────► batch           samples as one piece, as long as they are apart
-         ├► axes         where they are, and whether they are apart
          └► contraction  what each brings where an operation sums over them
 
 Backward is linear, so a gradient that is written as a sum may be sent summand by summand.  The

@@ -69,7 +69,6 @@ class MixingWatch:
     def passed(
         self, node: int, arrived: Mapping[int, Carried], sent: Mapping[int, Carried]
     ) -> None:
-        """A node was called."""
         if self.found is not None:
             return
         came = [(*self._apart(one), next(iter(one.values())).shape) for one in arrived.values()]

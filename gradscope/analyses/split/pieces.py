@@ -12,7 +12,6 @@ import torch
 from gradscope.analyses.explain.pull import Place
 from gradscope.analyses.split.lockstep import WHOLE, Carried
 from gradscope.analyses.split.terms import Summands
-from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import RootError
 from gradscope.graphing.roots import MAX_LISTED
 from gradscope.graphing.study import LiveGraph, made_tensor
@@ -39,7 +38,6 @@ class Plan:
     total: int = 0
 
     def told(self, chosen: range) -> str:
-        """What is done while these are followed."""
         of = f" of {len(self.pieces):,}" if len(chosen) < len(self.pieces) else ""
         return f"following pieces {chosen.start + 1:,} to {chosen.stop:,}{of}"
 
@@ -58,13 +56,8 @@ class TensorNames:
         self._origins = live.probe.origins
         self._leaves = {leaf.node: leaf.names for leaf in self._graph.leaves}
         self._scaled = Summands(self._graph).scaled
-        self._held: dict[Place, str] = {}
-        for tensor in live.scopes.held_tensors():
-            made = grad_fn_of(tensor)
-            position = None if made is None else live.probe.walked.index.get(made)
-            if position is not None:
-                name = live.scopes.names(tensor)[0]
-                self._held.setdefault((position, tensor.output_nr), name)
+        held = live.probe.held.items()
+        self._held = {place: live.scopes.names(tensor)[0] for place, tensor in held}
 
     def of(self, place: Place) -> str:
         """The variable that holds a tensor, or held it, or the expression that made it; where none

@@ -10,8 +10,7 @@ from functools import partial
 import torch
 
 from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
-from gradscope.analyses.split.axes import MOST_APART, Samples
-from gradscope.analyses.split.batch import BatchInStep, TooManyAtOnce
+from gradscope.analyses.split.batch import MOST_APART, BatchInStep, Samples, TooManyAtOnce
 from gradscope.analyses.split.lockstep import (
     AT_ONCE,
     WHOLE,
@@ -65,7 +64,6 @@ class _Splitting:
         self.inner: dict[tuple[int, int, int], float] = {}
 
     def split(self) -> Split:
-        """The whole of it."""
         plan, asked = self._plan(), self.asked
         if asked.kind == "term":
             graph, places = self.live.probe.graph, dict(plan.places.keys())

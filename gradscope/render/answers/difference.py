@@ -7,8 +7,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from gradscope.analyses.diff import Comparison, GraphDifference, LeafDifference, NodePlace, Side
-from gradscope.analyses.diff.comparison import Distance
+from gradscope.analyses.diff.comparison import (
+    Comparison,
+    Distance,
+    GraphDifference,
+    LeafDifference,
+    NodePlace,
+    Side,
+)
 from gradscope.escaping import visible
 from gradscope.render.answers.memory import folded
 from gradscope.render.drawing.overlay import apart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from gradscope.analyses.diff import Comparison
+from gradscope.analyses.diff.comparison import Comparison
 from gradscope.model.storage import encode_json
 from gradscope.render.options import Options
 

@@ -22,8 +22,8 @@ from gradscope.render.words.text import shorten
 from gradscope.words import one_line
 
 if TYPE_CHECKING:
-    from gradscope.analyses.diff import Comparison, EdgeDifference, Union
-    from gradscope.analyses.diff.comparison import Distance
+    from gradscope.analyses.diff.comparison import Comparison, Distance, EdgeDifference
+    from gradscope.analyses.diff.union import Union
 
 ONLY_A, ONLY_B, CHANGED = "#c2185b", "#6d28d9", "#0f766e"
 """Colours that are none of the scale of gradients."""
