@@ -39,8 +39,8 @@ _CHAPTERS = sorted(path.parent.name for path in _FOLDER.glob("[!q]*/__init__.py"
 _REMOVED = {
     f"GS{number}": "0.1.0"
     for number in (
-        *(107, 311, 314, 315, 318, 319, 330, 331, 332, 411, 412, 510, 511, 513, 514),
-        *(*range(516, 526), *range(530, 533), *range(534, 555), 557, 558, 559, 560, 602, 705),
+        *(107, 311, 314, 315, 318, 319, 330, 331, 332, 411, 412, 413, 510, 511, 513),
+        *(*range(514, 526), *range(530, 533), *range(534, 555), 557, 558, 559, 560, 602, 705),
     )
 }
 """Codes of rules that there were once, and the version without them; none is given again."""

@@ -132,8 +132,6 @@ class Reads:
         self.vain: dict[tuple[int, str], tuple[TensorRef, TrackedParameter]] = {}
         self.of_leaves = 0
         """How often the gradient of a leaf was read."""
-        self.none: tuple[int, TensorRef] | None = None
-        """The place that has just read None, and the leaf whose gradient it was to be."""
         self._recorder = recorder
         self._leaves = leaves
 
@@ -150,7 +148,6 @@ class Reads:
             return
         self.of_leaves += 1
         self._leaves.of(tensor).read = True
-        self.none = None if call.out is not None else (call.place, TensorRef(tensor))
 
     def note_wanted(self, tensors: Iterable[torch.Tensor]) -> None:
         """The program has asked for the gradient of these, and they are not in the graph."""

@@ -34,7 +34,6 @@ from gradscope.analyses.doctor.odd_values import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.dropped_results import DroppedResults
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
@@ -96,7 +95,6 @@ class DoctorListener(Listener):
         self.score_weights = ScoreWeights(self.mistaken_calls)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
-        self.dropped = DroppedResults(self.mistaken_calls)
         self.alterations = Alterations()
         told = self.alterations.note_clipping, self.alterations.note_module_hook
         self.loop_calls = LoopCalls(recorder, self.optimizers, *told)
@@ -277,7 +275,6 @@ class DoctorListener(Listener):
             self.switches.note(call)
         elif sort == "grad":
             self.reads.note(call)
-            self.dropped.note_gradients(call.results)
             self.leaves.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)
@@ -298,8 +295,6 @@ class DoctorListener(Listener):
             self.alterations.note_clip(call)
             self.optimizers.order.edit(call)
             self.leaves.note_edit(call)
-        else:
-            self.dropped.note(call)
         if call.function == "deepcopy" and call.results:
             self.leaves.note_copy(call.place, call.results[0], call.operands[0])
         # What an initialiser, a copy or an average does under no_grad is no use in forward.

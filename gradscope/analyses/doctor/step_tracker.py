@@ -120,7 +120,6 @@ class StepTracker:
         listener = self._listener
         if made.failure is None:
             place = listener.recorder.places.number(made.call.frame)
-            listener.dropped.note_gradients(made.result)
             if made.call.create_graph:
                 listener.leaves.note_derived(made.leaves)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)

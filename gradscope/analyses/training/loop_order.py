@@ -17,18 +17,17 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.training.dropped_results import MistakenCalls
 from gradscope.analyses.training.leaves import is_gone
 from gradscope.analyses.training.used_gradients import BadGradients
 from gradscope.autograd.elements import readable
 from gradscope.autograd.tensors import TensorTable, storage_of
-from gradscope.model.loop_observations import MistakenCall, OrderMistake
+from gradscope.model.loop_observations import MistakeKind, MistakenCall, OrderMistake
 from gradscope.recording.torch_call import TorchCall
 
 _sequence = torch._C._autograd._get_sequence_nr
 
 MAX_PLACES = 1_000
-"""Places that are remembered, of each sort."""
+"""Places that are remembered, of all sorts together."""
 
 MAX_FRESH = 1_000_000
 """Parameters whose gradient waits for a step; beyond it all are forgotten."""
@@ -44,6 +43,30 @@ MAX_ASKED = 8
 """Gradients that are read to be sure that what should be gone is gone."""
 
 Ids = frozenset[int] | set[int]
+
+
+class MistakenCalls:
+    """Counts calls that do not do what they were written for, by kind and place."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[MistakeKind, int], MistakenCall] = {}
+
+    def _of(self, kind: MistakeKind, place: int) -> MistakenCall:
+        is_kept = (kind, place) in self.known or (place >= 0 and len(self.known) < MAX_PLACES)
+        fresh = MistakenCall(kind, place, 0)
+        return self.known.setdefault((kind, place), fresh) if is_kept else fresh
+
+    def fine(self, kind: MistakeKind, place: int) -> None:
+        """Note that this time the call at this place was as it should be."""
+        self._of(kind, place).fine += 1
+
+    def tell(self, kind: MistakeKind, place: int, *figures: int, other: int = -1) -> MistakenCall:
+        """Count one more call of this kind at this place."""
+        known = self._of(kind, place)
+        known.times += 1
+        known.figures = max(known.figures, figures)
+        known.other = other if other >= 0 else known.other
+        return known
 
 
 @dataclass
@@ -74,9 +97,8 @@ class LoopOrder:
 
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
     parameters whose gradient waits for one, ``ever`` those to which ``backward`` ever brought one;
-    ``latest`` is the place of the last.  ``reached`` are the leaves to which the last call has
-    brought a gradient, and ``brought``: it was something other than zeros.  ``last_steps`` are by
-    the number of the optimizer; ``odd`` is told of all deviations.
+    ``latest`` is the place of the last.  ``brought``: the last call has brought more than zeros.
+    ``last_steps`` are by the number of the optimizer; ``odd`` is told of all deviations.
     """
 
     steps: int = 0
@@ -84,7 +106,6 @@ class LoopOrder:
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
     odd: MistakenCalls = field(default_factory=MistakenCalls)
-    reached: Ids = frozenset()
     last_steps: dict[int, MadeStep] = field(default_factory=dict)
     brought: bool = False
     bad: BadGradients = field(default_factory=BadGradients)
@@ -105,7 +126,6 @@ class LoopOrder:
         self._events += 1
         # Hooks may step while backward still runs.
         leaves, self._meanwhile = leaves - self._meanwhile, set()
-        self.reached = leaves
         if len(self.fresh) > MAX_FRESH:
             self.fresh.clear()
             self.ever.clear()

@@ -38,7 +38,7 @@ from gradscope.rules.rule import Rule
 class NoHistory(Rule):
     code = "GS409"
     name = "no-history"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for failure, finding in read(facts, (_NO_HISTORY,)):
