@@ -21,7 +21,6 @@ from gradscope.analyses.doctor.glances import (
     LOSSES,
     OFTEN,
     Kind,
-    ModuleGlances,
     Sort,
     glancing,
     is_data,
@@ -101,9 +100,9 @@ class DoctorListener(Listener):
         self.changes = Changes(recorder)
         self._check_all = check_all
         self.derivatives: Derivatives | None = None
-        glance = glancing(recorder, self.values_seen, self.cuts.is_followed)
-        self.briefly = glance  # type: ignore[method-assign, assignment]
-        self._modules = ModuleGlances(recorder, self.values_seen, glance)
+        self.briefly = glancing(  # type: ignore[method-assign, assignment]
+            recorder, self.values_seen, self.cuts.is_followed
+        )
         self._on_refused = on_refused
         self._kinds: dict[Any, Kind] = {}
 
@@ -116,11 +115,9 @@ class DoctorListener(Listener):
         self.leaves.start()
         for one in self._patches:
             one.start()
-        self.recorder.modules.run = self._modules.run
 
     def stop(self) -> None:
         """Leave nothing behind."""
-        self.recorder.modules.run = None
         for one in self._patches:
             one.stop()
         self.leaves.stop()
@@ -217,8 +214,6 @@ class DoctorListener(Listener):
         call.function = kind.name
         if opened is not None:
             self.cuts.add(call, reason_now(), [opened])
-        self._modules.heard += 1
-        self._modules.last = func, kind, id(call.out)
         if call.place not in kind.places:
             self._lighten(False)
             self.has_news = True
