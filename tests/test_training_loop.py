@@ -54,25 +54,6 @@ def test_clipping_others_than_are_stepped_is_told(what: str, session: Session) -
         assert one.remedy.startswith("Give it the parameters that the step changes")
 
 
-REFUSED = """
-net = nn.Linear(4, 3)
-net(x).sum().backward()
-class Learner:
-    def __init__(self):
-        self.w = torch.randn(3, requires_grad=True) * 0.1
-        self.optimizer = torch.optim.SGD([{"params": [self.w]}], lr=0.1)
-Learner()
-"""
-
-
-def test_what_an_optimizer_refuses_is_told_where_it_was_made(session: Session) -> None:
-    report = session.look(HEAD + REFUSED, "-q", command="doctor")
-    (finding,) = report.findings
-    assert (finding.rule, finding.subject) == ("GS306", "self.w")
-    lines = (HEAD + REFUSED).splitlines()
-    assert finding.location is not None and "randn(3" in lines[finding.location.line - 1]
-
-
 # ---------------------------------------------------------------- models that are replaced
 
 # Python gives the id of the first optimizer, which is gone, to a later one.
@@ -179,12 +160,6 @@ torch.save(read, "net.pt")
 read = torch.load("net.pt", weights_only=False)
 for step in range(3):
     learn(read, fifth)
-def drop():
-    for parameter in other.parameters():
-        parameter.grad = None  # GS505
-third = optimizer(other)
-for step in range(6):
-    learn(other, third, drop)
 fourth = SGD(still.parameters(), lr=1e-9)  # GS313
 for step in range(6):
     loss(still).backward()

@@ -23,7 +23,7 @@ from gradscope.recording.torch_call import MAX_LATEST, flat_tensors, name_of_cal
 
 # ---------------------------------------------------------------- what is known before any call
 
-Sort = Literal["none", "event", "data", "call", "grad", "put", "switch", "hook"]
+Sort = Literal["none", "event", "data", "call", "grad", "switch", "hook"]
 
 _SET_DATA = torch.Tensor.data.__set__  # type: ignore[attr-defined]
 
@@ -82,7 +82,7 @@ def _sort_of(func: Any) -> Sort:
     if name in ("__get__", "__set__", "__delete__"):
         accessed = name_of_call(func)
         if accessed == "grad":
-            return "grad" if name == "__get__" else "put"
+            return "grad" if name == "__get__" else "none"
         if name == "__set__":
             return "data" if func == _SET_DATA else "event"
         return "call" if accessed in _READ else "none"

@@ -177,7 +177,7 @@ class DoctorListener(Listener):
         kind = self._kinds.get(func) or self._new_kind(func)
         # What torch's own code does with a gradient is not the program's reading it.
         if kind.sort == "none" or (
-            kind.sort in ("grad", "put") and self.recorder.places.is_foreign(frame.f_code)
+            kind.sort == "grad" and self.recorder.places.is_foreign(frame.f_code)
         ):
             return IGNORED
         is_clipping = self.light and kind.is_brief and frame.f_code.co_filename == CLIPPING
@@ -264,8 +264,6 @@ class DoctorListener(Listener):
             self.cuts.note_data_set(call)
             self.optimizers.effects.note_cast(call.operands[0], call.place)
             self.leaves.note_edit(call)
-        elif sort == "put":
-            self.optimizers.order.put(call)
         elif sort == "switch":
             self.switches.note(call)
         elif sort == "grad":
@@ -288,7 +286,6 @@ class DoctorListener(Listener):
             self.leaves.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
-            self.optimizers.order.edit(call)
             self.leaves.note_edit(call)
         if call.function == "deepcopy" and call.results:
             self.leaves.note_copy(call.place, call.results[0], call.operands[0])

@@ -83,10 +83,6 @@ class StepLog:
             )
 
 
-_NO_LEAF = "can't optimize a non-leaf Tensor"
-"""What torch's optimizers say of one."""
-
-
 class _KnownFailure(NamedTuple):
     """A backward call that raised: the exception's id, what is told of it, and its number."""
 
@@ -153,8 +149,6 @@ class ReportBuilder:
         """
         log = self._log
         failure = self._told_failure(case, error)
-        if isinstance(error, ValueError) and _NO_LEAF in message(error):
-            self._listener.reads.note_refused(error)
         seen = msgspec.structs.replace(
             observed.observations(self._listener, case, log.steps(case.origins), failure),
             # What was not looked at is no part of an all-clear.

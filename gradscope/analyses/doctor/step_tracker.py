@@ -100,7 +100,6 @@ class StepTracker:
         whole = number(size) if norms else None
         step = self._log.amend(norm=whole, scale=None if scale is None else number(scale))
         leaves, optimizers = self._listener.leaves, self._listener.optimizers
-        optimizers.order.brought = 0 < size < math.inf
         optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = made.reached()
         leaves.note_reached(reached, counts=made.call.accumulates)
