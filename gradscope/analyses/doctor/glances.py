@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch.autograd import profiler
 
-from gradscope.analyses.doctor.values import NonFiniteValues, may_pass, passes
+from gradscope.analyses.doctor.values import PASSING, NonFiniteValues
 from gradscope.autograd.isolation import dispatch_modes, function_modes, functions_off
 from gradscope.recording.events import own_change
 from gradscope.recording.recorder import Recorder
@@ -50,8 +50,8 @@ class Kind:
     """What is known of a torch function: how its calls are taken, and the places that make any; of
     a loss, ``recorded`` are those of which one had history.
 
-    ``passes``: what :func:`~gradscope.analyses.doctor.values.may_pass` says of it.  ``data`` counts
-    the calls at each place that had nothing to do with any graph.
+    ``passes``: its results are finite where its operands are.  ``data`` counts the calls at each
+    place that had nothing to do with any graph.
     """
 
     func: Any
@@ -59,7 +59,7 @@ class Kind:
     name: str
     is_brief: bool
     is_loss: bool
-    passes: bool | None
+    passes: bool
     places: set[int] = field(default_factory=set)
     recorded: set[int] = field(default_factory=set)
     data: dict[int, int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ def kind_of(func: Any, is_plain: bool) -> Kind:
     """
     sort, name = _sort_of(func), name_of_call(func)
     is_brief = is_plain and sort == "call" and name != "requires_grad_"
-    return Kind(func, sort, name, is_brief, name in LOSSES, may_pass(name))
+    return Kind(func, sort, name, is_brief, name in LOSSES, name in PASSING)
 
 
 def _sort_of(func: Any) -> Sort:
@@ -135,9 +135,7 @@ def glancing(
         if kind.is_loss and (made < 0 or place not in kind.recorded):
             return False  # whether it has history is asked until it had some
         # On the way of what is not finite each result is read.
-        is_fine = values.is_clean and (
-            kind.passes or (kind.passes is None and passes(kind.name, args))
-        )
+        is_fine = values.is_clean and kind.passes
         if made >= 0:
             return is_fine or values.is_fine(out, made)
         if kwargs and (own_change(args, kwargs) or events.changes(kind.func, kwargs)):

@@ -69,10 +69,6 @@ _record: Callable[[bool], None] = torch._C._set_grad_enabled
 _SUMMED = (torch.float32, torch.float64, torch.bfloat16)
 """Of these a glance reads the sum; one of float16 is soon infinite itself."""
 
-_DIVISIONS = ("div", "truediv")
-_PRODUCTS = ("mul", "rmul")
-_SCALING = _DIVISIONS + _PRODUCTS
-
 MAX_BEHIND = 1_000
 """Nodes behind an operand that are searched for where its NaN came from."""
 
@@ -145,7 +141,7 @@ class NonFiniteValues:
 
     def note(self, call: TorchCall) -> None:
         """Check the results of a call."""
-        if self.is_clean and passes(call.function, call.args):
+        if self.is_clean and call.function in PASSING:
             return
         self._note_results(call)
         self._look_clean()
@@ -328,20 +324,3 @@ def _taken_by(call: TorchCall) -> list[torch.Tensor]:
         # What it has just written into its statistics was not there before.
         return [*call.operands[:1], *call.operands[3:]]
     return call.operands
-
-
-def may_pass(function: str) -> bool | None:
-    """Whether the result of any call is finite where its operands are; None where it depends."""
-    return True if function in PASSING else None if function in _SCALING else False
-
-
-def passes(function: str, args: tuple[Any, ...]) -> bool:
-    """Whether the result of a call is finite where its operands are."""
-    if function in PASSING:
-        return True
-    factor = args[1] if len(args) == 2 else None
-    if not isinstance(factor, (int, float)):
-        return False
-    # A division by less than 1 may overflow, and so may a product with more.
-    divides = function in _DIVISIONS and abs(factor) >= 1
-    return divides or (function in _PRODUCTS and abs(factor) <= 1)
