@@ -1067,15 +1067,6 @@ def layers(*gains: float, head: float = 1.0) -> Report:
     return program.report((top, (1.0,)))
 
 
-def ended_over_none(report: Report) -> Report:
-    """The same of a program that read a gradient last, and got none."""
-    seen = seen_in(report)
-    odd = (*seen.mistaken_calls, MistakenCall("none brought", C, name="w"))
-    return msgspec.structs.replace(
-        report, observations=msgspec.structs.replace(seen, mistaken_calls=odd)
-    )
-
-
 def after_a_step(rule: str) -> Report:
     """A step of the optimizer has spoilt ``w``, and this rule finds what came of it."""
     report = {
@@ -1133,28 +1124,11 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     ("GS310", "GS317"): beside("GS310", "GS317"),
     **{(cut, "GS409"): cut_off(cut) for cut in ("GS303", "GS304", "GS309")},
     **{(code, "GS410"): report for code, report in RAISED.items()},
-    **{
-        (code, "GS413"): ended_over_none(report)
-        for code, report in RAISED.items()
-        if "GS413" in RULES[code].before
-    },
-    ("GS302", "GS515"): observed(
-        plain(),
-        learners=(REACHED, learner("b", used=A, recorded=True)),
-        mistaken_calls=(MistakenCall("parameter dropped", A, name="clamp"),),
-    ),
     ("GS701", "GS410"): with_ranks(
         observed(plain(), failure=LOST), parameter(local={0: 1.0, 1: None})
     ),
     ("GS703", "GS410"): with_ranks(
         observed(plain(), failure=LOST), each=(failed_rank(0, 4), OneRank(1, calls=3))
-    ),
-    ("GS701", "GS413"): with_ranks(
-        ended_over_none(observed(plain(), failure=LOST)), parameter(local={0: 1.0, 1: None})
-    ),
-    ("GS703", "GS413"): with_ranks(
-        ended_over_none(observed(plain(), failure=LOST)),
-        each=(failed_rank(0, 4), OneRank(1, calls=3)),
     ),
 }
 """For every pair of rules of which one takes precedence, a report on which both find something."""

@@ -173,9 +173,3 @@ PROGRAMS = {
 def test_an_everyday_mistake(name: str, session: Session) -> None:
     text = HEAD + PROGRAMS[name]
     assert sorted(session.warned(text, "--steps", "all")) == sorted(marked(text))
-
-
-def test_a_tensor_that_torch_refuses_goes_by_the_name_of_the_program(session: Session) -> None:
-    text = "w = {'w': torch.randn(3, requires_grad=True) * 2}\ntorch.optim.Adam(w.values())"
-    (found,) = session.look(HEAD + text, "-q", command="doctor").findings
-    assert (found.rule, found.subject) == ("GS306", "w['w']")

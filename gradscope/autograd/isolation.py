@@ -61,7 +61,6 @@ class CompilerOff:
 
 dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
 function_modes: Callable[[], int] = torch._C._len_torch_function_stack
-function_mode_at: Callable[[int], TorchFunctionMode] = torch._C._get_function_stack_at
 
 
 # A torch without CUDA has neither; the program's own call has given the warning that both may give.

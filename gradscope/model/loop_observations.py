@@ -27,12 +27,7 @@ divide; a step between a forward pass and its backward, or between a part of the
 step without any backward; clipping of what a generator gives that has been gone through before."""
 
 
-MistakeKind = (
-    OrderMistake
-    | Literal["weight learns"]
-    | Literal["gradient dropped", "parameter dropped", "history dropped"]
-    | Literal["none yet", "none left", "none since", "none brought"]
-)
+MistakeKind = OrderMistake | Literal["weight learns"]
 
 
 class MistakenCall(Record):
@@ -43,18 +38,13 @@ class MistakenCall(Record):
     belongs.  ``too_soon``: it is a step, without a gradient, between a forward pass and its
     backward.
 
-    "weight learns": the factor of a log-probability has so many leaves behind it.  "gradient
-    dropped": a function, ``name``, computes something of it, and nothing takes the result.  "none
-    yet", "none left", "none since" and "none brought": the program ended over the `.grad` of the
-    leaf ``name``, which was None; "left" where it had been zeroed at ``other``, "since" where no
-    backward call had come there after that.
+    "weight learns": the factor of a log-probability has so many leaves behind it.
     """
 
     kind: MistakeKind
     origin: Place
     times: int = 1
     figures: tuple[int, ...] = ()
-    name: str = ""
     other: Place = None
     fine: int = 0
     too_soon: bool = False

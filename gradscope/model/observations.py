@@ -426,8 +426,7 @@ class Failure(Struct, frozen=True):
     """The exception that ended the program, or that a backward call raised and the program caught.
 
     ``ended``: the program ended by it.  ``raiser``: who raised it, where a backward call was under
-    way.  ``got``: of an operation of forward that raised it, its module and the shapes that came to
-    it, in words; ``origin`` is then its place.
+    way.
     """
 
     type: str

@@ -36,9 +36,6 @@ MAX_PARAMETERS = 1_000_000
 MAX_CALLS = 1_000_000
 """Module calls remembered; older ones are forgotten by halves."""
 
-Run = Callable[[Original, nn.Module, tuple[Any, ...], dict[str, Any]], Any]
-"""Makes the call of a module: torch's own function, the module, and what it is given."""
-
 OUTSIDE = -1
 """The call of a node that was made outside every module."""
 
@@ -68,8 +65,7 @@ class ModuleTracker:
     """Records the module calls of one thread while started.
 
     ``roots`` are the modules called while no other was running, by number, ``strays`` those that
-    were called in another one without being registered in it.  ``run`` makes the calls, where there
-    is one.
+    were called in another one without being registered in it.
 
     Args:
         aside: goes around what is done in the middle of the program.
@@ -78,7 +74,6 @@ class ModuleTracker:
     def __init__(self, aside: Callable[[], Aside]) -> None:
         self.roots: dict[int, RootModule] = {}
         self.strays: list[tuple[weakref.ref[nn.Module], ModulePath]] = []
-        self.run: Run | None = None
         self._places: dict[int, tuple[weakref.ref[nn.Module], ModulePath]] = {}
         self._stack: list[int] = []
         self._running: list[nn.Module] = []
@@ -195,10 +190,7 @@ class ModuleTracker:
                 changed_to.append(call)
                 if len(places) > MAX_CALLS:
                     self.keep_last(MAX_CALLS // 2)
-                run = self.run
-                if run is None:
-                    return original(module, *args, **kwargs)
-                return run(original, module, args, kwargs)
+                return original(module, *args, **kwargs)
             finally:
                 # What was under way at a stop has left already.
                 if stack and stack[-1] == call:

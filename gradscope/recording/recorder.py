@@ -167,7 +167,7 @@ class Recorder(Recording, TorchFunctionMode):
         try:
             out = func(*args, **kwargs)
         except Exception as error:
-            self.note_failed(error, func, args, kwargs, first, frame)
+            self._note_failed(error, func, args, kwargs, first, frame)
             raise
         try:
             # The short way of nearly all calls: where a listener looks closely only now and then,
@@ -202,7 +202,7 @@ class Recorder(Recording, TorchFunctionMode):
         try:
             out = func(*args, **kwargs)
         except Exception as error:
-            self.note_failed(error, func, args, kwargs, first, frame)
+            self._note_failed(error, func, args, kwargs, first, frame)
             raise
         made = (first, sequence_number())
         self.note_call(TorchCall(func, args, kwargs, made, out, frame, self.places), opened)
@@ -211,7 +211,7 @@ class Recorder(Recording, TorchFunctionMode):
                 self.events.note_detached(args[0], self.places.site_of(frame))
         return out
 
-    def note_failed(
+    def _note_failed(
         self,
         error: Exception,
         func: Any,

@@ -24,7 +24,6 @@ from typing import get_args
 from gradscope.errors import TargetError
 from gradscope.handlers import let_pass
 from gradscope.model.observations import Finding
-from gradscope.rules.facts import Facts
 from gradscope.rules.rule import Agreement, Rule
 
 _CODE = re.compile(r"GS[1-9]\d{2,4}", re.ASCII)
@@ -33,14 +32,12 @@ _NAME = re.compile(r"[a-z]+(-[a-z]+)*", re.ASCII)
 
 _FOLDER = Path(__file__).parent
 _PACKAGE = __name__.rpartition(".")[0]
-_CHAPTERS = sorted(path.parent.name for path in _FOLDER.glob("[!q]*/__init__.py"))
-"""The folders of rules: all but ``questions``."""
 
 _REMOVED = {
     f"GS{number}": "0.1.0"
     for number in (
-        *(107, 311, 314, 315, 318, 319, 330, 331, 332, 411, 412, 510, 511, 513, 514),
-        *(*range(516, 526), *range(530, 533), *range(534, 555), 557, 558, 559, 560, 602, 705),
+        *(107, 311, 314, 315, 318, 319, 330, 331, 332, 411, 412, 413, 510, 511, 513),
+        *(*range(514, 526), *range(530, 533), *range(534, 555), 557, 558, 559, 560, 602, 705),
     )
 }
 """Codes of rules that there were once, and the version without them; none is given again."""
@@ -83,33 +80,19 @@ def _put(rules: dict[str, Rule], module: str) -> None:
 
 
 class Register(Mapping[str, Rule]):
-    """The rules by code, and in that order.
+    """The rules by code, and in that order; imported when one is asked for first.
 
-    The modules of a chapter are imported when its rules are asked for.  A chapter whose package has
-    a function ``concerns`` says by it whether there is anything that its rules look at; ``brought``
-    are the rules of other packages, which are always asked.
+    ``brought`` are the rules of other packages.
     """
 
-    def __init__(self) -> None:
-        self._chapters: dict[str, dict[str, Rule]] = {}
-
-    def asked(self, facts: Facts) -> list[Rule]:
-        """The rules that may find something in these facts."""
-        rules = dict(self.brought)
-        for name in _CHAPTERS:
-            concerns = getattr(import_module(f"{_PACKAGE}.{name}"), "concerns", None)
-            if concerns is None or concerns(facts):
-                rules |= self._chapter(name)
-        return [rules[code] for code in sorted(rules)]
-
     def __getitem__(self, code: str) -> Rule:
-        return self._all[code]
+        return (self._own | self.brought)[code]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._all)
+        return iter(sorted(self._own | self.brought))
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._own | self.brought)
 
     @property
     def brought(self) -> dict[str, Rule]:
@@ -121,28 +104,17 @@ class Register(Mapping[str, Rule]):
         """What is wrong with those that other packages bring."""
         return self._found[1]
 
-    def _chapter(self, name: str) -> dict[str, Rule]:
-        if name not in self._chapters:
-            rules = self._chapters[name] = {}
-            for path in sorted((_FOLDER / name).glob("[!_]*.py")):
-                _put(rules, f"{_PACKAGE}.{name}.{path.stem}")
-        return self._chapters[name]
-
     @cached_property
     def _own(self) -> dict[str, Rule]:
-        return {code: rule for name in _CHAPTERS for code, rule in self._chapter(name).items()}
-
-    @property
-    def _all(self) -> dict[str, Rule]:
-        rules = self._own | self.brought
-        return {code: rules[code] for code in sorted(rules)}
+        rules: dict[str, Rule] = {}
+        for path in sorted(_FOLDER.glob("[!q]*/[!_]*.py")):
+            _put(rules, f"{_PACKAGE}.{path.parent.name}.{path.stem}")
+        return rules
 
     @cached_property
     def _found(self) -> tuple[dict[str, Rule], tuple[str, ...]]:
-        entries = sorted(entry_points(group="gradscope.rules"), key=lambda entry: entry.name)
-        rules = dict(self._own) if entries else {}
-        known, problems = set(rules), []
-        for entry in entries:
+        rules, problems = dict(self._own), []
+        for entry in sorted(entry_points(group="gradscope.rules"), key=lambda entry: entry.name):
             try:
                 _put(rules, entry.module)
             except Exception as error:
@@ -150,7 +122,7 @@ class Register(Mapping[str, Rule]):
                 package = entry.dist.name if entry.dist is not None else entry.module
                 said = f"{type(error).__name__}: {error}"
                 problems.append(f"the rule {entry.name} of {package} cannot be used: {said}")
-        return {code: rules[code] for code in rules.keys() - known}, tuple(problems)
+        return {code: rules[code] for code in rules.keys() - self._own.keys()}, tuple(problems)
 
 
 RULES = Register()

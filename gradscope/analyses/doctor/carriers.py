@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType, FunctionType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
@@ -87,10 +87,6 @@ def targets(variable: str) -> list[str]:
     return [part.strip().strip("()") for part in parts if part.strip()]
 
 
-MAX_SITES = 20_000
-"""Places in the source that are read in search of the line that stores."""
-
-
 class Carrier(NamedTuple):
     """The variable that holds what an earlier step made, the place that stores it there, and the
     one that takes it into the graph of this step."""
@@ -130,7 +126,7 @@ def carrier(
             stored = next(assigning(name, frames, sources), None)
         if stored is not None:
             return Carrier(name, stored, taken)
-    return _carried_around(frames, recorder, taken)
+    return None
 
 
 def _seam(walked: Walked, gone: int, freed: set[int]) -> tuple[int | None, int]:
@@ -155,34 +151,11 @@ def _site(walked: Walked, position: int, recorder: Recorder) -> Site | None:
     return None if span is None else recorder.places.site(span.place)
 
 
-def _carried_around(
-    frames: list[FrameType], recorder: Recorder, taken: Site | None
-) -> Carrier | None:
-    """A line on the stack that gives a variable what it computes of that variable:
-    ``out, state = net(x, state)``."""
-    sources = recorder.sources
-    for frame in frames:
-        for number, site in enumerate(sites_of([frame.f_code])):
-            if number > MAX_SITES:
-                break
-            for name in targets(sources.origin(site).variable):
-                if name in sources.operands(site) and _has_history(value_in_frame(name, frame)):
-                    return Carrier(name, site, taken)
-    return None
-
-
 def _is_freed(name: str, frame: FrameType, freed: set[int]) -> bool:
     """Whether a variable still holds what an earlier step made."""
     value = value_in_frame(name, frame)
     made = grad_fn_of(value) if issubclass(type(value), torch.Tensor) else None
     return made is not None and made._sequence_nr() in freed
-
-
-def _has_history(value: Any) -> bool:
-    items = value if type(value) in (list, tuple) else (value,)
-    return any(
-        issubclass(type(item), torch.Tensor) and grad_fn_of(item) is not None for item in items
-    )
 
 
 MAX_PARTS = 1_000

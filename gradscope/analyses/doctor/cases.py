@@ -21,7 +21,6 @@ from gradscope.analyses.doctor.captured_call import (
 from gradscope.analyses.doctor.carriers import carrier
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.saved_values import activities, freed_slots
-from gradscope.autograd.elements import readable
 from gradscope.autograd.nodes import Walked, is_leaf, leaf_of
 from gradscope.autograd.nonfinite import Counts
 from gradscope.autograd.saved import is_packed
@@ -41,7 +40,7 @@ from gradscope.graphing.roots import (
     unknown_root,
 )
 from gradscope.model.observations import Alteration, Freed, Intake, Observations
-from gradscope.model.report import BackwardPass, Graph, Leaf, Node
+from gradscope.model.report import BackwardPass, Graph, Node
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import frames_from
 
@@ -92,7 +91,7 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
         alterations=tuple(alterations),
     )
     return CapturedCall(
-        graph=_with_values(listener, graph, made.walked, passed),
+        graph=_with_values(listener, graph, made.walked),
         origins=origins,
         names=names,
         owners=owners_of(modules, loose_modules(modules, met)),
@@ -116,23 +115,14 @@ def _numbered(walked: Walked) -> TensorTable[int]:
 # ---------------------------------------------------------------- what was seen of its values
 
 
-def _with_values(
-    listener: DoctorListener, graph: Graph, walked: Walked, passed: BackwardPass | None
-) -> Graph:
-    """The graph, with the numbers of non-finite elements in the forward tensors, and the norms of
-    those leaves that got nothing but zeros, and hold nothing else."""
+def _with_values(listener: DoctorListener, graph: Graph, walked: Walked) -> Graph:
+    """The graph, with the numbers of non-finite elements in the forward tensors."""
     nodes, sequences = list(graph.nodes), walked.positions()
     for (sequence, output), counts in listener.values_seen.counts.items():
         position = sequences.get(sequence)
         if position is not None:
             nodes[position] = _counted(nodes[position], output, counts)
-    leaves = [
-        msgspec.structs.replace(leaf, norm=0.0)
-        if passed is not None and _is_starved(leaf, passed, walked)
-        else leaf
-        for leaf in graph.leaves
-    ]
-    return msgspec.structs.replace(graph, nodes=tuple(nodes), leaves=tuple(leaves))
+    return msgspec.structs.replace(graph, nodes=tuple(nodes))
 
 
 def _counted(node: Node, output: int, counts: Counts) -> Node:
@@ -141,13 +131,6 @@ def _counted(node: Node, output: int, counts: Counts) -> Node:
     if info is not None:
         outputs[output] = msgspec.structs.replace(info, **counts._asdict())
     return msgspec.structs.replace(node, outputs=tuple(outputs))
-
-
-def _is_starved(leaf: Leaf, passed: BackwardPass, walked: Walked) -> bool:
-    if not passed.upstream[leaf.node] or passed.at(leaf.node).state != "zero":
-        return False
-    tensor = leaf_of(walked.nodes[leaf.node])
-    return tensor is not None and readable(tensor) and not tensor.any()
 
 
 def _intakes(
@@ -256,7 +239,7 @@ def result_case(
     leaves = [leaf for leaf in map(leaf_of, walked.nodes) if leaf is not None]
     modules = ModuleNames(scopes, listener.recorder.modules)
     return CapturedCall(
-        graph=_with_values(listener, report.graph, walked, None),
+        graph=_with_values(listener, report.graph, walked),
         origins=Origins(report.graph.origins, listener.recorder.sources, listener.recorder.places),
         names=Names(scopes, modules),
         owners=owners_of(modules, ()),

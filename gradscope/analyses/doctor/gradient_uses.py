@@ -3,7 +3,6 @@ None."""
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterable, Iterator
 from types import FrameType
@@ -19,7 +18,6 @@ from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
-    flat_tensors,
     grad_fn_of,
     is_leaf_tensor,
     requires_grad,
@@ -28,14 +26,10 @@ from gradscope.model.observations import Alteration, TrackedParameter
 from gradscope.recording.failed import HookCodes
 from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.recorder import Recorder
-from gradscope.recording.source import Site
 from gradscope.recording.torch_call import TorchCall
 
 MAX_KNOWN = 5_000
 """Hooks, and places that clip, that are remembered."""
-
-_ADD_GROUP = inspect.unwrap(torch.optim.Optimizer.add_param_group).__code__
-"""Where every optimizer looks at what it is given."""
 
 
 class Alterations:
@@ -133,8 +127,6 @@ class Reads:
         self.vain: dict[tuple[int, str], tuple[TensorRef, TrackedParameter]] = {}
         self.of_leaves = 0
         """How often the gradient of a leaf was read."""
-        self.none: tuple[int, TensorRef] | None = None
-        """The place that has just read None, and the leaf whose gradient it was to be."""
         self._recorder = recorder
         self._leaves = leaves
 
@@ -151,46 +143,24 @@ class Reads:
             return
         self.of_leaves += 1
         self._leaves.of(tensor).read = True
-        self.none = None if call.out is not None else (call.place, TensorRef(tensor))
 
     def note_wanted(self, tensors: Iterable[torch.Tensor]) -> None:
         """The program has asked for the gradient of these, and they are not in the graph."""
         for tensor in tensors:
             self._leaves.of(tensor).wanted = True
 
-    def note_refused(self, error: BaseException) -> None:
-        """An optimizer has raised this over tensors that are no leaves."""
-        user, step = None, error.__traceback__
-        while step is not None:
-            frame = step.tb_frame
-            if not self._recorder.places.is_foreign(frame.f_code):
-                user = step
-            elif frame.f_code is _ADD_GROUP and user is not None:
-                group = frame.f_locals.get("param_group")
-                given = group.get("params") if isinstance(group, dict) else None
-                names = self._recorder.sources.operands(Site(user.tb_frame.f_code, user.tb_lasti))
-                for one in flat_tensors(given):
-                    self._add(one, name_in_frame(one, names, user.tb_frame))
-            step = step.tb_next
-
     def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
+        node = grad_fn_of(tensor)
+        if node is None or len(self.vain) >= MAX_READS:
+            return
         site = call.places.site(call.place)
         paths = self._recorder.sources.operands(site) if site is not None else []
         # Also the local variables, in case the expression's own names were bound since.
         names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
-        self._add(tensor, name_in_frame(tensor, [*paths, *names], frame))
-
-    def _add(self, tensor: torch.Tensor, name: str) -> None:
-        node = grad_fn_of(tensor)
-        if node is None or len(self.vain) >= MAX_READS:
-            return
+        name = name_in_frame(tensor, [*paths, *names], frame)
         span = self._recorder.span_of(node._sequence_nr())
         made = -1 if span is None else span.place
         read = TrackedParameter(
-            name,
-            metadata(tensor),
-            requires_grad=True,
-            made=made,
-            history=torch_name(node),
+            name, metadata(tensor), requires_grad=True, made=made, history=torch_name(node)
         )
         self.vain.setdefault((made, name), (TensorRef(tensor), read))

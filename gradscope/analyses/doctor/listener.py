@@ -21,7 +21,6 @@ from gradscope.analyses.doctor.glances import (
     LOSSES,
     OFTEN,
     Kind,
-    ModuleGlances,
     Sort,
     glancing,
     is_data,
@@ -34,7 +33,6 @@ from gradscope.analyses.doctor.odd_values import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
-from gradscope.analyses.training.dropped_results import DroppedResults
 from gradscope.analyses.training.leaves import DEEPCOPY, Leaves
 from gradscope.analyses.training.loop_calls import LoopCalls
 from gradscope.analyses.training.optimizers import Optimizers
@@ -96,16 +94,15 @@ class DoctorListener(Listener):
         self.score_weights = ScoreWeights(self.mistaken_calls)
         self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
         self.reads = Reads(recorder, self.leaves)
-        self.dropped = DroppedResults(self.mistaken_calls)
         self.alterations = Alterations()
         told = self.alterations.note_clipping, self.alterations.note_module_hook
         self.loop_calls = LoopCalls(recorder, self.optimizers, *told)
         self.changes = Changes(recorder)
         self._check_all = check_all
         self.derivatives: Derivatives | None = None
-        glance = glancing(recorder, self.values_seen, self.cuts.is_followed)
-        self.briefly = glance  # type: ignore[method-assign, assignment]
-        self._modules = ModuleGlances(recorder, self.values_seen, glance)
+        self.briefly = glancing(  # type: ignore[method-assign, assignment]
+            recorder, self.values_seen, self.cuts.is_followed
+        )
         self._on_refused = on_refused
         self._kinds: dict[Any, Kind] = {}
 
@@ -118,11 +115,9 @@ class DoctorListener(Listener):
         self.leaves.start()
         for one in self._patches:
             one.start()
-        self.recorder.modules.run = self._modules.run
 
     def stop(self) -> None:
         """Leave nothing behind."""
-        self.recorder.modules.run = None
         for one in self._patches:
             one.stop()
         self.leaves.stop()
@@ -182,7 +177,7 @@ class DoctorListener(Listener):
         kind = self._kinds.get(func) or self._new_kind(func)
         # What torch's own code does with a gradient is not the program's reading it.
         if kind.sort == "none" or (
-            kind.sort in ("grad", "put") and self.recorder.places.is_foreign(frame.f_code)
+            kind.sort == "grad" and self.recorder.places.is_foreign(frame.f_code)
         ):
             return IGNORED
         is_clipping = self.light and kind.is_brief and frame.f_code.co_filename == CLIPPING
@@ -219,8 +214,6 @@ class DoctorListener(Listener):
         call.function = kind.name
         if opened is not None:
             self.cuts.add(call, reason_now(), [opened])
-        self._modules.heard += 1
-        self._modules.last = func, kind, id(call.out)
         if call.place not in kind.places:
             self._lighten(False)
             self.has_news = True
@@ -271,13 +264,10 @@ class DoctorListener(Listener):
             self.cuts.note_data_set(call)
             self.optimizers.effects.note_cast(call.operands[0], call.place)
             self.leaves.note_edit(call)
-        elif sort == "put":
-            self.optimizers.order.put(call)
         elif sort == "switch":
             self.switches.note(call)
         elif sort == "grad":
             self.reads.note(call)
-            self.dropped.note_gradients(call.results)
             self.leaves.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)
@@ -296,10 +286,7 @@ class DoctorListener(Listener):
             self.leaves.note_written(call, sources)
             self.changes.note(call)
             self.alterations.note_clip(call)
-            self.optimizers.order.edit(call)
             self.leaves.note_edit(call)
-        else:
-            self.dropped.note(call)
         if call.function == "deepcopy" and call.results:
             self.leaves.note_copy(call.place, call.results[0], call.operands[0])
         # What an initialiser, a copy or an average does under no_grad is no use in forward.

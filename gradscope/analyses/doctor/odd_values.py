@@ -10,7 +10,7 @@ import torch
 
 from gradscope.analyses.doctor.ancestry import leaves_behind
 from gradscope.analyses.doctor.cut_calls import MAX_FOLLOWED, family
-from gradscope.analyses.training.dropped_results import MistakenCalls
+from gradscope.analyses.training.loop_order import MistakenCalls
 from gradscope.autograd.tensors import TensorRef, TensorTable, living, requires_grad
 from gradscope.recording.names import locals_of
 from gradscope.recording.torch_call import TorchCall

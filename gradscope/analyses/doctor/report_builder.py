@@ -12,14 +12,12 @@ import msgspec
 from gradscope.analyses.doctor import observed
 from gradscope.analyses.doctor.captured_call import CapturedCall, Origins
 from gradscope.analyses.doctor.listener import DoctorListener
-from gradscope.analyses.doctor.observed_cuts import known_name
 from gradscope.autograd.isolation import fault_of
 from gradscope.autograd.tensors import flat_tensors
 from gradscope.errors import Fault
 from gradscope.escaping import message
 from gradscope.graphing.blame import failed_call
 from gradscope.graphing.probe import checked, hidden, meta
-from gradscope.model.loop_observations import MistakeKind
 from gradscope.model.observations import (
     Failure,
     Raiser,
@@ -83,10 +81,6 @@ class StepLog:
                 f"{self.batched:,} backward {calls} with is_grads_batched {were} not looked at: "
                 "the gradients inside such a call cannot be read"
             )
-
-
-_NO_LEAF = "can't optimize a non-leaf Tensor"
-"""What torch's optimizers say of one."""
 
 
 class _KnownFailure(NamedTuple):
@@ -155,10 +149,6 @@ class ReportBuilder:
         """
         log = self._log
         failure = self._told_failure(case, error)
-        if isinstance(error, (AttributeError, TypeError)) and "NoneType" in message(error):
-            self._note_none(case, error)
-        if isinstance(error, ValueError) and _NO_LEAF in message(error):
-            self._listener.reads.note_refused(error)
         seen = msgspec.structs.replace(
             observed.observations(self._listener, case, log.steps(case.origins), failure),
             # What was not looked at is no part of an all-clear.
@@ -178,23 +168,6 @@ class ReportBuilder:
         )
         notes = (*case.notes, *log.notes(error), *unseen)
         return checked(Report(graph, meta(), case.passes, notes, seen))
-
-    def _note_none(self, case: CapturedCall, error: Exception) -> None:
-        """The program ended over None: was that a ``.grad`` that it had just read there?"""
-        listener = self._listener
-        places, order = listener.recorder.places, listener.optimizers.order
-        place, tensor = listener.reads.none or (-1, None)
-        read, site = places.site(place), places.site_of_error(error)
-        leaf = None if tensor is None else tensor()
-        if leaf is None or read is None or site is None or read.code is not site.code:
-            return
-        name = known_name(listener, case, leaf) or "A leaf"
-        had = id(leaf) in order.ever
-        zeroed = listener.loop_calls.zeroed_at if had else -1
-        kind: MistakeKind = "none brought" if self._log.backwards else "none yet"
-        if had:
-            kind = "none left" if id(leaf) in order.reached else "none since"
-        listener.mistaken_calls.tell(kind, place, name=name, other=zeroed)
 
     def _faults(self) -> Iterator[str]:
         """What could not be seen."""

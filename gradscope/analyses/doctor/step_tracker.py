@@ -100,7 +100,6 @@ class StepTracker:
         whole = number(size) if norms else None
         step = self._log.amend(norm=whole, scale=None if scale is None else number(scale))
         leaves, optimizers = self._listener.leaves, self._listener.optimizers
-        optimizers.order.brought = 0 < size < math.inf
         optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = made.reached()
         leaves.note_reached(reached, counts=made.call.accumulates)
@@ -120,7 +119,6 @@ class StepTracker:
         listener = self._listener
         if made.failure is None:
             place = listener.recorder.places.number(made.call.frame)
-            listener.dropped.note_gradients(made.result)
             if made.call.create_graph:
                 listener.leaves.note_derived(made.leaves)
             listener.cuts.note_gradients(place, made.leaves, made.result, made.call.create_graph)

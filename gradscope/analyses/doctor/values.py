@@ -6,9 +6,8 @@ on other devices the sums wait until the backward call.  Knows nothing of graphs
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,7 +23,6 @@ from gradscope.autograd.summary import read_numbers, reducible, total_of
 from gradscope.autograd.tensors import (
     TensorRef,
     TensorTable,
-    address_of,
     grad_fn_of,
     is_functorch_wrapped,
     requires_grad,
@@ -55,19 +53,6 @@ PASSING = frozenset(f"{_MOVING} {_BOUNDED}".split())
 """Functions whose results are finite where their operands are, but for infinities put in on
 purpose; they are looked at only on the way of a NaN."""
 
-_FILLING = frozenset(["linear", "matmul", "bmm", "layer_norm", "softmax"])
-"""Functions of which an operand that is not finite fills a row or a column of the result."""
-
-_MIXING = frozenset(["add", "sub", "matmul", "bmm"])
-"""Functions of two tensors that are finite where both are, unless numbers grow too large."""
-
-MANY = 16_384
-"""Elements from which on a glance reads a part of what a product of matrices makes, a layer norm or
-a softmax: NaN or infinity in an operand fills a row or a column of it, and so do scores that are
-all masked.  Numbers that grow too large for the dtype may do so in one element; the next such
-function then fills a row of its own.  What mixes two results is not read, where the one before it
-was."""
-
 _OPERANDS = frozenset(
     [
         *("self", "other", "input", "weight", "target", "exponent", "query", "key", "value"),
@@ -83,10 +68,6 @@ _record: Callable[[bool], None] = torch._C._set_grad_enabled
 
 _SUMMED = (torch.float32, torch.float64, torch.bfloat16)
 """Of these a glance reads the sum; one of float16 is soon infinite itself."""
-
-_DIVISIONS = ("div", "truediv")
-_PRODUCTS = ("mul", "rmul")
-_SCALING = _DIVISIONS + _PRODUCTS
 
 MAX_BEHIND = 1_000
 """Nodes behind an operand that are searched for where its NaN came from."""
@@ -123,49 +104,28 @@ class NonFiniteValues:
     # Kept instead of computed, because every torch call of a step asks.
     is_clean: bool = True
     """Whether nothing is known that is not finite."""
-    _has_read: bool = False
 
-    def is_fine(
-        self, out: Any, sequence: int, function: str, args: Any, kwargs: Mapping[str, Any]
-    ) -> bool:
+    def is_fine(self, out: Any, sequence: int) -> bool:
         """Whether the result of this node is known to be finite at once: an ordinary tensor on the
         CPU.  Nothing else is noted here."""
         if type(out) is not torch.Tensor or out.dtype not in _SUMMED or not out.is_cpu:
             return False
-        step, records = 1, torch.is_grad_enabled()
+        records = torch.is_grad_enabled()
         try:
-            if is_functorch_wrapped(out) or not out.requires_grad:
-                return False
-            if out.layout is torch.strided and out.numel() >= MANY:
-                is_next = self._has_read and self.is_clean and function in _MIXING
-                if is_next and not kwargs and _mixes(args):
-                    # The next one is read, and tells of this one where it finds something.
-                    self._has_read = False
-                    return True
-                if function in _FILLING and address_of(out):
-                    step = _step(out, function, args, kwargs)
-            if step == 1 and not is_ordinary(out):
+            if is_functorch_wrapped(out) or not out.requires_grad or not is_ordinary(out):
                 return False
             # NaN and infinity survive a sum, which is some twenty times as fast as
-            # `isfinite().all()`; and a product, which is faster where a part is read.  A square
-            # may be infinite where a number is not: then the elements are counted.
+            # `isfinite().all()`.
             _record(False)
-            if step == 1:
-                total = out.sum().item()
-            else:
-                # Torch refuses if a part of it is not there.
-                part = out.as_strided(((out.numel() - 1) // step + 1,), (step,))
-                total = part.dot(part).item()
+            total = out.sum().item()
         except RuntimeError as error:
             let_pass(error)
             return False
         finally:
             _record(records)
-        self._has_read = True
         if not math.isfinite(total):
             return False
-        # Who looks for the way of a NaN goes on through what was read in part.
-        if step == 1 and len(self._fine) < MAX_FINE:
+        if len(self._fine) < MAX_FINE:
             self._fine.add(sequence)
         return True
 
@@ -181,7 +141,7 @@ class NonFiniteValues:
 
     def note(self, call: TorchCall) -> None:
         """Check the results of a call."""
-        if self.is_clean and passes(call.function, call.args):
+        if self.is_clean and call.function in PASSING:
             return
         self._note_results(call)
         self._look_clean()
@@ -342,49 +302,6 @@ class NonFiniteValues:
         return None
 
 
-def _mixes(args: tuple[Any, ...]) -> bool:
-    """Whether a call takes two results, both of which were heard of, and no leaf and no data, which
-    may hold anything."""
-    if len(args) != 2:
-        return False
-    one, other = args
-    return (
-        type(one) is type(other) is torch.Tensor
-        and one.requires_grad
-        and other.requires_grad
-        and not one.is_leaf
-        and not other.is_leaf
-    )
-
-
-def _step(
-    out: torch.Tensor, function: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> int:
-    """Every which element of a large result meets all that an operand could have filled."""
-    if out.is_nested or not out.is_contiguous():
-        return 1
-    shape = out.shape
-    columns = shape[-1]
-    rows = out.numel() // columns
-    if function == "softmax":
-        if (args[1] if len(args) > 1 else kwargs.get("dim")) not in (-1, len(shape) - 1):
-            return 1
-    elif function != "layer_norm":
-        if len(args) < 2 or args[0].dim() < 2 or args[1].dim() < 2:
-            return 1
-        # Of several matrices each has columns of its own.
-        rows = rows if args[1].dim() == 2 else shape[-2]
-    return _coprime(min(rows, columns), columns)
-
-
-@functools.lru_cache
-def _coprime(most: int, columns: int) -> int:
-    """The largest step that meets each row and each column of a matrix: at most a row, so that no
-    row is passed over, and without a divisor in common with their number, so that as many elements
-    as there are columns lie in as many of them."""
-    return next(step for step in range(most, 0, -1) if math.gcd(step, columns) == 1)
-
-
 def _masked_row(masks: list[torch.Tensor]) -> tuple[int, ...] | None:
     """The first row that is -inf from end to end, of one of these, or of the two that an attention
     adds up: that of the keys of each sample, and that of each position."""
@@ -407,20 +324,3 @@ def _taken_by(call: TorchCall) -> list[torch.Tensor]:
         # What it has just written into its statistics was not there before.
         return [*call.operands[:1], *call.operands[3:]]
     return call.operands
-
-
-def may_pass(function: str) -> bool | None:
-    """Whether the result of any call is finite where its operands are; None where it depends."""
-    return True if function in PASSING else None if function in _SCALING else False
-
-
-def passes(function: str, args: tuple[Any, ...]) -> bool:
-    """Whether the result of a call is finite where its operands are."""
-    if function in PASSING:
-        return True
-    factor = args[1] if len(args) == 2 else None
-    if not isinstance(factor, (int, float)):
-        return False
-    # A division by less than 1 may overflow, and so may a product with more.
-    divides = function in _DIVISIONS and abs(factor) >= 1
-    return divides or (function in _PRODUCTS and abs(factor) <= 1)

@@ -17,18 +17,15 @@ from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.training.dropped_results import MistakenCalls
 from gradscope.analyses.training.leaves import is_gone
 from gradscope.analyses.training.used_gradients import BadGradients
-from gradscope.autograd.elements import readable
-from gradscope.autograd.tensors import TensorTable, storage_of
-from gradscope.model.loop_observations import MistakenCall, OrderMistake
-from gradscope.recording.torch_call import TorchCall
+from gradscope.autograd.tensors import TensorTable
+from gradscope.model.loop_observations import MistakeKind, MistakenCall, OrderMistake
 
 _sequence = torch._C._autograd._get_sequence_nr
 
 MAX_PLACES = 1_000
-"""Places that are remembered, of each sort."""
+"""Places that are remembered, of all sorts together."""
 
 MAX_FRESH = 1_000_000
 """Parameters whose gradient waits for a step; beyond it all are forgotten."""
@@ -36,14 +33,34 @@ MAX_FRESH = 1_000_000
 MAX_USED = 200
 """Gradients of which it is known that a step has used them."""
 
-MAX_EDITS = 10_000
-"""Gradients between two steps that the program replaces or edits by hand, and that are
-remembered."""
-
 MAX_ASKED = 8
 """Gradients that are read to be sure that what should be gone is gone."""
 
 Ids = frozenset[int] | set[int]
+
+
+class MistakenCalls:
+    """Counts calls that do not do what they were written for, by kind and place."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[MistakeKind, int], MistakenCall] = {}
+
+    def _of(self, kind: MistakeKind, place: int) -> MistakenCall:
+        is_kept = (kind, place) in self.known or (place >= 0 and len(self.known) < MAX_PLACES)
+        fresh = MistakenCall(kind, place, 0)
+        return self.known.setdefault((kind, place), fresh) if is_kept else fresh
+
+    def fine(self, kind: MistakeKind, place: int) -> None:
+        """Note that this time the call at this place was as it should be."""
+        self._of(kind, place).fine += 1
+
+    def tell(self, kind: MistakeKind, place: int, *figures: int, other: int = -1) -> MistakenCall:
+        """Count one more call of this kind at this place."""
+        known = self._of(kind, place)
+        known.times += 1
+        known.figures = max(known.figures, figures)
+        known.other = other if other >= 0 else known.other
+        return known
 
 
 @dataclass
@@ -74,9 +91,8 @@ class LoopOrder:
 
     ``steps`` counts the steps of optimizers, also those that a scaler leaves out; ``fresh`` are the
     parameters whose gradient waits for one, ``ever`` those to which ``backward`` ever brought one;
-    ``latest`` is the place of the last.  ``reached`` are the leaves to which the last call has
-    brought a gradient, and ``brought``: it was something other than zeros.  ``last_steps`` are by
-    the number of the optimizer; ``odd`` is told of all deviations.
+    ``latest`` is the place of the last.  ``last_steps`` are by the number of the optimizer; ``odd``
+    is told of all deviations.
     """
 
     steps: int = 0
@@ -84,14 +100,10 @@ class LoopOrder:
     fresh: set[int] = field(default_factory=set)
     ever: set[int] = field(default_factory=set)
     odd: MistakenCalls = field(default_factory=MistakenCalls)
-    reached: Ids = frozenset()
     last_steps: dict[int, MadeStep] = field(default_factory=dict)
-    brought: bool = False
     bad: BadGradients = field(default_factory=BadGradients)
     _clipped: dict[int, int] = field(default_factory=dict)
     _zeroed: dict[int, int] = field(default_factory=dict)
-    _put: dict[int, int] = field(default_factory=dict)
-    _edited: dict[int, int] = field(default_factory=dict)
     _used: TensorTable[int] = field(default_factory=lambda: TensorTable(MAX_USED))
     _last_clip: tuple[int, int] = (-1, -1)
     _empty: _EmptyStep | None = None
@@ -105,7 +117,6 @@ class LoopOrder:
         self._events += 1
         # Hooks may step while backward still runs.
         leaves, self._meanwhile = leaves - self._meanwhile, set()
-        self.reached = leaves
         if len(self.fresh) > MAX_FRESH:
             self.fresh.clear()
             self.ever.clear()
@@ -153,19 +164,8 @@ class LoopOrder:
         self._zeroed.update(dict.fromkeys(ids & self.fresh, place))
         self._drop(ids)
 
-    def put(self, call: TorchCall) -> None:
-        """The program gives a tensor another gradient, or none."""
-        if call.operands and self.fresh and len(self._put) < MAX_EDITS:
-            self._put[id(call.operands[0])] = call.place
-
-    def edit(self, call: TorchCall) -> None:
-        """The program has changed a tensor in place."""
-        if call.operands and self.fresh and not call.in_graph and len(self._edited) < MAX_EDITS:
-            self._edited[storage_of(call.operands[0])] = call.place
-
-    def step(self, parameters: Sequence[torch.Tensor], place: int, reads: bool) -> None:
-        """An optimizer is about to step; whether gradients may be read."""
-        self._note_dropped_by_hand(parameters, place, reads)
+    def step(self, parameters: Sequence[torch.Tensor], place: int) -> None:
+        """An optimizer is about to step."""
         ids = {id(one) for one in parameters}
         self._note_lost(parameters, ids, place)
         if not self.ever and all(one.grad is None for one in parameters):
@@ -203,32 +203,6 @@ class LoopOrder:
             return
         known = self.odd.tell("dropped", place, len(lost), other=self._zeroed[id(asked[0])])
         self._empty = _EmptyStep(known, _sequence(), lost)
-
-    def _note_dropped_by_hand(
-        self, parameters: Sequence[torch.Tensor], place: int, reads: bool
-    ) -> None:
-        """Has the program itself dropped all gradients that the step needs: ``p.grad = None``,
-        ``p.grad.zero_()``?  Who drops a part of them keeps that part as it is."""
-        put, edited = self._put, self._edited
-        self._put, self._edited = {}, {}
-        if not (put or edited) or not self.brought:
-            return
-        places = []
-        waiting = [one for one in parameters if id(one) in self.fresh]
-        for one in waiting:
-            at = put.get(id(one), -1)
-            if at < 0 and one.grad is not None and readable(one.grad):
-                at = edited.get(storage_of(one.grad), -1)
-            if at < 0:
-                return
-            places.append(at)
-        asked = waiting[:MAX_ASKED]
-        if not asked or not (reads or all(one.grad is None for one in asked)):
-            return
-        if all(map(is_gone, asked)):
-            self.odd.tell("dropped", place, len(waiting), other=places[0])
-        else:
-            self.odd.fine("dropped", place)
 
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""

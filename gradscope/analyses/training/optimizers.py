@@ -167,7 +167,7 @@ class Optimizers:
             told(tensors)
         # A closure brings the gradients during the step.
         if not given:
-            self.order.step(tensors, place, self.compares)
+            self.order.step(tensors, place)
         versions = _versions_of(tensors)
         samples = self.effects.begin(optimizer, tensors, self.compares and not given)
         if self.compares:

@@ -41,7 +41,7 @@ from gradscope.rules.rule import Rule
 class FreedGraph(Rule):
     code = "GS402"
     name = "freed-graph"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for _, finding in read(facts, (_FREED,)):

@@ -55,7 +55,7 @@ from gradscope.words import count, listed
 class FunctionReturnsWrong(Rule):
     code = "GS406"
     name = "function-returns-wrong"
-    before = {"GS601": "node", "GS410": "failure", "GS413": "failure"}
+    before = {"GS601": "node", "GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for failure, finding in read(facts, _FUNCTIONS):

@@ -38,7 +38,7 @@ from gradscope.words import added_up, misfit
 class GradientShape(Rule):
     code = "GS404"
     name = "gradient-shape"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for failure, finding in read(facts, (_SHAPES,)):

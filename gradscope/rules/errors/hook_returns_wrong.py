@@ -36,7 +36,7 @@ from gradscope.rules.rule import Rule
 class HookReturnsWrong(Rule):
     code = "GS408"
     name = "hook-returns-wrong"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         placed = [one for one in facts.seen.alterations if one.function.startswith("register")]

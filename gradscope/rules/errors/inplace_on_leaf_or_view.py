@@ -39,7 +39,7 @@ from gradscope.rules.rule import Rule
 class InplaceOnLeafOrView(Rule):
     code = "GS405"
     name = "inplace-on-leaf-or-view"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for failure, finding in read(facts, _LEAVES):

@@ -4,9 +4,7 @@ backward starts from a tensor that nothing with `requires_grad` went into.
 
 ## How it is recognised
 
-torch says so, and no cut (GS303, GS304) explains it. Where the call stands in the backward of a
-custom Function, as in a checkpoint written by hand, it is told at that line: while backward
-runs, nothing has history that is not computed under `torch.enable_grad()`.
+torch says so, and no cut (GS303, GS304) explains it.
 
 ## A program that has it, healed
 
@@ -27,8 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
-
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.missing import NO_HISTORY
 from gradscope.rules.questions.wording import ErrorReading, read
@@ -38,23 +34,10 @@ from gradscope.rules.rule import Rule
 class NoHistory(Rule):
     code = "GS409"
     name = "no-history"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for failure, finding in read(facts, (_NO_HISTORY,)):
-            raiser = failure.raiser
-            inside = facts.location(raiser.raised) if raiser else None
-            if raiser is None or raiser.kind != "Function" or inside is None:
-                yield finding
-                continue
-            yield msgspec.structs.replace(
-                finding,
-                location=inside,
-                why="While backward runs, torch records no history: what a Function computes in "
-                "its backward has none, unless it asks for it.",
-                remedy=f"In {raiser.name}.backward, put `with torch.enable_grad():` around what is "
-                "computed again.",
-            )
+        return (finding for _, finding in read(facts, (_NO_HISTORY,)))
 
 
 _NO_HISTORY = ErrorReading(
@@ -63,5 +46,6 @@ _NO_HISTORY = ErrorReading(
     "Tensors made by torch.tensor, torch.randn and the like do not require grad unless they are "
     "told to.",
     "Make what is to be learned with `requires_grad=True` or as an nn.Parameter; check that no "
-    "torch.no_grad block is around the forward pass.",
+    "torch.no_grad block is around the forward pass. In the backward of a Function history is "
+    "recorded only under torch.enable_grad.",
 )

@@ -35,7 +35,7 @@ from gradscope.rules.rule import Rule
 class NonscalarRoot(Rule):
     code = "GS403"
     name = "nonscalar-root"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for _, finding in read(facts, (_NONSCALAR,)):

@@ -53,7 +53,7 @@ from gradscope.rules.rule import Rule
 class NotTwiceDifferentiable(Rule):
     code = "GS407"
     name = "not-twice-differentiable"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for failure, finding in read(facts, _TWICE):

@@ -43,7 +43,7 @@ from gradscope.words import listed
 class SavedTensorChanged(Rule):
     code = "GS401"
     name = "saved-tensor-changed"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         # What one place changes is one finding, whatever has saved it.

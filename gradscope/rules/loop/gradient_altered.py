@@ -59,16 +59,6 @@ class GradientAltered(Rule):
             if entry.origin not in told | scaled and _matters(entry):
                 told.add(entry.origin)
                 yield _altered(facts, entry)
-        altered = facts.backward.altered if facts.backward else ()
-        for node in altered[:1] if not told else ():
-            yield facts.finding(
-                "information",
-                f"Something that was not seen changes the gradient of {facts.words(node)}.",
-                node,
-                evidence=f"{count(len(altered), 'node')} whose gradient is not what was sent there",
-                why="What arrives there is not the sum of what was sent.",
-                remedy=_UNSEEN,
-            )
 
 
 def _matters(entry: Alteration) -> bool:

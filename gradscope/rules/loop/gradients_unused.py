@@ -5,7 +5,7 @@ Gradients are dropped before a step has used them.
 ## How it is recognised
 
 - A step finds no gradient twice, or only zeros, though backward had brought some. The finding is
-  at what drops them, by `zero_grad` or by hand; at the step, where that comes before backward.
+  at the `zero_grad` that drops them; at the step, where that comes before backward.
 - All gradients are dropped three times in a row, or the program ends after two backward calls,
   and nothing has changed a leaf.
 

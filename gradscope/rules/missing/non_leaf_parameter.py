@@ -4,8 +4,7 @@ A tensor that is meant to be learned is the result of an operation, so its `.gra
 
 ## How it is recognised
 
-It carries history, and the program reads its `.grad` or hands it to an optimizer. Leaves are left
-alone.
+It carries history, and the program reads its `.grad`. Leaves are left alone.
 
 ## A program that has it, healed
 

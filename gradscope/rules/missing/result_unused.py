@@ -62,7 +62,7 @@ from gradscope.rules.rule import Rule
 class ResultUnused(Rule):
     code = "GS302"
     name = "result-unused"
-    before = {"GS515": "place", "GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         if failed_without_history(facts):

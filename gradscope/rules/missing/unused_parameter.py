@@ -56,7 +56,7 @@ from gradscope.rules.rule import Rule
 class UnusedParameter(Rule):
     code = "GS301"
     name = "unused-parameter"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         # What another parameter has taken the place of is told with that one; so is what the same

@@ -245,7 +245,6 @@ class CutOffRule(Rule):
         "GS409": "failure",
         "GS317": "place",
         "GS410": "failure",
-        "GS413": "failure",
     }
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:

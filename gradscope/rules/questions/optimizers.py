@@ -101,9 +101,8 @@ FEWEST_DROPPED = 3
 
 
 def dropped(facts: Facts) -> Iterable[MistakenCall]:
-    """Steps that find gradients gone: more often than not."""
-    found = (one for one in facts.seen.mistaken_calls if one.kind == "dropped")
-    return (one for one in found if one.times > one.fine)
+    """Steps that find gradients gone."""
+    return (one for one in facts.seen.mistaken_calls if one.kind == "dropped")
 
 
 class Unstepped(NamedTuple):

@@ -19,7 +19,7 @@ FEWEST = 2
 
 
 class MistakeWords(NamedTuple):
-    """What is said of one, with its expression, other place, figures and names filled in."""
+    """What is said of one, with its expression, other place and figures filled in."""
 
     message: str
     evidence: str
@@ -31,8 +31,6 @@ class MistakeWords(NamedTuple):
     """How often it is seen before it is told."""
     never_fine: bool = False
     """Whether the call may never have been as it should be."""
-    fails: bool = False
-    """The program ended by it, over the tensor of its name."""
 
 
 class MistakeRule(Rule):
@@ -63,25 +61,20 @@ def _told(facts: Facts, entry: MistakenCall, said: MistakeWords) -> FindingDraft
     of_result = entry.kind not in get_args(OrderMistake)
     named = {
         "this": facts.expression(entry.origin) or "This",
-        "name": entry.name,
         "times": count(entry.times, "time"),
         "steps": count(entry.times, "step"),
         "parameters": count(next(iter(entry.figures), 0), "parameter"),
-        "other": facts.at(entry.other),
         "beside": facts.placed(entry.other, said.otherwise),
     }
     nodes = (n.id for n in facts.graph.nodes if of_result and n.origin == entry.origin)
-    subject = facts.variable(entry.origin) if of_result else ""
-    return facts.finding(
-        "error" if said.fails else "warning",
+    return facts.warning(
         said.message.format(*entry.figures, **named),
         next(nodes, None),
         location=facts.location(entry.origin),
-        subject=entry.name if said.fails else subject,
+        subject=facts.variable(entry.origin) if of_result else "",
         evidence=said.evidence.format(*entry.figures, **named),
         why=said.why,
-        remedy=said.remedy.format(**named),
-        fails=said.fails,
+        remedy=said.remedy,
     )
 
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.observations import Location
 from gradscope.rules.facts import Facts
-from gradscope.rules.questions.ops import (
-    RECTIFIERS,
-    TOTALS,
-    VIEWS,
-)
+from gradscope.rules.questions.ops import RECTIFIERS, TOTALS, VIEWS
 from gradscope.walks import walk
-from gradscope.words import listed
 
 
 def silenced(facts: Facts, node: int) -> list[str]:
@@ -54,25 +48,3 @@ def is_hinge(facts: Facts, node: int) -> bool:
         return False
     ops = map(facts.op, walk(facts.above(node), facts.above))
     return all(op in TOTALS or op in VIEWS for op in ops)
-
-
-def empty_weights(facts: Facts) -> dict[int, tuple[str, Location]]:
-    """The leaves that are weights of nothing but zeros, each with its name and the line that filled
-    it; a bias of zeros is ordinary."""
-    learners = {one.leaf: one for one in facts.seen.learners if one.leaf is not None}
-    found = {}
-    for number, leaf in enumerate(facts.graph.leaves):
-        if leaf.norm == 0 and number in learners and len(leaf.tensor.shape) > 1:
-            learner = learners[number]
-            filled_at = learner.made if learner.initialised is None else learner.initialised
-            place = facts.location(filled_at)
-            if place is not None:
-                found[leaf.node] = learner.name, place
-    return found
-
-
-def filled(places: dict[str, Location]) -> tuple[Location | None, list[str]]:
-    """The line that filled the first of these parameters with zeros, and all of them in words."""
-    starts = sorted(places.items(), key=lambda one: (one[1].file, one[1].line, one[0]))
-    words = [f"filled with zeros: {listed(f'{name} at {place}' for name, place in starts)}"]
-    return (starts[0][1], words) if starts else (None, [])

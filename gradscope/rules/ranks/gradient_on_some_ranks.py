@@ -67,7 +67,7 @@ _NONE = ("none", "not reached")
 class GradientOnSomeRanks(Rule):
     code = "GS701"
     name = "gradient-on-some-ranks"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         ranks = facts.report.ranks

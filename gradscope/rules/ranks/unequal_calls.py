@@ -49,7 +49,7 @@ from gradscope.words import count
 class UnequalCalls(Rule):
     code = "GS703"
     name = "unequal-calls"
-    before = {"GS410": "failure", "GS413": "failure"}
+    before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         told = facts.report.ranks.told if facts.report.ranks else []

@@ -6,8 +6,7 @@ Units of a ReLU layer are inactive for every sample, and nothing brings them bac
 
 90 % of at least 4 units are inactive for each of at least 8 samples. Or all of at least 16
 elements are, and a leaf gets nothing but zeros for that; a margin that every sample keeps is
-left alone. Where all weights that the layer was computed with are zeros, the line that filled
-them is told.
+left alone.
 
 ## A program that has it, healed
 
@@ -33,10 +32,8 @@ from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, elements
 from gradscope.rules.questions.norms import FEWEST_ELEMENTS, passed_on, shares, takers
-from gradscope.rules.questions.ops import VIEWS
-from gradscope.rules.questions.zeros import all_zero, empty_weights, filled, is_hinge, silenced
+from gradscope.rules.questions.zeros import all_zero, is_hinge, silenced
 from gradscope.rules.rule import Rule
-from gradscope.walks import walk
 from gradscope.words import count
 
 DEAD = 0.9
@@ -63,27 +60,17 @@ class DeadUnits(Rule):
 
 
 def _finding(facts: Facts, node: int, share: float, units: int, samples: int) -> FindingDraft:
-    empty, weights = facts.once(empty_weights), _layers_before(facts, node)
-    starts = dict(empty[one] for one in weights) if weights <= empty.keys() else {}
-    first, lines = filled(starts)
     return facts.warning(
-        f"The units of {facts.words(node)} are dead"
-        + (": the layer before it is filled with zeros." if starts else "."),
+        f"The units of {facts.words(node)} are dead.",
         node,
-        # Of what is zero from the start, that line is the one to change.
-        location=first,
         evidence=(
             f"{share:.0%} of {count(units, 'unit')} are inactive for every one of "
             f"{count(samples, 'sample')}",
-            *lines,
             *passed_on(facts, node),
         ),
         why="Where a unit is inactive its gradient is 0, so nothing brings it back.",
-        remedy="Begin with small random numbers: only the last layer, or one that is added to "
-        "something else, may begin at zero."
-        if starts
-        else "Look at the bias and the scale of the layer before it, lower the learning rate, or "
-        "use LeakyReLU or GELU, which pass a gradient everywhere.",
+        remedy="Look at the weights, the bias and the scale of the layer before it, lower the "
+        "learning rate, or use LeakyReLU or GELU, which pass a gradient everywhere.",
         # Where zeros go in and zeros come out, units are not dead.
         nodes=(node, *takers(facts, node)),
         of_values=True,
@@ -99,21 +86,3 @@ def _is_off(facts: Facts, node: int) -> bool:
     receives = facts.received(node)[0].state == "finite"
     is_off = receives and all_zero(facts, node) and not is_hinge(facts, node)
     return is_off and bool(silenced(facts, node))
-
-
-def _layers_before(facts: Facts, node: int) -> set[int]:
-    """The weights that a node's operands were computed with last, on each way to it."""
-
-    def near(below: int) -> set[int]:
-        return {leaf for one in facts.below(below) for leaf in _behind_views(facts, one)}
-
-    way = walk(facts.below(node), lambda below: () if near(below) else facts.below(below))
-    return {leaf for below in way for leaf in near(below)}
-
-
-def _behind_views(facts: Facts, node: int) -> Iterable[int]:
-    while facts.op(node) in VIEWS:
-        node = next(iter(facts.below(node)))
-    one = facts.graph.nodes[node]
-    if one.kind == "leaf" and one.outputs[0] is not None and len(one.outputs[0].shape) > 1:
-        yield node

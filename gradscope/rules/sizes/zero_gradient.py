@@ -39,11 +39,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.observations import Location
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.questions.norms import size_of
-from gradscope.rules.questions.stops import FACTORS, Stop, stops
-from gradscope.rules.questions.zeros import empty_weights, filled, silenced
+from gradscope.rules.questions.stops import Stop, stops
+from gradscope.rules.questions.zeros import silenced
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
@@ -63,9 +62,6 @@ class ZeroGradient(Rule):
 
 def _stop(facts: Facts, node: int, stop: Stop, nodes: list[int]) -> FindingDraft:
     names = silenced(facts, node)
-    first, lines = filled(_empty_factors(facts, node) if stop is FACTORS else {})
-    product = facts.at(facts.graph.nodes[node].origin)
-    starts = [*lines, f"multiplied{product}"] if lines and product else []
     return facts.warning(
         f"The gradient becomes exactly zero at {facts.words(node)}.",
         node,
@@ -73,19 +69,9 @@ def _stop(facts: Facts, node: int, stop: Stop, nodes: list[int]) -> FindingDraft
             f"received {short(facts.received(node)[0].norm)} (2-norm), "
             f"sent {short(size_of(facts.sent(node)[0][1]))}",
             f"nothing but zeros for {count(len(names), 'leaf')}: {listed(names)}",
-            *starts,
         ),
-        # Of what is zero from the start, that line is the one to change.
-        location=first,
         why=stop.why,
         remedy=stop.remedy,
         nodes=nodes,
         of_values=not stop.is_always,
     )
-
-
-def _empty_factors(facts: Facts, node: int) -> dict[str, Location]:
-    """The parameters of zeros that the factors of a product come from, if each has one."""
-    empty = facts.once(empty_weights)
-    factors = [facts.reachable([target]) & empty.keys() for target in facts.below(node)]
-    return dict(empty[leaf] for leaves in factors for leaf in leaves) if all(factors) else {}

@@ -77,7 +77,7 @@ def optimize_model(policy, target, memory, optimizer):
     optimizer.zero_grad()
     loss.backward()
     for param in policy.parameters():
-        param.grad.data.clamp(-1, 1)  # <- GS515
+        param.grad.data.clamp(-1, 1)  # <- GS000
     optimizer.step()
     return loss.item()
 

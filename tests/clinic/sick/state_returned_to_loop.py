@@ -9,7 +9,7 @@ class Forecaster(nn.Module):
         self.head = nn.Linear(8, 2)
 
     def forward(self, window, state):
-        encoded, after = self.encoder(window, state)  # <- GS402
+        encoded, after = self.encoder(window, state)  # <- GS000
         return self.head(encoded), after
 
 
@@ -19,7 +19,7 @@ def train(model, series, length=5):
     for start in range(0, series.shape[1] - length, length):
         window = series[:, start : start + length]
         following = series[:, start + 1 : start + length + 1]
-        predicted, hidden = model(window, hidden)  # <~ GS402
+        predicted, hidden = model(window, hidden)  # <~ GS000
         loss = nn.functional.smooth_l1_loss(predicted, following)
         optimizer.zero_grad()
         loss.backward()

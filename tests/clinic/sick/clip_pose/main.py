@@ -29,8 +29,8 @@ def pose_loss(outputs, angles, targets):
 
 def rescale_gradients(model, num_samples):
     for param in model.parameters():
-        if param.requires_grad:  # <~ GS413
-            param.grad *= 1.0 / float(num_samples)  # <- GS413
+        if param.requires_grad:  # <~ GS000
+            param.grad *= 1.0 / float(num_samples)  # <- GS000
 
 
 def run_epoch(model, loader, optimizer, targets, cfg, step):

@@ -9,7 +9,7 @@ CONFIG = {
     "seed": 3,
     "feat_dim": 12,
     "hidden_dims": (24, 32, 32),
-    "gconv_init": "zero",  # <- GS204
+    "gconv_init": "zero",  # <- GS000
     "batch_size": 8,
     "iters": 20,
     "lr": 3e-3,

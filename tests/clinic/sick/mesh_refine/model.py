@@ -15,7 +15,7 @@ class GraphConv(nn.Module):
                 nn.init.normal_(lin.weight, std=0.1)
                 nn.init.zeros_(lin.bias)
             elif init == "zero":
-                nn.init.zeros_(lin.weight)  # <~ GS204
+                nn.init.zeros_(lin.weight)  # <~ GS000
                 nn.init.zeros_(lin.bias)
             else:
                 raise ValueError(f"invalid GraphConv initialization {init!r}")
