@@ -105,6 +105,13 @@ def test_the_budget_is_kept_and_what_is_missing_is_counted(deep: bool, lines: in
     assert int(more.replace(",", "")) > 50
 
 
+@pytest.mark.parametrize("lines", [24, 30, 40])
+def test_a_tree_opens_less_before_it_is_cut(lines: int) -> None:
+    text = tree(transformer(), lines=lines)
+    assert "more nodes" not in text and "gpt.wpe" in text
+    assert ("▾ gpt.h.* Block ×12" in text) is (lines > 24)
+
+
 @pytest.mark.long
 def test_a_hundred_thousand_operations_are_drawn_to_the_last() -> None:
     text = tree(chain(100_000, distinct=True), folding=ALL)

@@ -6,13 +6,14 @@ Must not know how it is drawn.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from gradscope.errors import GradscopeError
 from gradscope.model.report import Graph, Leaf
 from gradscope.simplify import Folding
-from gradscope.simplify.for_pages import sides_by_rounds
+from gradscope.simplify.for_pages import for_page
 from gradscope.simplify.for_pictures import MOST_ROWS, rows, straight_to_leaves, with_sides
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
@@ -169,29 +170,35 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
         return part.view()
     hierarchy = hierarchy_of(graph, keep)
     if folding.picture and not folding.is_chosen:
-        facing = sides_by_rounds(hierarchy)
-        view = _pictured(part, facing, folding)
-        if facing != hierarchy and view.sides is None:
-            view = _pictured(part, hierarchy, folding)
-        return view
+        faced, plain = (for_page(hierarchy, is_facing=facing) for facing in (True, False))
+        view = _pictured(part, faced, folding)
+        return view if view.sides or faced == plain else _pictured(part, plain, folding)
+    if folding.rows is not None and not folding.is_chosen:
+        return _lowered(part, hierarchy, folding, rows_of_tree, folding.rows)
     part.close(hierarchy, _opened(hierarchy, folding))
     return part.view()
 
 
 def _pictured(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
-    """As :mod:`.for_pictures` says; with less opened, if that is not too tall and all is."""
+    view = _lowered(part, hierarchy, folding, rows, MOST_ROWS)
+    return with_sides(straight_to_leaves(view, part.graph))
+
+
+def _lowered(
+    part: Partition, hierarchy: Hierarchy, folding: Folding, size: Callable[[View], int], most: int
+) -> View:
+    """With less opened, if that is of at most this size and what would be opened is not."""
     opened = _opened(hierarchy, folding)
     part.close(hierarchy, opened)
     view = lower = part.view()
     limit = FEW if folding.depth is not None or opened.by_rounds else folding.limit
-    while rows(lower) > MOST_ROWS and limit > FEW:
+    while size(lower) > most and limit > FEW:
         limit -= 1
-        fewer = opened_to_fit(hierarchy, limit, nested=False)
+        fewer = opened_to_fit(hierarchy, limit, not folding.picture)
         if fewer != opened:
             part.close(hierarchy, opened := fewer)
             lower = part.view()
-    view = lower if rows(lower) <= MOST_ROWS else view
-    return with_sides(straight_to_leaves(view, part.graph))
+    return lower if size(lower) <= most else view
 
 
 def meant(graph: Graph, folding: Folding) -> set[int]:
@@ -212,6 +219,12 @@ def meant(graph: Graph, folding: Folding) -> set[int]:
     # A shared parameter is in no module, and a user of a module means its parameters too.
     used = {edge.target for edge in graph.edges if edge.source in inside}
     return kept & (inside | {node for node in used if graph.nodes[node].kind == "leaf"})
+
+
+def rows_of_tree(view: View) -> int:
+    """In how many rows a tree shows a view: links, sums, roots, and what is drawn once."""
+    sums = sum(len(links) > 1 for links in view.incoming())
+    return len(view.links) + sums + len(view.roots) + len(view.templates)
 
 
 def _opened(hierarchy: Hierarchy, folding: Folding) -> Opened:

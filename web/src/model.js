@@ -381,7 +381,7 @@ export class Model {
     return this._among.get(each);
   }
 
-  /** What enters a group: the upstream gradients at all places where edges or seeds lead in, as one long vector. */
+  /** What enters a group, or the module that a round is called by: the upstream gradients at all places where edges or seeds lead in, as one long vector. */
   entering(group) {
     if (!this.pass) return null;
     if (!this._entering.has(group)) this._entering.set(group, this._read((pass) => this.enteringIn(pass, group)));
@@ -389,7 +389,7 @@ export class Model {
   }
 
   enteringIn(pass, group) {
-    return combine(this._entered(group).map(([node, output]) => this.upstreamIn(pass, node, output)));
+    return combine(this._entered(this._calledBy({ group }).group).map(([node, output]) => this.upstreamIn(pass, node, output)));
   }
 
   _entered(group) {

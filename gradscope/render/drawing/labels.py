@@ -29,7 +29,9 @@ from gradscope.render.words.findings import BADGES
 from gradscope.render.words.text import shorten, wrapped
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.grouping import pattern
+from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Frame, Item, Link
+from gradscope.words import one_line
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"
@@ -293,9 +295,8 @@ class Labels:
         with ``river`` a bar for each part of the whole graph."""
         scene = self.scene
         first = scene.graph.roots[0].node if scene.graph.roots else None
-        items = [scene.view.items[item] for item in scene.view.roots[:1]]
-        title = " ".join(scene.expression(item) for item in items if item.kind != "module")
-        title = title or visible(scene.report.meta.target)
+        label = "" if first is None else label_of(scene.graph, scene.graph.nodes[first])
+        title = visible(one_line(label)) or visible(scene.report.meta.target)
         origin = None if first is None else scene.graph.nodes[first].origin
         place = "" if origin is None else scene.place(origin)
         call = None if scene.backward is None else scene.backward.origin

@@ -14,6 +14,7 @@ from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.words.findings import INKS
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs
@@ -100,21 +101,25 @@ class Quantities:
         """What made the values of an expression, in the order of the program."""
         return [] if whole is None else [self.item_of[node] for node in reversed(whole.results)]
 
-    def _sizes(self, whole: Made | None, _: Sequence[Made]) -> list[Cell]:
-        """The size of what arrives, how often, and a strip in the order of the program."""
+    def _sizes(self, whole: Made | None, pieces: Sequence[Made]) -> list[Cell]:
+        """The size of what arrives, how often, and a strip in the order of the program; and that it
+        makes NaN of it, where no finding below the line says so."""
         gradients, items = self.scene.gradients, self._items(whole)
         if gradients is None or not items:
             return [""] * 3
         infos = [gradients.entering(item) for item in items]
         many = len(infos) > 1
         drawn = strip(infos, STRIP, self.glyphs) if many else ""
+        nodes = {node for piece in pieces for node in piece.nodes}
+        is_guilty = not (self.scene.report.findings or nodes.isdisjoint(self.scene.badges))
+        made = Part(f"{self.glyphs.bad} makes NaN or Inf · ", INKS["error"])
         return [
-            self._size(infos),
+            (made, self._size(infos)) if is_guilty else self._size(infos),
             Part(f"×{len(infos):,}" * many, "dim"),
             Part(drawn, self.scene.scale.ink(middle(infos))),
         ]
 
-    def _size(self, infos: Sequence[GradientInfo]) -> Cell:
+    def _size(self, infos: Sequence[GradientInfo]) -> Part:
         without = odd(infos, self.glyphs.bad) if len(infos) > 1 else ""
         words = [without, span(infos)]
         if len(infos) == 1 and infos[0].state != "finite":

@@ -175,7 +175,10 @@ class Scene:
         return len(item.rounds) if item.template is not None else 1
 
     def operations(self, item: Item) -> str:
-        """``57 ops``: how many operations are in an item, or in each that it stands for."""
+        """``57 ops``: how many operations are in an item, or in each that it stands for; or leaves
+        where it holds nothing else."""
+        if item.kind == "leaves":
+            return count(len(item.members) // self.times(item), "leaf")
         return count(len(self._operations(item)) // self.times(item), "op")
 
     def operations_of_rounds(self, item: Item) -> str:

@@ -19,6 +19,9 @@ FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
 
 
+FALL = 1e-3
+"""What one operation leaves of a gradient, element by element, is worth a word from here on."""
+
 MOST_AT_A_GLANCE = 8
 """Leaves whose gradients a reader has seen without being told which is the largest."""
 
@@ -26,12 +29,35 @@ MOST_AT_A_GLANCE = 8
 def verdict(scene: Scene) -> str:
     """What is wrong with the gradients of a pass, as far as they show it: where the first NaN or
     infinity is and which leaves it reaches, leaves that get only zeros, from where on next to
-    nothing arrives.  Where nothing is, what many leaves get; "" for few.  Findings say it better.
+    nothing arrives, at which operation it is lost before any leaf.  Where nothing is, what many
+    leaves get; "" for few.  Findings say it better.
     """
     if scene.report.findings or scene.gradients is None:
         return ""
     wrong = _spoilt(scene) or " · ".join(filter(None, (_zeros(scene), vanishing(scene))))
-    return wrong or _sizes(scene)
+    return wrong or _falls(scene) or _sizes(scene)
+
+
+def _falls(scene: Scene) -> str:
+    """The operation on the only way from the root to all leaves that leaves next to nothing."""
+    graph, backward = scene.graph, scene.backward
+    below: dict[int, list[int]] = {}
+    for index, edge in enumerate(graph.edges):
+        below.setdefault(edge.source, []).append(index)
+    edges = below.get(graph.roots[0].node, []) if len(graph.roots) == 1 else []
+    while backward is not None and len(edges) == 1:
+        edge = graph.edges[edges[0]]
+        came, left = backward.at(edge.source, 0), backward.on_edge(edges[0])
+        tensors = scene.tensor(edge.source, 0), scene.tensor(edge.target, edge.output)
+        shapes = {tensor.shape for tensor in tensors if tensor is not None}
+        # A mean leaves little to each of many, and a weight is meant.
+        is_each = len(shapes) == 1 and None not in tensors and shapes != {()}
+        norms = [float(one.norm or 0) for one in (came, left) if one.state == "finite"]
+        if is_each and len(norms) == 2 and 0 < norms[1] < FALL * norms[0]:
+            sizes = f"{number(norms[0])} to {number(norms[1])}"
+            return f"‖g‖ falls from {sizes} at {scene.name_node(edge.source)}, before any leaf"
+        edges = below.get(edge.target, [])
+    return ""
 
 
 def _sizes(scene: Scene) -> str:
@@ -99,6 +125,10 @@ def repeats(scene: Scene, in_a_row: bool = False) -> Iterator[tuple[str, list[Ro
     for item in scene.view.items:
         if item.kind == "module":
             alike.setdefault(item.type, []).append(item)
+    for item in scene.view.items:
+        # Of which some are not seen one by one.
+        if item.kind == "repeat":
+            alike.pop(item.type, None)
     for kind, items in alike.items():
         most = 2 * sum(len(item.members) for item in items) > len(scene.graph.nodes)
         if most and len(items) >= FEWEST_BLOCKS and not (in_a_row and _is_apart(scene, items)):

@@ -246,7 +246,8 @@ class _Drawing:
     def _draw_item(self, name: str, item: Item) -> None:
         scene = self.scene
         info = scene.gradients.entering(item) if scene.gradients else None
-        uses = len(scene.incoming[item.id])
+        links = (scene.view.links[index] for index in scene.incoming[item.id])
+        uses = sum(len(link.edges) if item.template is None else 1 for link in links)
         if item.kind == "leaf":
             label = self.labels.leaf(item, info, uses)
         elif item.folded:
@@ -271,7 +272,7 @@ class _Drawing:
         root = item.id in self.scene.view.roots
         words = ["filled"] if root else ["rounded", "filled"]
         style = {"shape": "box", "fillcolor": "#f7f8f9", "penwidth": "2.2" if root else "1.1"}
-        if item.kind == "leaf":
+        if item.kind in ("leaf", "leaves"):
             style |= {"color": LEAF_GREEN, "penwidth": "1.6", "height": "0.42"}
         if item.folded:
             style |= {"peripheries": "2", "fillcolor": "white"}

@@ -12,6 +12,7 @@ Writes plain strings and styles, never markup, so that no name can act.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,9 @@ LEAF_LINES = 10
 FEWEST_LEAF_LINES = 6
 """And those they leave a tree that then fits."""
 
+HEAD_LINES = 6
+"""Lines that stand above a tree."""
+
 NEVER_CUT = 40
 """Nodes of a graph that is shown to its end, whatever the terminal's height."""
 
@@ -53,7 +57,10 @@ def render(report: Report, options: Options) -> str:
     """The tree, ending with a newline; with ``top`` a list of nodes."""
     if options.top:
         return ranking(report, options)
-    tree = _Tree(Scene(report, options))
+    # Rather with less opened than cut before the end, where gradients vanish or explode.
+    room = max(options.lines, FEWEST_LINES) - HEAD_LINES - FEWEST_LEAF_LINES
+    folding = replace(options.folding, rows=room)
+    tree = _Tree(Scene(report, replace(options, folding=folding)))
     return "\n".join(tree.lines()) + "\n"
 
 
