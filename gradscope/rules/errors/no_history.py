@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.missing import NO_HISTORY, failed_without_history
+from gradscope.rules.questions.missing import NO_HISTORY
 from gradscope.rules.questions.wording import ErrorReading, read
 from gradscope.rules.rule import Rule
 
@@ -38,8 +38,8 @@ class NoHistory(Rule):
     before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        found = read(facts, (_NO_HISTORY,)) if failed_without_history(facts) else ()
-        return (finding for _, finding in found)
+        found = read(facts, (_NO_HISTORY,))
+        return (finding for failure, finding in found if failure.raiser is None)
 
 
 _NO_HISTORY = ErrorReading(

@@ -40,9 +40,9 @@ class Missing:
 
 
 def failed_without_history(facts: Facts) -> bool:
-    """Whether backward failed because its root has no history, and not one inside of it."""
+    """Whether backward failed because its root, or that of a call inside of it, has no history."""
     failure = facts.seen.failure
-    return failure is not None and failure.raiser is None and NO_HISTORY in failure.message
+    return failure is not None and NO_HISTORY in failure.message
 
 
 def find_missing(facts: Facts) -> Missing:
