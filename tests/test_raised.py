@@ -104,6 +104,14 @@ Outer.apply(x).sum().backward()
         "by `ctx.mask`",
         subject="Outer",
     ),
+    "a Function that computes again without history": Raising(
+        OWN.replace("WELL", "0").replace("ctx.mask", "torch.autograd.grad(grad * 2, grad)")
+        + "y = Own.apply(x)\ny.sin().sum().backward()\n",
+        "Own.apply(x)",
+        "Backward of Own raised RuntimeError.",
+        "by `torch.autograd.grad(grad * 2, grad)`",
+        subject="Own",
+    ),
     "a reentrant checkpoint": Raising(
         "runs = []\ndef part(x):\n    runs.append(1)\n    assert len(runs) < 2, 'again'\n"
         "    return x.sin()\n"

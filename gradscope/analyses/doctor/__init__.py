@@ -18,8 +18,8 @@ forward pass to all parts of the examination. A brief look does in every step wh
 notice trouble, and to report that very step:
 
 - Forward: where each call was made, and whether its result is finite. A result that can only be
-  finite where its operands are (a view, a ReLU, a division by 8) is not read. Everything else that
-  is told of a call (cuts, broadcasts, uses of parameters) is told by its place in the program, so
+  finite where its operands are (a view, a ReLU, a tanh) is not read. Everything else that is told
+  of a call (cuts, broadcasts, uses of parameters) is told by its place in the program, so
   it is noted when the program first comes to that place.
 - Before backward: the loss. If it is not finite, or if the program has come to a new place, this
   call is looked at in full; the graph is still there.

@@ -95,7 +95,8 @@ _WORDS: dict[RaiserKind, _RaiserWords] = {
         "Torch runs the backward of a custom Function as it stands; what it raises ends the whole "
         "call, and the leaves behind it get no gradient.",
         "Fix it at the line that raised. Backward knows its ctx and the gradients it is given: "
-        "what else it needs, forward has to keep, tensors with `ctx.save_for_backward`.",
+        "what else it needs, forward has to keep, tensors with `ctx.save_for_backward`; what it "
+        "computes has history only under `torch.enable_grad()`.",
     ),
     "hook": _RaiserWords(
         "The hook{name}",

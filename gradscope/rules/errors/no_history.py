@@ -4,7 +4,8 @@ backward starts from a tensor that nothing with `requires_grad` went into.
 
 ## How it is recognised
 
-torch says so, and no cut (GS303, GS304) explains it.
+torch says so of the call that the program made, and no cut (GS303, GS304) explains it. Of a call in
+the backward of a custom Function, or in a hook, GS410 tells.
 
 ## A program that has it, healed
 
@@ -37,7 +38,8 @@ class NoHistory(Rule):
     before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return (finding for _, finding in read(facts, (_NO_HISTORY,)))
+        found = read(facts, (_NO_HISTORY,))
+        return (finding for failure, finding in found if failure.raiser is None)
 
 
 _NO_HISTORY = ErrorReading(
@@ -46,6 +48,5 @@ _NO_HISTORY = ErrorReading(
     "Tensors made by torch.tensor, torch.randn and the like do not require grad unless they are "
     "told to.",
     "Make what is to be learned with `requires_grad=True` or as an nn.Parameter; check that no "
-    "torch.no_grad block is around the forward pass. In the backward of a Function history is "
-    "recorded only under torch.enable_grad.",
+    "torch.no_grad block is around the forward pass.",
 )

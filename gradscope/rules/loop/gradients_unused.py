@@ -83,7 +83,11 @@ _UNSTEPPED = _Words(
     "Call `optimizer.step()` after backward, before the gradients are zeroed; to add up the "
     "gradients of several batches, zero them only after the step.",
 )
-_ZEROED = _UNSTEPPED._replace(message="The gradients are zeroed, and no optimizer has used them.")
+# A step that finds none of them, as they were dropped by hand, was one.
+_ZEROED = _UNSTEPPED._replace(
+    message="The gradients are zeroed, and no optimizer has used them.",
+    evidence="{calls}, and no parameter has changed",
+)
 _TOO_SOON = _Words(
     "{step} comes before the backward call whose gradients it needs.",
     "{steps} without any gradient, between a forward pass and its backward{dropped}",

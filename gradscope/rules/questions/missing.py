@@ -40,7 +40,7 @@ class Missing:
 
 
 def failed_without_history(facts: Facts) -> bool:
-    """Whether backward failed because its root has no history."""
+    """Whether backward failed because its root, or that of a call inside of it, has no history."""
     failure = facts.seen.failure
     return failure is not None and NO_HISTORY in failure.message
 
