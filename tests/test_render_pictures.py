@@ -129,6 +129,19 @@ def test_a_weight_that_its_module_transposes_has_no_box_for_it(session: Session)
             assert re.search(rf"{leaf.name} leaf \[2,3\] (· used ×\d )?grad ‖g‖ {norm:.4g} ", drawn)
 
 
+def test_a_transposition_whose_gradient_a_hook_alters_keeps_its_box(session: Session) -> None:
+    report = session.look("""
+        import torch
+        net = torch.nn.Linear(3, 2)
+        y = net(torch.ones(4, 3))
+        transposition = y.grad_fn.next_functions[2][0]
+        transposition.register_prehook(lambda gradients: (10 * gradients[0],))
+        y.sum().backward()
+    """)
+    drawn = re.sub("<[^>]*>", "", dot(report))
+    assert "changed by a hook" in drawn and "T ·" not in drawn
+
+
 def test_a_picture_is_no_taller_than_can_be_looked_at(session: Session) -> None:
     path = session.write("""
         import torch

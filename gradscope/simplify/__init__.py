@@ -19,7 +19,8 @@ class Folding:
     as long as at most ``limit`` things are seen.  ``all``: fold nothing.  ``path``: draw only the
     ways to this leaf.  ``focus``: show what matches this pattern (see :mod:`.folded`) and close the
     rest; inside it ``depth``, ``limit`` and ``all`` say how far, 1 being its own contents.
-    ``picture``: as :mod:`.for_pictures` says, and repeats inside of what is drawn once closed."""
+    ``picture``: as :mod:`.for_pictures` says, and repeats inside of what is drawn once closed;
+    ``told``: nodes of which a picture has something to say."""
 
     depth: int | None = None
     all: bool = False
@@ -27,6 +28,7 @@ class Folding:
     limit: int = 30
     focus: str | None = None
     picture: bool = False
+    told: frozenset[int] = frozenset()
 
     @property
     def is_chosen(self) -> bool:

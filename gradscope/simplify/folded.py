@@ -191,7 +191,7 @@ def _pictured(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
             part.close(hierarchy, opened := fewer)
             lower = part.view()
     view = lower if rows(lower) <= MOST_ROWS else view
-    return with_sides(straight_to_leaves(view, part.graph))
+    return with_sides(straight_to_leaves(view, part.graph, folding.told))
 
 
 def meant(graph: Graph, folding: Folding) -> set[int]:

@@ -114,7 +114,10 @@ FRAME = {
 def scene_of(report: Report, options: Options) -> Scene:
     """What a picture shows: less at once than other drawings, unless its nodes are pointed at."""
     pointed = options.overlay or report.explanation or options.names == "torch"
-    return Scene(report, replace(options, folding=replace(options.folding, picture=not pointed)))
+    told = {finding.node.id for finding in report.findings if finding.node is not None}
+    told.update(node for one in report.passes for node in one.altered)
+    folding = replace(options.folding, picture=not pointed, told=frozenset(told))
+    return Scene(report, replace(options, folding=folding))
 
 
 def render(report: Report, options: Options, scene: Scene | None = None) -> str:
