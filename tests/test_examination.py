@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import msgspec
 import pytest
 import torch
 from torch import nn
 
-from gradscope.autograd.summary import measure
+from gradscope.autograd.summary import measure, metadata
 from gradscope.model.observations import Observations, TrackedParameter
 from gradscope.model.report import Report
 from tests.looking import Session
@@ -204,6 +205,11 @@ def test_the_rows_of_nan_are_read_in_every_dtype(size: int, dtype: str) -> None:
     gradient = torch.ones(4, size)
     gradient[2, 1] = torch.nan
     assert str(measure(gradient.to(getattr(torch, dtype))).rows) == "row 2 of 4"
+
+
+def test_a_layout_is_written_only_where_it_is_not_strided() -> None:
+    assert b"layout" not in msgspec.json.encode(metadata(torch.ones(2)))
+    assert b'"layout":"sparse_coo"' in msgspec.json.encode(metadata(torch.ones(2).to_sparse()))
 
 
 @pytest.mark.parametrize("dtype", ["complex32", "float8_e4m3fn", "float8_e5m2"])

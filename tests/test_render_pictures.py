@@ -76,6 +76,31 @@ def test_the_two_sides_of_a_unet_stand_beside_each_other() -> None:
             assert places[str(link.source)][1] < places[str(link.target)][1]
 
 
+@needs_graphviz
+def test_leaves_of_the_two_sides_stand_outside_of_what_leads_across(session: Session) -> None:
+    report = session.look("""
+        import torch
+        a, b, c, d, e = (torch.nn.Linear(4, 4) for _ in range(5))
+        high = torch.relu(a(torch.ones(3, 4)))
+        low = torch.relu(b(high))
+        e(torch.relu(d(torch.relu(c(low)) + low)) + high).square().mean().backward()
+    """)
+    view = scene_of(report, Options()).view
+    assert view.sides
+    drawn = [line.split() for line in draw(dot(report), "plain").decode().splitlines()]
+    boxes = [(name, float(x), float(y)) for kind, name, x, y, *_ in drawn[1:-1] if kind == "node"]
+    places = {name: (x, y) for name, x, y in boxes}
+    for link in (view.links[n] for n in view.sides.across):
+        (right, height), (left, _) = (places[str(end)] for end in (link.source, link.target))
+        assert not [x for _, x, y in boxes if y == height and left < x < right]
+    # A link on the way up begins, where Graphviz ends it, at the top of its box.
+    up = {str(item) for item in view.sides.up}
+    edges = [line for line in drawn if line[0] == "edge" and {*line[1:3]} <= up]
+    assert len(edges) > 6
+    for _, _, source, many, *points in edges:
+        assert float(points[2 * int(many) - 1]) > places[source][1]
+
+
 def test_a_weight_that_its_module_transposes_has_no_box_for_it(session: Session) -> None:
     report = session.look(
         """
@@ -102,6 +127,19 @@ def test_a_weight_that_its_module_transposes_has_no_box_for_it(session: Session)
         norm = report.passes[0].brought(place).norm
         if leaf.name in ("weight", "w"):
             assert re.search(rf"{leaf.name} leaf \[2,3\] (· used ×\d )?grad ‖g‖ {norm:.4g} ", drawn)
+
+
+def test_a_transposition_whose_gradient_a_hook_alters_keeps_its_box(session: Session) -> None:
+    report = session.look("""
+        import torch
+        net = torch.nn.Linear(3, 2)
+        y = net(torch.ones(4, 3))
+        transposition = y.grad_fn.next_functions[2][0]
+        transposition.register_prehook(lambda gradients: (10 * gradients[0],))
+        y.sum().backward()
+    """)
+    drawn = re.sub("<[^>]*>", "", dot(report))
+    assert "changed by a hook" in drawn and "T ·" not in drawn
 
 
 def test_a_picture_is_no_taller_than_can_be_looked_at(session: Session) -> None:

@@ -7,6 +7,7 @@ nothing of graphs.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Hashable, Sequence
 from functools import cache
 from itertools import chain
@@ -29,7 +30,8 @@ MOST_ROWS = 4
 @cache
 def name_of(kind: Hashable) -> str:
     """A dtype or layout as torch names it, without the ``torch.`` prefix."""
-    return str(kind).removeprefix("torch.")
+    # msgspec leaves out a default only where it is the same object.
+    return sys.intern(str(kind).removeprefix("torch."))
 
 
 @cache

@@ -19,8 +19,9 @@ class Folding:
     as long as at most ``limit`` things are seen.  ``all``: fold nothing.  ``path``: draw only the
     ways to this leaf.  ``focus``: show what matches this pattern (see :mod:`.folded`) and close the
     rest; inside it ``depth``, ``limit`` and ``all`` say how far, 1 being its own contents.
-    ``picture``: as :mod:`.for_pictures` says, and repeats inside of what is drawn once closed.
-    ``rows``: open no more than a tree of so many rows has, where fewer say enough."""
+    ``picture``: as :mod:`.for_pictures` says, and repeats inside of what is drawn once closed;
+    ``told``: nodes of which a picture has something to say.  ``rows``: open no more than a tree of
+    so many rows has, where fewer say enough."""
 
     depth: int | None = None
     all: bool = False
@@ -28,6 +29,7 @@ class Folding:
     limit: int = 30
     focus: str | None = None
     picture: bool = False
+    told: frozenset[int] = frozenset()
     rows: int | None = None
 
     @property

@@ -181,7 +181,7 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
 
 def _pictured(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
     view = _lowered(part, hierarchy, folding, rows, MOST_ROWS)
-    return with_sides(straight_to_leaves(view, part.graph))
+    return with_sides(straight_to_leaves(view, part.graph, folding.told))
 
 
 def _lowered(

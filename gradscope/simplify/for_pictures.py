@@ -33,10 +33,11 @@ def rows(view: View) -> int:
     return 1 + max(above, default=0)
 
 
-def straight_to_leaves(view: View, graph: Graph) -> View:
+def straight_to_leaves(view: View, graph: Graph, told: frozenset[int]) -> View:
     """The view without the operations that only turn a leaf for the call they were made in, as
-    ``Linear`` turns its weight: what arrives there is drawn as arriving at the leaf."""
-    ends = _turned(view, graph)
+    ``Linear`` turns its weight: what arrives there is drawn as arriving at the leaf.  Nodes of
+    which something is ``told`` stay."""
+    ends = _turned(view, graph, told)
     numbers: dict[int, int] = {}
     items: list[Item] = []
     for item in view.items:
@@ -55,7 +56,7 @@ def straight_to_leaves(view: View, graph: Graph) -> View:
     )
 
 
-def _turned(view: View, graph: Graph) -> dict[int, int]:
+def _turned(view: View, graph: Graph, told: frozenset[int]) -> dict[int, int]:
     """For each operation that only turns a leaf that leaf, as items."""
     incoming, outgoing = view.incoming(), view.outgoing()
     ends: dict[int, int] = {}
@@ -63,6 +64,8 @@ def _turned(view: View, graph: Graph) -> dict[int, int]:
     for item in reversed(view.items):
         node = graph.nodes[item.members[0]]
         if item.kind != "op" or node.short_op not in TURNS or item.id in view.roots:
+            continue
+        if node.raised or not told.isdisjoint(item.members):
             continue
         targets = [view.links[link].target for link in outgoing[item.id]]
         users = [view.items[view.links[link].source] for link in incoming[item.id]]

@@ -129,7 +129,9 @@ class Labels:
         if ends > 1:
             room = max(sum(piece.width for piece in line) for line in lines)
             edges = [block(_EDGE, 1)], outlets(ends, room, _EDGE)
-            above, below = edges if scene.options.direction == "backward" else edges[::-1]
+            is_up = scene.view.sides is not None and item.id in scene.view.sides.up
+            is_at_top = is_up == (scene.options.direction == "backward")
+            above, below = edges[::-1] if is_at_top else edges
             lines = [above, *lines, below]
         return box(lines)
 

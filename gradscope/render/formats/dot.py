@@ -114,7 +114,10 @@ FRAME = {
 def scene_of(report: Report, options: Options) -> Scene:
     """What a picture shows: less at once than other drawings, unless its nodes are pointed at."""
     pointed = options.overlay or report.explanation or options.names == "torch"
-    return Scene(report, replace(options, folding=replace(options.folding, picture=not pointed)))
+    told = {finding.node.id for finding in report.findings if finding.node is not None}
+    told.update(node for one in report.passes for node in one.altered)
+    folding = replace(options.folding, picture=not pointed, told=frozenset(told))
+    return Scene(report, replace(options, folding=folding))
 
 
 def render(report: Report, options: Options, scene: Scene | None = None) -> str:
@@ -153,8 +156,8 @@ class _Drawing:
             [index for index in links if scene.view.links[index].target not in others]
             for links in scene.view.outgoing()
         ]
-        if self.across:  # which leave at the side
-            self.ends = [[n for n in links if n not in self.across] for links in self.ends]
+        if sides:
+            self.ends = [self._outside(links) for links in self.ends]
         self.steps = [step for step in steps(scene.view) if not self.boxed & set(step)]
         self.is_backward = backward = scene.options.direction == "backward"
         self.graph = graphviz.Digraph(
@@ -233,6 +236,16 @@ class _Drawing:
         edges = tuple(edge for link in links for edge in link.edges)
         first = self.scene.incoming[leaves[0].id][0]
         self._draw_arrow(name, first, Link(links[0].source, leaves[0].id, edges))
+
+    def _outside(self, links: list[int]) -> list[int]:
+        """Without those across, which leave at the side, and with leaves out of their way."""
+        view = self.scene.view
+
+        def place(index: int) -> bool:
+            link = view.links[index]
+            return (view.items[link.target].kind == "leaf") != (link.source in self.up)
+
+        return sorted((index for index in links if index not in self.across), key=place)
 
     def _shared(self) -> list[Item]:
         items, incoming = self.scene.view.items, self.scene.incoming
