@@ -101,6 +101,26 @@ def test_leaves_of_the_two_sides_stand_outside_of_what_leads_across(session: Ses
         assert float(points[2 * int(many) - 1]) > places[source][1]
 
 
+def test_rounds_of_lists_are_called_by_their_modules(session: Session) -> None:
+    path = session.write("""
+        import torch
+        down = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(5))
+        up = torch.nn.ModuleList(torch.nn.Linear(16, 8) for _ in range(5))
+        net, x, skips = torch.nn.ModuleDict({"down": down, "up": up}), torch.ones(2, 8), []
+        for layer in down:
+            x = layer(x).tanh()
+            skips.append(x)
+            x = x * 0.5
+        for layer in up:
+            x = layer(torch.cat([x, skips.pop()], 1)).tanh()
+        x.sum().backward()
+        """)
+    text = session.cli("backward", str(path), "--format", "dot").out
+    boxes = re.findall(r"<B>(\w+\.\d)</B>", text)
+    assert {f"{side}.{level}" for side in ("up", "down") for level in range(5)} <= set(boxes)
+    assert "round down" not in text
+
+
 def test_a_weight_that_its_module_transposes_has_no_box_for_it(session: Session) -> None:
     report = session.look(
         """

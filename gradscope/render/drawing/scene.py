@@ -105,7 +105,7 @@ class Scene:
         inside = title.rpartition("*.")[2]
         is_named = not inside.replace(".", "").isdigit()
         name = visible(inside if item.template is not None and is_named else title)
-        if item.kind == "round" and not name.startswith("round "):
+        if item.kind == "round" and name.replace(".", "").isdigit():
             name = f"round {name}"
         if item.kind == "opaque":
             name = f"{name} · opaque"
