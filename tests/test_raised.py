@@ -279,6 +279,22 @@ def test_an_exception_inside_backward_has_a_finding(name: str, session: Session)
         assert finding.subject == case.subject
 
 
+BESIDE = """
+left, net = nn.Linear(3, 3), nn.Linear(3, 3)
+optimizer = torch.optim.SGD([*left.parameters(), *net.parameters()], lr=0.01)
+y = net(x) + left(x).detach()
+y.register_hook(lambda grad: grad[9])
+y.sum().backward()
+"""
+
+
+def test_a_cut_that_cannot_be_the_reason_hides_no_exception(session: Session) -> None:
+    report = session.look(HEAD + BESIDE, "-q", command="doctor")
+    found = [(one.rule, one.message) for one in report.findings]
+    assert found[0] == ("GS410", "The hook, a lambda, raised IndexError.")
+    assert [rule for rule, _ in found[1:]] == ["GS303"]
+
+
 WITHOUT = OWN.replace("def backward(", "def backwards(") + "Own.apply(x).sum().backward()\n"
 
 

@@ -45,6 +45,12 @@ def failed_without_history(facts: Facts) -> bool:
     return failure is not None and NO_HISTORY in failure.message
 
 
+def _is_unused(facts: Facts) -> bool:
+    """Whether a call failed because what it differentiates by has no part in its root."""
+    failure = facts.seen.failure
+    return failure is not None and "not have been used in the graph" in failure.message
+
+
 def find_missing(facts: Facts) -> Missing:
     """Find the parameters without a gradient, each with the one reason that explains it best."""
     missing = Missing()
@@ -286,7 +292,7 @@ def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingD
         ),
         why=why,
         remedy=remedy,
-        fails=True,
+        fails=failed or _is_unused(facts),
     )
 
 
