@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gradscope.api.difference import diff
 from gradscope.model import storage
 from gradscope.model.observations import Finding, Location, NodeReference, Severity
 from gradscope.model.ranks import OneRank, RankPasses, Ranks
@@ -362,6 +363,10 @@ def try_pages(browser: str, folder: Path) -> None:
         if name in REPORTS and name != "large":
             (folder / f"{name}.json").write_bytes(storage.encode(report))
     save(small(), str(folder / "small.dot"), "dot")
+    for name, times in (("a", 40), ("b", 39)):
+        save(chain(times, distinct=True), str(folder / f"{name}.json"), "json")
+    # Of one more operation at the far end.
+    diff(folder / "a.json", folder / "b.json").save(folder / "compared.html")
     _write_broken(folder)
     named = {"PAGES": str(folder), "BROWSER": browser, "PROGRAM": _program(browser) or ""}
     done = subprocess.run(

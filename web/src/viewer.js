@@ -55,7 +55,16 @@ export class Viewer extends Drawing {
     const { trail, way: { address, isStep } } = this;
     const { isGoing } = trail;
     trail.isGoing = true; // nothing of this belongs to the step before
-    if (!this._restore(address) && this.model.troubles.places.length) this.nextTrouble(1);
+    if (!this._restore(address)) {
+      const { isRatio, marks = {} } = this.shown.data ?? {};
+      const [first] = Object.keys(marks);
+      if (this.model.troubles.places.length) this.nextTrouble(1);
+      // What only one side of a comparison has; keys that are numbers are in order.
+      else if (isRatio && first) {
+        this.reveal({ node: Number(first) });
+        this.select(null); // for the panel tells of the whole comparison
+      }
+    }
     trail.isGoing = isGoing;
     if (isStep) trail.push();
     if (this.passes) this.passes.value = String(this.call);

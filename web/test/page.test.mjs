@@ -683,6 +683,15 @@ test("a damaged page says so", async () => {
   assert.equal(isDrawn, false);
 });
 
+test("a comparison opens at what only one side has", oncePerPage, async () => {
+  const page = await opened("compared");
+  const [marked, selected] = await page.evaluate(() => [Object.keys(window.gradscope.shown.data.marks)[0], window.gradscope.selected ?? null]);
+  const { x, y } = await place(page, `n${marked}`);
+  assert.ok(x > 0 && x < 1280 && y > 0 && y < 800);
+  assert.equal(selected, null);
+  await page.closed();
+});
+
 test("what backward made is told by a ∂ before what it was made of", oncePerPage, async () => {
   const page = await opened("differentiated");
   const labels = await page.evaluate(() => [0, 1].map((node) => window.gradscope.model.label(node)));
