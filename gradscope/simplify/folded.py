@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gradscope.errors import GradscopeError
 from gradscope.model.report import Graph, Leaf
 from gradscope.simplify import Folding
-from gradscope.simplify.for_pages import for_page
+from gradscope.simplify.for_pages import for_page, sides_by_rounds
 from gradscope.simplify.for_pictures import MOST_ROWS, rows, straight_to_leaves, with_sides
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
@@ -170,9 +170,11 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
         return part.view()
     hierarchy = hierarchy_of(graph, keep)
     if folding.picture and not folding.is_chosen:
-        faced, plain = (for_page(hierarchy, is_facing=facing) for facing in (True, False))
-        view = _pictured(part, faced, folding)
-        return view if view.sides or faced == plain else _pictured(part, plain, folding)
+        faced = sides_by_rounds(hierarchy)
+        view = _pictured(part, for_page(faced, is_facing=False), folding)
+        if view.sides or len(faced.groups) == len(hierarchy.groups):
+            return view
+        return _pictured(part, for_page(hierarchy, is_facing=False), folding)
     if folding.rows is not None and not folding.is_chosen:
         return _lowered(part, hierarchy, folding, rows_of_tree, folding.rows)
     part.close(hierarchy, _opened(hierarchy, folding))

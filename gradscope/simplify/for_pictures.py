@@ -6,7 +6,7 @@ Must not know of gradients or of any output format.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import msgspec
 
@@ -88,8 +88,13 @@ def with_sides(view: View) -> View:
         for number, link in enumerate(view.links)
         if place.get(link.target, 0) > place.get(link.source, len(way)) + 1
     )
-    over = ([one for one in around if one[0] <= at < -one[1]] for at in range(len(way)))
-    most = max(over, key=len, default=[])
+    changes = [0] * (len(way) + 1)
+    for first, last, _ in around:
+        changes[first] += 1
+        changes[-last] -= 1
+    over = [*accumulate(changes)]
+    middle = over.index(max(over))
+    most = [one for one in around if one[0] <= middle < -one[1]]
     is_inside = all(one[0] < two[0] and one[1] < two[1] for one, two in pairwise(most))
     if len(most) < FEWEST_ACROSS or not is_inside:
         return view
