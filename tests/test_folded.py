@@ -52,9 +52,11 @@ def shown(report: Report, format: str, folding: Folding) -> str:
 def operations_in_tree(text: str) -> Iterator[int]:
     """The operations that each row of a tree stands for."""
     for line in text.split("\n\n")[0].splitlines():
-        match = re.match(r"[│├└─ ]*(◇ ▸|[○◇▸])", line)
+        match = re.match(r"[│┊├└─ ]*(◇ ▸|[○◇▸])", line)
         if match:
             yield number_of_operations(line) if "▸" in match[1] else rounds(line)
+        elif re.search(r" T +(×|\[)", line):
+            yield rounds(line)  # what turns a leaf on the way to it
 
 
 def operations_in_dot(text: str) -> Iterator[int]:

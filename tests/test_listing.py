@@ -394,13 +394,17 @@ def with_package(session: Session, name: str, package: str, program: str) -> Non
     )
 
 
+LONG = "t = t * 1\n" * 36
+"""Lines beside which what an installed package did has no room of its own."""
+
+
 def test_a_function_that_adds_terms_up_has_no_share_of_one(session: Session) -> None:
     with_package(
         session,
         "summing",
         "def one(x):\n    return x.sin().sum()\n\n\n"
         "def loss_of(x):\n    y = x.exp().sum()\n    return one(x) + y\n",
-        "summing.loss_of(torch.ones(2, requires_grad=True)).backward()\n",
+        f"t = torch.ones(2, requires_grad=True)\n{LONG}summing.loss_of(t).backward()\n",
     )
     asked = ("backward", "program.py", "--by", "term", "--format", "code")
     one, loss_of, _ = session.cli(*asked).out.splitlines()[-3:]
@@ -461,14 +465,14 @@ def test_a_text_in_a_file_of_markdown_is_a_block(form: str, session: Session) ->
     assert block == f"```text\n{own}```\n"
 
 
-def test_functions_of_an_installed_package_are_a_line_each(session: Session) -> None:
+def test_functions_of_an_installed_package_are_a_line_each_without_room(session: Session) -> None:
+    program = "a, t = (torch.ones(2, requires_grad=True) for _ in range(2))\nw = t\n"
     with_package(
         session,
         "lossy",
         "def scaled(x):\n    y = 3 * x\n    return y\n\n\n"
         "def loss_of(x, w):\n    y = w * x\n    return (y * y).sum()\n",
-        "a, w = (torch.ones(2, requires_grad=True) for _ in range(2))\n"
-        "lossy.loss_of(lossy.scaled(a.sin()), w).backward()\n",
+        f"{program}{LONG}lossy.loss_of(lossy.scaled(a.sin() + t), w).backward()\n",
     )
     asked = ("backward", "program.py", "--format", "code")
     rows = session.cli(*asked).out.splitlines()
@@ -477,12 +481,15 @@ def test_functions_of_an_installed_package_are_a_line_each(session: Session) -> 
         ["lossy.py", "·", "scaled:2"],
         "loss_of:7–8",
     )
-    y = 3 * torch.ones(2).sin()
+    y = 3 * (torch.ones(2).sin() + 1)
     assert numbers(scaled)[-1] == pytest.approx(float((2 * y).norm()), rel=1e-3)
     assert "×2" in loss_of and "● w" in loss_of
     assert rest == "2 functions of installed packages, a line each: --all"
     assert "history cut" not in "".join(rows)
     opened = session.cli(*asked, "--all").out
+    assert "y = 3 * x" in opened and "a line each" not in opened
+    session.write(f"import lossy\n{BEGIN}lossy.loss_of(lossy.scaled(x), w).backward()\n")
+    opened = session.cli(*asked).out
     assert "y = 3 * x" in opened and "a line each" not in opened
 
 

@@ -18,7 +18,8 @@ from gradscope.errors import GradscopeError, ToolMissing
 from gradscope.model.report import Origin, Report
 from gradscope.render import Options, as_text, render, save
 from gradscope.render.drawing.graphviz import draw
-from gradscope.render.formats.dot import MOST_ITEMS, scene_of
+from gradscope.render.drawing.scene import Scene
+from gradscope.render.formats.dot import MOST_ITEMS
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.looking import Session
@@ -66,7 +67,7 @@ def test_the_two_sides_of_a_unet_stand_beside_each_other() -> None:
         kind, *facts = line.split()
         if kind == "node":
             places[facts[0]] = float(facts[1]), float(facts[2])
-    view = scene_of(unet(), Options()).view
+    view = Scene.at_once(unet(), Options()).view
     assert view.sides and "down, and up again on the left" in source
     for link in (view.links[n] for n in view.sides.across):
         (right, height), (left, other) = (places[str(end)] for end in (link.source, link.target))
@@ -85,7 +86,7 @@ def test_leaves_of_the_two_sides_stand_outside_of_what_leads_across(session: Ses
         low = torch.relu(b(high))
         e(torch.relu(d(torch.relu(c(low)) + low)) + high).square().mean().backward()
     """)
-    view = scene_of(report, Options()).view
+    view = Scene.at_once(report, Options()).view
     assert view.sides
     drawn = [line.split() for line in draw(dot(report), "plain").decode().splitlines()]
     boxes = [(name, float(x), float(y)) for kind, name, x, y, *_ in drawn[1:-1] if kind == "node"]

@@ -38,7 +38,7 @@ from tests.reports import CASES, chain, doublings, recurrent, small, towers, tra
 
 FOLDINGS = [
     Folding(),
-    Folding(picture=True),
+    Folding(at_once=True),
     Folding(all=True),
     *(Folding(depth=depth) for depth in (1, 2, 3, 9)),
 ]
@@ -636,7 +636,7 @@ def test_the_sides_of_a_unet_are_taken_apart(levels: int) -> None:
 @pytest.mark.parametrize("levels", [2, 3, 8])
 def test_a_picture_of_a_unet_has_two_sides(levels: int, is_timed: bool) -> None:
     graph = unet(levels, is_timed=is_timed).graph
-    view = simplify(graph, Folding(picture=True))
+    view = simplify(graph, Folding(at_once=True))
     prove(view, graph)
     assert view.sides
     modules = [graph.module_of(graph.nodes[item.members[0]]) for item in view.items]
@@ -656,7 +656,7 @@ def test_a_picture_of_a_unet_has_two_sides(levels: int, is_timed: bool) -> None:
     "report", [transformer(), recurrent(), chain(50), doublings(5), towers()], ids=str
 )
 def test_a_picture_of_anything_else_has_one(report: Report) -> None:
-    assert simplify(report.graph, Folding(picture=True)).sides is None
+    assert simplify(report.graph, Folding(at_once=True)).sides is None
 
 
 @pytest.mark.parametrize(

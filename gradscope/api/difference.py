@@ -25,6 +25,7 @@ from gradscope.formats import ANSWERS, FORMATS
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
 from gradscope.render.drawing.overlay import overlay
+from gradscope.render.drawing.two_sides import verdict
 from gradscope.render.options import Options, ToCompare
 from gradscope.words import count, either
 
@@ -161,6 +162,7 @@ def in_one(
     """
     if format not in FORMATS:
         return found, options
+    options = replace(options, verdict=verdict(found))
     if format == "html":
         answer = render.beside_graph(found, ANSWERS["diff"]["text"], options)
         sides = f"A: {found.a.target}", f"B: {found.b.target}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Options", "answer_format", "as_text", "format_for", "render", "save"]
 
 
-_PAGE_WIDTH = 44
+_PAGE_WIDTH = 39
 """Cells of a text that stands beside the graph on a page."""
 
 

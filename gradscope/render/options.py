@@ -61,7 +61,7 @@ class Options:
     the first of the report's backward passes. ``direction``: which way the arrows of pictures
     point. ``overlay``: what a picture shows instead of the report's own gradients.  ``answer``:
     what a command says in words, which a page shows as well.  ``sides``: the names of the passes of
-    a comparison."""
+    a comparison, ``verdict``: what a reader should take away, where it is not of one pass."""
 
     width: int = 100
     color: bool = False
@@ -80,6 +80,7 @@ class Options:
     overlay: Overlay | None = None
     answer: str = ""
     sides: tuple[str, ...] = ()
+    verdict: str = ""
     folding: Folding = field(default_factory=Folding)
 
     def chosen(self, rows: Sequence[TreeRow], most: int) -> Sequence[TreeRow]:

@@ -19,16 +19,16 @@ class Folding:
     as long as at most ``limit`` things are seen.  ``all``: fold nothing.  ``path``: draw only the
     ways to this leaf.  ``focus``: show what matches this pattern (see :mod:`.folded`) and close the
     rest; inside it ``depth``, ``limit`` and ``all`` say how far, 1 being its own contents.
-    ``picture``: as :mod:`.for_pictures` says, and repeats inside of what is drawn once closed;
-    ``told``: nodes of which a picture has something to say.  ``rows``: open no more than a tree of
-    so many rows has, where fewer say enough."""
+    ``at_once``: as :mod:`.at_once` says; ``told``: nodes of which something is to be said then;
+    ``rows``: those that a tree may have.  Without it is for a picture, where repeats inside of
+    what is drawn once are closed."""
 
     depth: int | None = None
     all: bool = False
     path: str | None = None
     limit: int = 30
     focus: str | None = None
-    picture: bool = False
+    at_once: bool = False
     told: frozenset[int] = frozenset()
     rows: int | None = None
 

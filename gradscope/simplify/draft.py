@@ -180,8 +180,10 @@ class _Search:
         words, end = self._words, self._ends[period]
         pattern = set(words[start : start + period])
         goes_on = end < len(words) and words[end] in pattern
-        began = start > 0 and words[start - 1] in pattern
-        return (end - start) % period if began and not goes_on else 0
+        late = (end - start) % period
+        # More than half of a round too much: its beginning was no more than alike.
+        began = start > 0 and (words[start - 1] in pattern or 2 * late > period)
+        return late if began and not goes_on else 0
 
 
 def _next_places(words: Sequence[int]) -> list[int | None]:

@@ -10,11 +10,19 @@ from collections.abc import Callable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+import msgspec
+
 from gradscope.errors import GradscopeError
 from gradscope.model.report import Graph, Leaf
 from gradscope.simplify import Folding
+from gradscope.simplify.at_once import (
+    MOST_ROWS,
+    height,
+    rows_of_tree,
+    straight_to_leaves,
+    with_sides,
+)
 from gradscope.simplify.for_pages import for_page, sides_by_rounds
-from gradscope.simplify.for_pictures import MOST_ROWS, rows, straight_to_leaves, with_sides
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.opening import (
@@ -169,38 +177,32 @@ def simplify(graph: Graph, folding: Folding | None = None) -> View:
     if folding.all and folding.focus is None:
         return part.view()
     hierarchy = hierarchy_of(graph, keep)
-    if folding.picture and not folding.is_chosen:
+    if folding.at_once and not folding.is_chosen:
         faced = sides_by_rounds(hierarchy)
-        view = _pictured(part, for_page(faced, is_facing=False), folding)
-        if view.sides or len(faced.groups) == len(hierarchy.groups):
-            return view
-        return _pictured(part, for_page(hierarchy, is_facing=False), folding)
-    if folding.rows is not None and not folding.is_chosen:
-        return _lowered(part, hierarchy, folding, rows_of_tree, folding.rows)
+        view = _at_once(part, for_page(faced, is_facing=False), folding)
+        if not view.sides and len(faced.groups) != len(hierarchy.groups):
+            view = _at_once(part, for_page(hierarchy, is_facing=False), folding)
+        return view if folding.rows is None else msgspec.structs.replace(view, sides=None)
     part.close(hierarchy, _opened(hierarchy, folding))
     return part.view()
 
 
-def _pictured(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
-    view = _lowered(part, hierarchy, folding, rows, MOST_ROWS)
-    return with_sides(straight_to_leaves(view, part.graph, folding.told))
-
-
-def _lowered(
-    part: Partition, hierarchy: Hierarchy, folding: Folding, size: Callable[[View], int], most: int
-) -> View:
-    """With less opened, if that is of at most this size and what would be opened is not."""
+def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
+    """With less opened, if that is small enough to be looked at and what would be opened is not."""
+    size: Callable[[View], int] = height if folding.rows is None else rows_of_tree
+    most = folding.rows or MOST_ROWS
+    told = folding.told
     opened = _opened(hierarchy, folding)
     part.close(hierarchy, opened)
-    view = lower = part.view()
+    view = lower = straight_to_leaves(part.view(), part.graph, told)
     limit = FEW if folding.depth is not None or opened.by_rounds else folding.limit
     while size(lower) > most and limit > FEW:
         limit -= 1
-        fewer = opened_to_fit(hierarchy, limit, not folding.picture)
+        fewer = opened_to_fit(hierarchy, limit, nested=folding.rows is not None)
         if fewer != opened:
             part.close(hierarchy, opened := fewer)
-            lower = part.view()
-    return lower if size(lower) <= most else view
+            lower = straight_to_leaves(part.view(), part.graph, told)
+    return with_sides(lower if size(lower) <= most else view)
 
 
 def meant(graph: Graph, folding: Folding) -> set[int]:
@@ -223,18 +225,13 @@ def meant(graph: Graph, folding: Folding) -> set[int]:
     return kept & (inside | {node for node in used if graph.nodes[node].kind == "leaf"})
 
 
-def rows_of_tree(view: View) -> int:
-    """In how many rows a tree shows a view: links, sums, roots, and what is drawn once."""
-    sums = sum(len(links) > 1 for links in view.incoming())
-    return len(view.links) + sums + len(view.roots) + len(view.templates)
-
-
 def _opened(hierarchy: Hierarchy, folding: Folding) -> Opened:
     if folding.focus is not None:
         return _opened_around(hierarchy, folding, folding.focus)
     if folding.depth is not None:
         return opened_to(hierarchy, folding.depth)
-    return opened_to_fit(hierarchy, folding.limit, not folding.picture)
+    is_picture = folding.at_once and folding.rows is None
+    return opened_to_fit(hierarchy, folding.limit, nested=not is_picture)
 
 
 def _opened_around(hierarchy: Hierarchy, folding: Folding, glob: str) -> Opened:

@@ -29,6 +29,9 @@ FEWEST_IN_FUNCTION = 3
 
 _LABEL_LENGTH = 60
 
+MOST_STEPS = 4
+"""Operations by which a loop is known; one of more is called by its function."""
+
 
 def hierarchy_of(graph: Graph, keep: int | None = None) -> Hierarchy:
     """The hierarchy of a graph; the leaf to ``keep`` is put into no group."""
@@ -218,14 +221,19 @@ class _Grouping:
 
     def _described(self, entries: list[int], period: int, count: int) -> GroupDraft:
         """``h.*`` for modules that differ in a number only, with what the loop does between them;
-        else operations and expressions."""
+        else operations, or where these are many the function that has the loop, and
+        expressions."""
         columns = [self._titles(entries[i::period]) for i in range(period)]
         if all(columns) or any(len(set(titles)) > 1 for titles in columns):
             first = [self.draft.group_of(entry) for entry in entries[:period]]
             types = dict.fromkeys(made.type for made in first if made and made.kind == "module")
             titles = dict.fromkeys(pattern(titles) for titles in columns if titles)
-            # Those in a Sequential have nothing but numbers for names.
-            names = list(types if set(titles) == {"*"} else titles)
+            names = list(titles)
+            if names == ["*"]:
+                # Those in a Sequential have nothing but numbers for names.
+                numbers = [title for column in columns for title in column]
+                ends = min(numbers, key=_natural), max(numbers, key=_natural)
+                names = ["\u2013".join(ends)]
             return GroupDraft("repeat", _shortened(names), " ".join(types), count=count)
         # In the order of the program, and of repeats one round.
         nodes = [
@@ -237,7 +245,13 @@ class _Grouping:
         # nodes; it is said once.
         origins = [self.graph.origin_of(node) for node in reversed(nodes)]
         words = [origin.expression for origin in origins if origin and origin.expression]
-        title = _shortened(list(dict.fromkeys(node.short_op for node in reversed(nodes))))
+        steps = list(dict.fromkeys(node.short_op for node in reversed(nodes)))
+        functions = {origin.function for origin in origins if origin}
+        # The loop is around a module that is called in it.
+        outer = {name for name in functions if not name.endswith(".forward")} or functions
+        title = _shortened(steps)
+        if len(steps) > MOST_STEPS and len(outer) == 1 and not outer & {"", "<module>"}:
+            title = f"loop in {outer.pop().rpartition('<locals>.')[2]}()"
         return GroupDraft(
             "repeat", title, label=_shortened(list(dict.fromkeys(words))), count=count
         )
@@ -353,6 +367,11 @@ def pattern(names: Sequence[str]) -> str:
         columns = zip(*rows, strict=True)
         return "".join(column[0] if len(set(column)) == 1 else "*" for column in columns)
     return f"{distinct[0]} … {distinct[-1]}"
+
+
+def _natural(number: str) -> tuple[int, str]:
+    """By which ``9`` comes before ``10``."""
+    return len(number), number
 
 
 def _shortened(steps: list[str]) -> str:

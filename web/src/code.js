@@ -5,7 +5,9 @@ import { number, plural, shorten, visible } from "./format.js";
 import { CUT, inside, told } from "./words.js";
 
 /** Signs of a line that may be shortened, and is whole beside the pointer. */
-const LONG = 160;
+const LONG = 24;
+/** Blanks before a line below which what does not fit beside it goes on. */
+const DEEPEST = 8;
 /** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name. */
 const [CELLS, NAMED, NAME] = [24, 2, 24];
 /** A window that has room for it beside the graph and the facts. */
@@ -62,7 +64,7 @@ export class Code {
     const each = steps.map((step) => ({ node: (node += step) }));
     const words = this.model.strings[text].slice(margin).trimEnd();
     const [flow, used] = [element("span", { class: "flow" }), element("span", { class: "used" })];
-    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", title: words.length > LONG ? words : null }, element("code", { text: inside(words).replace(/^ +/, (blanks) => blanks.replaceAll(" ", "\u00a0")) }), used)];
+    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", style: `--in: ${Math.min(words.search(/\S|$/), DEEPEST)}`, title: words.length > LONG ? words.trim() : null }, element("code", {}, ...broken(inside(words).replace(/^ +/, (blanks) => blanks.replaceAll(" ", "\u00a0")))), used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
     const place = `${file}:${number}`;
     // What ran with and without a history, as a model that is its own teacher, is cut in some calls only.
@@ -112,7 +114,7 @@ export class Code {
     if (this.made) return this.made;
     const { model } = this;
     this.made = new Map();
-    for (let node = model.size - 1; node >= 0; node--) {
+    for (let node = 0; node < model.size; node++) {
       const origin = !model.isLeaf(node) && !model.derived.has(node) && model.origin(node);
       if (!origin) continue;
       const place = `${origin.file}:${origin.line}`;
@@ -141,6 +143,9 @@ export class Code {
   }
 }
 
+/** A line of code that breaks before a dot or behind a bracket or comma rather than in a word. */
+const broken = (text) => text.split(/(?<=[([{,])(?=\w)|(?<=\w{3})(?=\.[A-Za-z_])/).flatMap((part, i) => (i ? [element("wbr"), part] : [part]));
+
 const same = (place, file, line) => place?.file === file && place.line === line;
 
 /** What fits beside a line: of several the smallest and the largest in three digits, or how many are not finite. */
@@ -152,7 +157,7 @@ function short(info) {
   return state === "finite" ? ends : `⚠ ${many} of ${of}`;
 }
 
-/** The colours of what a line made, in the order of the program: of those that share a cell the largest. */
+/** The colours of what a line made, in the order of backward: of those that share a cell the largest. */
 function strip(infos, scale) {
   const cells = Math.min(infos.length, CELLS);
   const colors = [...Array(cells).keys()].map((cell) => {

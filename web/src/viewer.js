@@ -61,6 +61,8 @@ export class Viewer extends Drawing {
       if (this.model.troubles.places.length) this.nextTrouble(1);
       // What only one side of a comparison has; keys that are numbers are in order.
       else if (isRatio && first) {
+        this._openTo({ node: Number(first) });
+        this._makeRoom();
         this.reveal({ node: Number(first) });
         this.select(null); // for the panel tells of the whole comparison
       }
@@ -92,7 +94,9 @@ export class Viewer extends Drawing {
     const most = this.boxes.get(`g${mainGroup(this.model, this.open)}`);
     const [whole, main] = [drawing, most ?? drawing].map((one) => one.width + 2 * MARGIN);
     const isSeen = whole <= room + LEAST_CODE && drawing.height + 2 * MARGIN <= canvas.clientHeight;
-    if (whole > room && isSeen && code.isShown) return code.toggle();
+    // A line that makes NaN says more than the whole graph.
+    const isTooWide = main > room && !this.model.troubles.places.length;
+    if (code.isShown && (isTooWide || (whole > room && isSeen))) return code.toggle();
     const width = [whole, main].find((one) => one <= room);
     if (width) canvas.parentNode.style.flexBasis = `${width}px`;
   }

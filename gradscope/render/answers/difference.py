@@ -4,7 +4,6 @@ Must not know how it was found."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from gradscope.analyses.diff.comparison import (
@@ -18,6 +17,7 @@ from gradscope.analyses.diff.comparison import (
 from gradscope.escaping import visible
 from gradscope.render.answers.memory import folded
 from gradscope.render.drawing.overlay import apart
+from gradscope.render.drawing.two_sides import SIGNS, verdict
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Column, Writer
@@ -26,15 +26,6 @@ from gradscope.words import count, either, listed, one_line
 
 ROWS = 10
 """Rows of a table, unless ``--top`` says otherwise."""
-
-SIGNS = {
-    "removed": "only in A",
-    "added": "only in B",
-    "changed": "changed",
-    "cut": "edge only in A",
-    "joined": "edge only in B",
-    "moved": "edge leads elsewhere",
-}
 
 LONGEST = 60
 """Characters of an expression in a sentence."""
@@ -62,7 +53,7 @@ class _DifferenceWriter(Writer):
         """Both sides, the answer, the first difference, the tables."""
         for name, side in (("A", self.found.a), ("B", self.found.b)):
             yield self.fitted(f"{name}  {_side(side)}")
-        yield from self.wrapped(self._answer(), "bold")
+        yield from self.wrapped(verdict(self.found), "bold")
         if not self.found.related:
             return
         yield from self._caveats()
@@ -96,17 +87,15 @@ class _DifferenceWriter(Writer):
     # ------------------------------------------------------------------ tables
 
     def _changes(self) -> Iterator[str]:
-        groups: dict[tuple[str, ...], list[str]] = {}
+        groups: dict[tuple[str, ...], list[tuple[str, str]]] = {}
         for change in self.found.changes:
             place = change.a or change.b or NodePlace(0, "")
-            key = (
-                change.detail or SIGNS[change.what],
-                visible(place.op),
-                visible(one_line(place.expression)),
-                folded(place.module),
-                self._source(place),
-            )
-            groups.setdefault(key, []).append(place.module)
+            words, source = visible(one_line(place.expression)), self._source(place)
+            # What has no line is known by the path of a parameter, and not by an expression.
+            alike = words if source else folded(words)
+            what = change.detail or SIGNS[change.what]
+            key = what, visible(place.op), alike, folded(place.module), source
+            groups.setdefault(key, []).append((words, visible(place.module)))
         columns = [
             Column("what", narrowest=12, comfort=16),
             Column("op", drop=2),
@@ -116,11 +105,14 @@ class _DifferenceWriter(Writer):
             Column("count", right=True),
         ]
         rows = []
-        for (what, op, expression, module, source), modules in groups.items():
+        for (what, op, *names, source), each in groups.items():
             # Numbers are left out only where they differ.
-            shown = visible(modules[0]) if len(set(modules)) == 1 else module
-            count = f"×{len(modules):,}" if len(modules) > 1 else ""
-            rows.append([what, op, expression, shown, source, count])
+            shown = [
+                one[0] if len({*one}) == 1 else name
+                for name, one in zip(names, zip(*each, strict=True), strict=True)
+            ]
+            times = f"×{len(each):,}" if len(each) > 1 else ""
+            rows.append([what, op, *shown, source, times])
         yield from self._table("nodes and edges", columns, rows)
 
     def _leaves(self) -> Iterator[str]:
@@ -177,51 +169,6 @@ class _DifferenceWriter(Writer):
     def _source(self, place: NodePlace) -> str:
         """``model.py:7``, or ""."""
         return f"{self._files[place.file]}:{place.line}" if place.file else ""
-
-    def _answer(self) -> str:
-        """The verdict in a sentence."""
-        found = self.found
-        if found.verdict == "different":
-            return "different: " + ", ".join(self._parts())
-        if found.verdict == "unrelated":
-            return (
-                f"different programs: {found.matched:,} of {found.a.nodes:,} and "
-                f"{found.b.nodes:,} nodes correspond, too few to compare them one by one"
-            )
-        if found.verdict == "identical":
-            return f"identical: {count(found.matched, 'node')}" + self._compared()
-        distances = (distance for distance in self._distances() if distance is not None)
-        largest = max((float(distance.relative) for distance in distances), default=0.0)
-        return (
-            f"equal within the tolerance: {count(found.matched, 'node')}"
-            f"{self._compared()}, differences up to {numbers.number(largest)}"
-        )
-
-    def _parts(self) -> list[str]:
-        """What differs, counted."""
-        found = self.found
-        counts = Counter(change.what for change in found.changes)
-        nodes = {"removed", "added"}
-        parts = [
-            f"{count(many, 'node') if what in nodes else many} {SIGNS[what]}"
-            for what, many in counts.items()
-        ]
-        values = sum(found.differs(leaf.values) for leaf in found.leaves)
-        parts += [f"values of {count(values, 'leaf')} differ"] if values else []
-        differing = len([edge for edge in found.differing_edges() if edge.a >= 0])
-        if differing:
-            parts.append(f"{differing:,} of {count(found.compared, 'gradient')} differ")
-        return parts
-
-    def _compared(self) -> str:
-        if not self.found.compared:
-            return ", no gradients to compare"
-        return f", {count(self.found.compared, 'gradient')}"
-
-    def _distances(self) -> Iterator[Distance | None]:
-        yield from (edge.distance for edge in self.found.edges)
-        for leaf in self.found.leaves:
-            yield from (leaf.values, leaf.gradient)
 
     def _first_sentences(self) -> Iterator[str]:
         """Where the two part: the cause, if it can be told from its effects."""

@@ -131,8 +131,7 @@ class Cells:
             return self._of_template(row, item)
         info = self._flow(row, self.scene.gradients)
         tensor = self._tensor(row)
-        expression = "" if self._is_told(row, item) else self._expression(item)
-        return [self._name(row, item), expression, *self._body(item, info, tensor)]
+        return [self._name(row, item), self._told(row, item), *self._body(item, info, tensor)]
 
     def in_full(
         self, item: Item, info: GradientInfo | None, tensor: TensorInfo | None
@@ -156,10 +155,9 @@ class Cells:
         if row.kind == "frame":
             note = frame(scene, scene.view.templates[item.template or 0])
             return [self._across(f"{row.lead}{self.glyphs.opened} ", note, f"{note.title}  ")]
-        expression = "" if self._is_told(row, item) else self._expression(item)
         return [
             self._name(row, item),
-            expression,
+            self._told(row, item),
             *self._rounds(item, self._by_rounds(row, item, scene.gradients)),
         ]
 
@@ -231,8 +229,14 @@ class Cells:
         drawn = strip([one.info for one in note.rounds], most, self.glyphs)
         return (start, name, Part(drawn + GAP * bool(note.remark), "", "never"), words)
 
-    def _is_told(self, row: TreeRow, item: Item) -> bool:
-        return row.kind == "reference" and self.scene.is_named(item)
+    def _told(self, row: TreeRow, item: Item) -> Cell:
+        """The user's words for an item where its row does not say enough, and what turns a leaf
+        before the gradient gets there."""
+        is_again = row.kind == "reference" and self.scene.is_named(item)
+        words = () if is_again else self._expression(item)
+        turns = "" if row.link == ROOT else self.scene.turns(self.scene.view.links[row.link])
+        gap = " " if words and not words[0].text else ""
+        return (Part(f"{turns}{gap}", "dim", "whole"), *words) if turns else words or ""
 
     def _expression(self, item: Item) -> Parts:
         words = Part(self.scene.expression(item), "cyan")
@@ -256,7 +260,7 @@ class Cells:
         if row.link == ROOT:
             return gradients.seed(row.root)
         item = self.scene.view.items[row.item]
-        link = self.scene.view.links[row.link]
+        link = self.scene.to_leaf(self.scene.view.links[row.link])
         # Several edges of one link may meet, in a group or a node: what enters it is their sum.
         meets = item.folded or len(link.edges) > 1
         if meets and len(self.scene.incoming[item.id]) == 1:
@@ -267,7 +271,7 @@ class Cells:
         if row.link == ROOT:
             root = self.scene.graph.roots[row.root]
             return self.scene.tensor(root.node, root.output)
-        return self.scene.tensor_of(self.scene.view.links[row.link])
+        return self.scene.tensor_of(self.scene.to_leaf(self.scene.view.links[row.link]))
 
     def _name(self, row: TreeRow, item: Item) -> Cell:
         lead = Part(row.lead, "dim", "never")

@@ -29,6 +29,12 @@ from gradscope.words import count, either, option
 
 MOST_FINDINGS = 5
 
+HEAD_LINES = 6
+"""Lines that stand above a drawing."""
+
+FEWEST_LINES = 12
+"""A budget below this would leave nothing to read."""
+
 
 class Head(Writer):
     """The head of one scene."""

@@ -19,7 +19,16 @@ from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import INK, Line, block, box, outlets, text
 from gradscope.render.drawing.facts import hooked, meeting, opposing, residuals, saved_words
 from gradscope.render.drawing.river import profile, told
-from gradscope.render.drawing.scale import STEPS, Round, exceptions, extremes, heights, odd, span
+from gradscope.render.drawing.scale import (
+    STEPS,
+    Round,
+    exceptions,
+    extremes,
+    heights,
+    odd,
+    span,
+    tint,
+)
 from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import verdict
@@ -51,6 +60,9 @@ LONGEST_TITLE = 80
 MOST_FINDINGS = 5
 
 MOST_NOTES = 12
+
+ARROW_STRENGTH = 0.8
+"""How much of a step's colour an arrow has, beside boxes that are paler."""
 
 _EDGE = 4
 """Points between the border of a box and its words, where its arrows have outlets."""
@@ -317,8 +329,8 @@ class Labels:
             text(scene.folded(), FAINT, 11),
         ]
         sign, ink = ("⚠ ", MAGENTA) if scene.alarm() else ("", INK)
-        if wrong := verdict(scene):
-            lines.append(text(sign + wrong, ink))
+        if said := scene.options.verdict or verdict(scene):
+            lines.append(text(sign + said, ink))
         for severity, line in scene.findings()[:MOST_FINDINGS]:
             lines.append(
                 text(f"{SIGNS[severity]} {shorten(line, LONGEST_TITLE, '…')}", BADGE_INKS[severity])
@@ -379,23 +391,26 @@ class Arrows:
         info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
-        words = scene.turns(link) + words
+        words = " · ".join(filter(None, (scene.turns(link), words)))
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
-        if info.state != "finite":
-            return words, {"style": "dashed"}
-        place = scene.scale.fraction(info.norm)
-        return words, {"penwidth": f"{1 + 5 * place:.2f}"} if place is not None else {}
+        return words, {"style": "dashed"} if info.state != "finite" else self._pen(info)
 
     def _flow_by_rounds(self, link: Link) -> tuple[str, dict[str, str]]:
         """The same for an arrow that stands for one in every round."""
         gradients = self.scene.gradients
         infos = gradients.link_by_rounds(link) if gradients else []
-        words = self.scene.turns(link) + self.labels.range(infos)
+        words = " · ".join(filter(None, (self.scene.turns(link), self.labels.range(infos))))
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
-        place = self.scene.scale.fraction(middle(infos).norm)
-        return words, {"style": "dashed"} if place is None else {"penwidth": f"{1 + 5 * place:.2f}"}
+        return words, self._pen(middle(infos)) or {"style": "dashed"}
+
+    def _pen(self, info: GradientInfo) -> dict[str, str]:
+        """How thick an arrow is, and its colour; nothing for what has no place on the scale."""
+        place, step = self.scene.scale.fraction(info.norm), self.scene.scale.step(info.norm)
+        if place is None or step is None:
+            return {}
+        return {"penwidth": f"{1 + 5 * place:.2f}", "color": tint(step, ARROW_STRENGTH)}
 
 
 def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:

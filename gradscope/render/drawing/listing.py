@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import datetime
 import linecache
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -78,12 +79,19 @@ class SourceFunction:
     name: str
     lines: list[SourceLine | None]
 
+    @property
+    def size(self) -> int:
+        """How many nodes it made."""
+        lines = (line for line in self.lines if line is not None)
+        return sum(len(piece.nodes) for line in lines for piece in line.pieces)
+
 
 def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]:
     """The functions that made the wanted nodes of a graph, in the order of the source; those of
-    installed packages last."""
+    installed packages last, and of these first the files that most lines are of."""
     made = _lines_made(report.graph, wanted)
-    files = sorted(dict.fromkeys(file for file, _ in made), key=is_of_library)
+    many = Counter(file for file, _ in made)
+    files = sorted(many, key=lambda file: is_of_library(file) and 1 / many[file])
     for file in files:
         own = {line: one for (name, line), one in made.items() if name == file}
         origins = [piece.origin for one in own.values() for piece in one.pieces]

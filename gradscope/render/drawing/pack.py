@@ -231,11 +231,11 @@ def _listing(report: Report, strings: Strings) -> list[list[Any]]:
 
 
 def _line(line: SourceLine | None, strings: Strings) -> list[Any] | None:
-    """The number and text of a line, the nodes that made values of it in the order of the program,
+    """The number and text of a line, the nodes that made values of it in the order of backward,
     and the leaves that it takes, by their positions."""
     if line is None:
         return None
-    results = (node for whole in line.wholes for node in reversed(whole.results))
+    results = sorted(node for whole in line.wholes for node in whole.results)
     return [line.number, strings.number(line.text), _differences(results), line.leaves]
 
 

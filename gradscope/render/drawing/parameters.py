@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.errors import GradscopeError
@@ -162,7 +163,8 @@ def _by_rounds(view: View, order: list[int]) -> Iterator[int]:
 
 
 class LeafTable(Writer):
-    """The leaves of a scene, in the order in which a reader meets them in the tree."""
+    """The leaves of a scene, in the order in which a reader meets them in the tree; the largest
+    first where not all can be shown."""
 
     def __init__(
         self, scene: Scene, gradients: ViewGradients, order: list[int], calls: Calls | None
@@ -197,12 +199,20 @@ class LeafTable(Writer):
         out."""
         if not self.positions:
             return []
-        shown = self.positions
+        shown, columns = self.positions, [*self.columns]
         if len(shown) + 1 > most:
+            if self.calls is None:
+                shown = sorted(shown, key=self._place)
+                columns[0] = replace(columns[0], title="leaf, largest first")
             shown = shown[: max(most - 2, 1)]
-        lines = list(self.table(self.columns, map(self.cells, shown)))
-        left = len(self.positions) - len(shown)
-        return [*lines, *self.more(left, "leaf")]
+        lines = list(self.table(columns, map(self.cells, shown)))
+        return [*lines, *self.more(len(self.positions) - len(shown), "leaf")]
+
+    def _place(self, position: int) -> tuple[bool, float]:
+        """What is not finite first, then by size."""
+        total = self.gradients.leaf(position)
+        is_bad = total.state == "non-finite"
+        return not is_bad, 0.0 if is_bad else -float(total.norm or 0)
 
     def cells(self, position: int) -> list[Cell]:
         """The cells of a leaf."""

@@ -64,7 +64,7 @@ class Quantities:
             yield Quantity([norm, Column("", drop=3), Column("", drop=2)], self._sizes)
         if self.terms is not None:
             yield Quantity(self.terms.columns(), self._shares)
-        yield Quantity([Column("", drop=1, narrowest=12, comfort=20)], self._meetings)
+        yield Quantity([Column("", drop=1, narrowest=12, comfort=22)], self._meetings)
 
     # ------------------------------------------------------------------ a command's own answer
 
@@ -98,11 +98,11 @@ class Quantities:
     # ------------------------------------------------------------------ the gradient
 
     def _items(self, whole: Made | None) -> list[Item]:
-        """What made the values of an expression, in the order of the program."""
-        return [] if whole is None else [self.item_of[node] for node in reversed(whole.results)]
+        """What made the values of an expression, in the order of backward."""
+        return [] if whole is None else [self.item_of[node] for node in whole.results]
 
     def _sizes(self, whole: Made | None, pieces: Sequence[Made]) -> list[Cell]:
-        """The size of what arrives, how often, and a strip in the order of the program; and that it
+        """The size of what arrives, how often, and a strip in the order of backward; and that it
         makes NaN of it, where no finding below the line says so."""
         gradients, items = self.scene.gradients, self._items(whole)
         if gradients is None or not items:

@@ -4,7 +4,8 @@ Each link is drawn once.  The row by which an item is drawn in full is its defin
 links hang below it; its other links are references.  A shallow graph is indented fully, an item
 being defined where a reader meets it first.  In a deep graph straight chains stay on one level:
 there an item is defined by its last consumer, so that the skip connections of a deep network
-become short references.  Walks with an explicit stack.  Must not know of gradients or columns."""
+become short references.  A line goes down along what is drawn once for many.  Walks with an
+explicit stack.  Must not know of gradients or columns."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class TreeRow(NamedTuple):
 
     ``lead`` are the branches before the sign.  ``link`` is the index of the view's link, or
     :data:`ROOT` where a root is entered, ``root`` then being its number.  A note is an additional
-    row of its item: ``note`` is its number.  A frame stands above the first item of a template."""
+    row of its item: ``note`` is its number.  A frame stands above the first item of a template,
+    which hangs below it."""
 
     kind: Literal["definition", "reference", "note", "frame"]
     lead: str
@@ -70,21 +72,15 @@ class Walk:
         pending = [_Task(TreeRow(kind, "", item, ROOT, root), "", 0)]
         while pending:
             task = pending.pop()
-            yield from self._frame(task.row)
-            yield task.row
             if task.row.kind == "definition":
+                template = self.view.items[task.row.item].template
+                if template is not None and template not in self._framed:
+                    self._framed.add(template)
+                    yield TreeRow("frame", task.row.lead, task.row.item)
+                    stem = task.stem + self.glyphs.inside
+                    task = task._replace(row=task.row._replace(lead=stem), stem=stem)
                 pending.extend(reversed(self._below(task)))
-
-    def _frame(self, row: TreeRow) -> Iterator[TreeRow]:
-        """The row above the first row of a template."""
-        template = self.view.items[row.item].template
-        if template is None or template in self._framed:
-            return
-        self._framed.add(template)
-        glyphs = self.glyphs
-        before = row.lead.removesuffix(glyphs.branch).removesuffix(glyphs.last)
-        lead = row.lead if before == row.lead else before + glyphs.stem
-        yield TreeRow("frame", lead, row.item)
+            yield task.row
 
     def _kind(self, item: int, link: int) -> Literal["definition", "reference"]:
         return "definition" if self.definition[item] == link else "reference"
@@ -110,11 +106,17 @@ class Walk:
 
     def _place(self, row: TreeRow, task: _Task, last: bool, straight: bool) -> _Task:
         glyphs = self.glyphs
+        around, template = (self.view.items[one.item].template for one in (task.row, row))
+        before, inside, behind = task.stem.rpartition(glyphs.inside)
+        leaves = inside and row.kind == "definition" and template != around is not None
         if straight:
-            return _Task(row._replace(lead=task.stem), task.stem, task.level)
+            # Below a frame, or below a branch in it, where what is outside keeps its place.
+            stem = before + ("  " + behind) * bool(behind) if leaves else task.stem
+            return _Task(row._replace(lead=stem), stem, task.level)
         lead = task.stem + (glyphs.last if last else glyphs.branch)
         level = task.level + 1
-        stem = task.stem + ("  " if last else glyphs.stem)
+        stem = f"{before}  {behind}" if leaves else task.stem
+        stem += "  " if last else glyphs.stem
         # A prefix of bounded length also keeps the whole linear in the number of rows.
         if level > MOST_LEVELS:
             stem = f"{glyphs.ellipsis}{level} {glyphs.stem}"

@@ -196,11 +196,12 @@ def vanished(rounds: Sequence[Round]) -> str:
     return f"the gradient vanishes: under 1e-5 of its largest ‖g‖ {way}"
 
 
-def span(infos: Sequence[GradientInfo]) -> str:
-    """``0.607–0.838``: the smallest and the largest norm, or the one that all have; "" where none
-    is known."""
+def span(infos: Sequence[GradientInfo], *digits: int) -> str:
+    """``0.607–0.838``: the smallest and the largest norm, of so many ``digits``, or the one that
+    all have; "" where none is known."""
     known = [float(info.norm) for info in infos if info.state == "finite" and info.norm is not None]
-    words = [numbers.number(end) for end in (min(known), max(known))] if known else []
+    ends = [*dict.fromkeys((min(known), max(known)))] if known else []
+    words = (numbers.number(end, *digits * (len(ends) > 1)) for end in ends)
     return "\u2013".join(dict.fromkeys(words))
 
 

@@ -7,9 +7,12 @@ Must not know of any one format.  Texts it returns are made visible
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
+from typing import Self
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
@@ -51,6 +54,17 @@ class Scene:
             self.gradients = ViewGradients(self.graph, self.backward, self.view)
             on_edges = (self.backward.gradients[entry] for entry in set(self.backward.edges))
         self.scale = Scale(on_edges)
+
+    @classmethod
+    def at_once(cls, report: Report, options: Options, rows: int | None = None) -> Self:
+        """What a picture shows, or a tree of so many ``rows``: less than a page, unless nodes are
+        pointed at."""
+        overlay = options.overlay is not None and not options.overlay.is_ratio
+        pointed = overlay or report.explanation or options.names == "torch"
+        told = {finding.node.id for finding in report.findings if finding.node is not None}
+        told.update(node for one in report.passes for node in one.altered)
+        folding = replace(options.folding, at_once=not pointed, told=frozenset(told), rows=rows)
+        return cls(report, replace(options, folding=folding))
 
     @cached_property
     def _files(self) -> dict[str, str]:
@@ -215,7 +229,13 @@ class Scene:
 
     def is_named(self, item: Item) -> bool:
         """Whether its title or its variable says which of several alike items it is."""
-        return item.kind in ("leaf", "module") or bool(self.graph.nodes[item.members[0]].variable)
+        if item.folded:
+            return item.kind in ("module", "leaves") and self._titles[item.title] == 1
+        return item.kind == "leaf" or bool(self.graph.nodes[item.members[0]].variable)
+
+    @cached_property
+    def _titles(self) -> Counter[str]:
+        return Counter(item.title for item in self.view.items)
 
     def tensor(self, node: int, output: int) -> TensorInfo | None:
         """The forward tensor of a node's output."""
@@ -227,10 +247,28 @@ class Scene:
         return self.tensor(*ends.pop()) if len(ends) == 1 else None
 
     def turns(self, link: Link) -> str:
-        """``T · ``: what turns a leaf and stands on the arrow into it, or ""."""
+        """``T``: what turns a leaf and stands on the link into it, or ""."""
         node = self.graph.nodes[self.graph.edges[link.edges[0]].target]
         is_turned = self.view.items[link.target].kind == "leaf" != node.kind
-        return f"{node.short_op} · " if is_turned else ""
+        return node.short_op if is_turned else ""
+
+    def to_leaf(self, link: Link) -> Link:
+        """A link with what turns a leaf for it alone behind it, so that it is as the leaf gets
+        it."""
+        edges = link.edges
+        while onwards := [self._onwards[edge] for edge in edges if edge in self._onwards]:
+            edges = (*(edge for edge in edges if edge not in self._onwards), *onwards)
+        return Link(link.source, link.target, edges)
+
+    @cached_property
+    def _onwards(self) -> dict[int, int]:
+        """For each edge into what turns a leaf, where it is the only one, the edge behind that."""
+        turning = {*self.view.on_links}
+        edges = self.graph.edges
+        users = Counter(edge.target for edge in edges if edge.target in turning)
+        behind = {edge.source: at for at, edge in enumerate(edges) if edge.source in turning}
+        into = ((at, edge.target) for at, edge in enumerate(edges) if users[edge.target] == 1)
+        return {at: behind[target] for at, target in into}
 
     def values(self, info: GradientInfo | TensorInfo, sizes: tuple[int, ...] | None) -> str | None:
         """The numbers of a tensor, if they are known and few, or asked for; or why they cannot be

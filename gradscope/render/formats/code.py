@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
-from gradscope.render.drawing.head import Head
+from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head
 from gradscope.render.drawing.listing import Made, SourceFunction, SourceLine, listing
 from gradscope.render.drawing.quantities import Quantities
 from gradscope.render.drawing.scale import odd, span
@@ -28,6 +29,9 @@ NARROWEST = 12
 
 SIZES = 28
 """Cells that the number of a line and the sizes beside it may need."""
+
+FEW_DIGITS = 2
+"""Digits of the range of several leaves, beside which there is little room."""
 
 MOST_NAMED = 2
 """Leaves of a line that are named; of more it is said how many there are."""
@@ -52,9 +56,7 @@ class _Code(Head):
     def lines(self, calls: str = "") -> Iterator[str]:
         """What is wrong at once, then each function."""
         functions = list(listing(self.scene.report, self.wanted))
-        guilty = {finding.location.file for finding in self.untold if finding.location}
-        files = set() if self.is_open else {function.file for function in functions} - guilty
-        self.folded = {*filter(is_of_library, files)}
+        self.folded = self._folded_of(functions)
         known, report = self.known, self.scene.report
         yield from self.first(known.calls.head() if known.calls else calls, findings=False)
         if known.terms is not None and report.split is not None:
@@ -72,9 +74,8 @@ class _Code(Head):
             # One table, so that sizes stand below one another.
             columns = [NUMBER, text, *(one for each in self.quantities for one in each.columns)]
             yield from self.table(columns, list(self._all_rows(functions)))
-        folded = sum(function.file in self.folded for function in functions)
-        if folded:
-            words = f"{count(folded, 'function')} of installed packages, a line each"
+        if self.folded:
+            words = f"{count(len(self.folded), 'function')} of installed packages, a line each"
             yield from self.wrapped(f"{words}: {option('all')}", "dim")
         if self.untold:
             yield ""
@@ -82,8 +83,7 @@ class _Code(Head):
             line = f"{BADGES[finding.severity]} {head(finding)}"
             yield self.fitted(line, INKS_OF[finding.severity])
             yield from paragraph("  ", self.glyphs.text(finding.message), self.options.width)
-        lines = (line for function in functions for line in function.lines if line is not None)
-        made = sum(len(piece.nodes) for line in lines for piece in line.pieces)
+        made = sum(function.size for function in functions)
         nodes = self.scene.graph.nodes
         missing = sum(nodes[node].kind != "leaf" for node in self.wanted) - made
         if missing:
@@ -99,11 +99,29 @@ class _Code(Head):
 
     def _all_rows(self, functions: Sequence[SourceFunction]) -> Iterator[list[Cell]]:
         for position, function in enumerate(functions):
-            is_folded = function.file in self.folded
-            if position and not (is_folded and functions[position - 1].file in self.folded):
+            is_folded = position in self.folded
+            if position and not (is_folded and position - 1 in self.folded):
                 yield [""]
             yield self._folded(function) if is_folded else [Part(self._name(function), "bold")]
             yield from () if is_folded else self._rows(function)
+
+    def _folded_of(self, functions: Sequence[SourceFunction]) -> set[int]:
+        """The functions of installed packages that are a line each: those that have no room.  What
+        a finding is about is open."""
+        guilty = {finding.location.file for finding in self.untold if finding.location}
+        closed = {
+            position: function
+            for position, function in enumerate(functions)
+            if not self.is_open and is_of_library(function.file) and function.file not in guilty
+        }
+        own = (len(one.lines) + 2 for at, one in enumerate(functions) if at not in closed)
+        room = max(self.options.lines, FEWEST_LINES) - HEAD_LINES - sum(own) - len(closed)
+        for position, function in [*closed.items()]:
+            more = len(function.lines) + 1
+            if more <= room:
+                room -= more
+                del closed[position]
+        return {*closed}
 
     def _folded(self, function: SourceFunction) -> list[Cell]:
         """A function of an installed package as one line, with all that it made."""
@@ -166,17 +184,16 @@ class _Code(Head):
         infos = [gradients.leaf(one) for one in positions] if gradients else []
         names = [next(iter(scene.graph.leaves[one].names), "?") for one in positions]
         if len(names) > MOST_NAMED:
-            sizes = [odd(infos, self.glyphs.bad), span(infos)] if infos else []
-            words = [
-                " ".join((count(len(names), "leaf"), " · ".join(filter(None, sizes)))).rstrip()
-            ]
+            names = [count(len(names), "leaf")]
+            each = [odd(infos, self.glyphs.bad), span(infos, FEW_DIGITS)] if infos else []
+            sizes = [" · ".join(filter(None, each))]
         else:
             signs = self.glyphs.silent, self.glyphs.bad
             sizes = [span([info]) or state_word(info, *signs) for info in infos]
-            words = list(map(" ".join, zip(names, sizes, strict=True))) if sizes else names
         before = parts(note)
+        told = ", ".join(map(" ".join, zip_longest(names, sizes, fillvalue="")))
         gap = " · " if before[0].text else ""
-        return (*before, Part(f"{gap}{sign} {', '.join(words)}", "green"))
+        return (*before, Part(f"{gap}{sign} {told}".rstrip(), "green"))
 
     def _findings(self, file: str, line: SourceLine, margin: int) -> Iterator[list[Cell]]:
         """What the doctor has found at this line, with a mark below the guilty expression."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 
 import graphviz
@@ -111,15 +110,6 @@ FRAME = {
 """Around what is drawn once for many rounds."""
 
 
-def scene_of(report: Report, options: Options) -> Scene:
-    """What a picture shows: less at once than other drawings, unless its nodes are pointed at."""
-    pointed = options.overlay or report.explanation or options.names == "torch"
-    told = {finding.node.id for finding in report.findings if finding.node is not None}
-    told.update(node for one in report.passes for node in one.altered)
-    folding = replace(options.folding, picture=not pointed, told=frozenset(told))
-    return Scene(report, replace(options, folding=folding))
-
-
 def render(report: Report, options: Options, scene: Scene | None = None) -> str:
     """The DOT source; of a ``scene`` that has its river beside it, without one in the caption.
 
@@ -127,7 +117,7 @@ def render(report: Report, options: Options, scene: Scene | None = None) -> str:
         GradscopeError: if there is too much to draw.
     """
     river = scene is None
-    scene = scene or scene_of(report, options)
+    scene = scene or Scene.at_once(report, options)
     boxes, arrows = len(scene.view.items) + len(scene.view.roots), len(scene.view.links)
     if boxes > MOST_ITEMS or arrows > MOST_LINKS:
         many = f"{boxes:,} boxes" if boxes > MOST_ITEMS else f"{arrows:,} arrows"

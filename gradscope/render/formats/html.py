@@ -65,7 +65,7 @@ def _of_all(report: Report, options: Options) -> dict[str, Any]:
     ]
     if options.sides:
         told = [
-            [0, graph, place, side, False, ""]
+            [0, graph, place, side, False, options.verdict]
             for (_, graph, place), side in zip(calls, options.sides, strict=False)
         ]
     else:

@@ -42,7 +42,7 @@ def render(report: Report, options: Options) -> bytes:
     """The picture; see :mod:`gradscope.render.formats.dot` for what is drawn."""
     for prefix, space in (("", SVG), ("xlink", XLINK)):
         ElementTree.register_namespace(prefix, space)
-    scene = dot.scene_of(report, options)
+    scene = Scene.at_once(report, options)
     picture = ElementTree.fromstring(draw(dot.render(report, options, scene), "svg"))
     # Graphviz titles each part with its number in the drawing, which tells nobody anything.
     for part in picture.iter(f"{{{SVG}}}g"):

@@ -12,7 +12,6 @@ Writes plain strings and styles, never markup, so that no name can act.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -21,7 +20,7 @@ from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.cells import Cells
 from gradscope.render.drawing.facts import notes_of
-from gradscope.render.drawing.head import Head, ranking
+from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head, ranking
 from gradscope.render.drawing.parameters import LeafTable
 from gradscope.render.drawing.rows import TreeRow, Walk
 from gradscope.render.drawing.scale import BAD_INK, size_cell
@@ -34,17 +33,11 @@ from gradscope.render.words.table import Cell, Column, Part, Writer
 if TYPE_CHECKING:
     from gradscope.render.drawing.beside import Calls, TermShares
 
-FEWEST_LINES = 12
-"""A budget below this would leave nothing to read."""
-
 LEAF_LINES = 10
 """Lines the leaves may take from a tree that has more rows than fit."""
 
 FEWEST_LEAF_LINES = 6
 """And those they leave a tree that then fits."""
-
-HEAD_LINES = 6
-"""Lines that stand above a tree."""
 
 NEVER_CUT = 40
 """Nodes of a graph that is shown to its end, whatever the terminal's height."""
@@ -59,8 +52,7 @@ def render(report: Report, options: Options) -> str:
         return ranking(report, options)
     # Rather with less opened than cut before the end, where gradients vanish or explode.
     room = max(options.lines, FEWEST_LINES) - HEAD_LINES - FEWEST_LEAF_LINES
-    folding = replace(options.folding, rows=room)
-    tree = _Tree(Scene(report, replace(options, folding=folding)))
+    tree = _Tree(Scene.at_once(report, options, room))
     return "\n".join(tree.lines()) + "\n"
 
 

@@ -42,9 +42,10 @@ def asked() -> int | None:
     return _asked.get()
 
 
-def number(value: Number) -> str:
-    """A number as a person would write it: ``1``, ``0.01667``, ``1.25e-5``, ``nan``, ``-inf``."""
-    return _written(float(value), asked() or _DIGITS)
+def number(value: Number, digits: int = _DIGITS) -> str:
+    """A number as a person would write it: ``1``, ``0.01667``, ``1.25e-5``, ``nan``, ``-inf``; with
+    so many ``digits`` where nothing else is asked for."""
+    return _written(float(value), asked() or digits)
 
 
 def element(value: Number) -> str:

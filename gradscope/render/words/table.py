@@ -161,8 +161,12 @@ class Table:
         for part in reversed(cell):
             size = cells(part.text)
             if excess < 0 and part.cut != "never":
-                room = 0 if part.cut == "whole" else max(size + excess, 1)
-                ellipsis = "" if part.cut == "whole" else self.glyphs.ellipsis
+                is_whole = part.cut == "whole"
+                # Of what has no room for a sign that it is cut the part before has it.
+                is_gone = is_whole or (part is not cell[0] and size + excess <= 0)
+                excess -= is_gone and not is_whole and size + excess == 0
+                room = 0 if is_gone else max(size + excess, 1)
+                ellipsis = "" if is_gone else self.glyphs.ellipsis
                 part = part._replace(text=shorten(part.text, room, ellipsis, part.cut == "start"))
             excess += size - cells(part.text)
             found.append(part)

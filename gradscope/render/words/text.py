@@ -122,6 +122,7 @@ class Glyphs:
     branch: str = "├─"
     last: str = "└─"
     stem: str = "│ "
+    inside: str = "┊ "
     ellipsis: str = "…"
     blocks: str = "▏▎▍▌▋▊▉█"
     levels: str = "▁▂▃▄▅▆▇█"
@@ -184,6 +185,7 @@ ASCII = Glyphs(
     branch="|-",
     last="`-",
     stem="| ",
+    inside=": ",
     ellipsis="...",
     blocks="#",
     levels="_.:=+*%#",

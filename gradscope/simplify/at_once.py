@@ -1,5 +1,6 @@
-"""The view as a picture draws it: an arrow leads straight to a parameter that a module transposes,
-what would be taller than can be looked at stays closed, and a way down and up again has two sides.
+"""The view as pictures and trees draw it, which are looked at as a whole: a link leads straight to
+a parameter that a module transposes, what would be taller than can be looked at stays closed, and
+in a picture a way down and up again has two sides.
 
 Must not know of gradients or of any output format.
 """
@@ -16,21 +17,27 @@ from gradscope.simplify.view import Item, Link, TwoSides, View
 TURNS = frozenset({"T", "Transpose", "Permute"})
 """Operations whose gradient has the same elements as what arrives."""
 
-MOST_ROWS = 16
+MOST_ROWS = 18
 """Boxes below one another that can be taken in at once."""
 
 FEWEST_ACROSS, MANY_INTO = 2, 4
 """So many links inside one another make two sides, and so many lead to what stands below both."""
 
 
-def rows(view: View) -> int:
-    """How many boxes stand below one another, but for leaves and what is drawn once for many."""
+def height(view: View) -> int:
+    """How many boxes of a picture stand below one another, but for leaves."""
     above = [0] * len(view.items)
     for link in view.links:
         target = view.items[link.target]
-        own = target.kind != "leaf" and target.template is None
+        own = target.kind != "leaf"
         above[target.id] = max(above[target.id], above[link.source] + own)
     return 1 + max(above, default=0)
+
+
+def rows_of_tree(view: View) -> int:
+    """In how many rows a tree shows a view: links, sums, roots, and what is drawn once."""
+    sums = sum(len(links) > 1 for links in view.incoming())
+    return len(view.links) + sums + len(view.roots) + len(view.templates)
 
 
 def straight_to_leaves(view: View, graph: Graph, told: frozenset[int]) -> View:

@@ -1,0 +1,61 @@
+"""What a reader should take away of a comparison, in a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from gradscope.analyses.diff.comparison import Comparison, Distance
+from gradscope.render.words import numbers
+from gradscope.words import count
+
+SIGNS = {
+    "removed": "only in A",
+    "added": "only in B",
+    "changed": "changed",
+    "cut": "edge only in A",
+    "joined": "edge only in B",
+    "moved": "edge leads elsewhere",
+}
+
+
+def verdict(found: Comparison) -> str:
+    """``different: 36 nodes only in A``, or that there is no difference, and of how much."""
+    if found.verdict == "different":
+        return "different: " + ", ".join(_parts(found))
+    if found.verdict == "unrelated":
+        return (
+            f"different programs: {found.matched:,} of {found.a.nodes:,} and "
+            f"{found.b.nodes:,} nodes correspond, too few to compare them one by one"
+        )
+    compared = ", no gradients to compare"
+    if found.compared:
+        compared = f", {count(found.compared, 'gradient')}"
+    same = f"{count(found.matched, 'node')}{compared}"
+    if found.verdict == "identical":
+        return f"identical: {same}"
+    distances = (distance for distance in _distances(found) if distance is not None)
+    largest = max((float(distance.relative) for distance in distances), default=0.0)
+    return f"equal within the tolerance: {same}, differences up to {numbers.number(largest)}"
+
+
+def _parts(found: Comparison) -> list[str]:
+    """What differs, counted."""
+    counts = Counter(change.what for change in found.changes)
+    nodes = {"removed", "added"}
+    parts = [
+        f"{count(many, 'node') if what in nodes else many} {SIGNS[what]}"
+        for what, many in counts.items()
+    ]
+    values = sum(found.differs(leaf.values) for leaf in found.leaves)
+    parts += [f"values of {count(values, 'leaf')} differ"] if values else []
+    differing = len([edge for edge in found.differing_edges() if edge.a >= 0])
+    if differing:
+        parts.append(f"{differing:,} of {count(found.compared, 'gradient')} differ")
+    return parts
+
+
+def _distances(found: Comparison) -> Iterator[Distance | None]:
+    yield from (edge.distance for edge in found.edges)
+    for leaf in found.leaves:
+        yield from (leaf.values, leaf.gradient)
