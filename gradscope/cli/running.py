@@ -23,7 +23,7 @@ from gradscope.errors import (
 )
 from gradscope.filesystem import is_file
 from gradscope.formats import LISTS, SAVED
-from gradscope.model.request import Explain, Request
+from gradscope.model.request import Request
 from gradscope.options import Looking, Running, options_on
 from gradscope.target import Program, Target, parse_target
 
@@ -183,10 +183,6 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
     tell_unused(name, output.remark)
-    if isinstance(study, Explain) and study.leaf is not None:
-        from gradscope.analyses.explain.narrowed import of_leaf
-
-        report = of_leaf(report, study.leaf, study.everything)
     output.write(report)
 
 
