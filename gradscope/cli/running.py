@@ -28,7 +28,7 @@ from gradscope.errors import (
 from gradscope.filesystem import is_file, text_of
 from gradscope.formats import LISTS, SAVED
 from gradscope.model.request import Request
-from gradscope.options import Looking, Running, options_on
+from gradscope.options import Looking, Running, Showing, options_on
 from gradscope.target import Program, Target, parse_target
 
 if TYPE_CHECKING:
@@ -190,24 +190,23 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
     output.write(report)
 
 
-def tell_unused(name: str, remark: Callable[[str], None]) -> None:
-    """Say which options a saved report has no use for: those of a run, and of what to look at."""
-    context = click.get_current_context()
-    of_a_run = (Running, Looking)
+def tell_unused(name: str, remark: Callable[[str], None], is_log: bool = False) -> None:
+    """Say which options a saved report has no use for: those of a run, and of what to look at; the
+    log of a training also those of a graph."""
+    context, groups = click.get_current_context(), {Running, Looking}
+    what = "a saved report; ignored, because they need the program"
+    if is_log:
+        groups, what = {*groups, Showing}, "the log of a training; ignored"
     names = [
         one.names[-1]
         for one in options_on(context.command.name or "")
-        if one.names and one.group in of_a_run and is_typed(context, one.name)
+        if one.names
+        and one.group in groups
+        and one.name not in ("width", "color")
+        and context.get_parameter_source(one.name) is ParameterSource.COMMANDLINE
     ]
     if names:
-        remark(
-            f"{name} is a saved report; ignored, because they need the program: {', '.join(names)}"
-        )
-
-
-def is_typed(context: click.Context, name: str) -> bool:
-    """Whether an option stands on the command line."""
-    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        remark(f"{name} is {what}: {', '.join(names)}")
 
 
 def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:

@@ -8,21 +8,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import click
-
 from gradscope import doing, render
 from gradscope.cli import last_target as memory
 from gradscope.cli import progress
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
-from gradscope.cli.running import is_typed, prepared
+from gradscope.cli.running import prepared, tell_unused
 from gradscope.cli.terminal import say, tell_error
 from gradscope.errors import CaptureError, GradscopeError, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
 from gradscope.model.history import SUFFIXES, History, load
 from gradscope.model.rows import LogHead, Row
-from gradscope.options import Writing, options_on
 from gradscope.ranks.job import Job
 from gradscope.render.answers import training
 from gradscope.render.output import STDOUT
@@ -157,10 +154,5 @@ def show_log(given: Given) -> Result:
     with progress.shown(place.quiet):
         doing.begin("reading the file")
         place.write(load(path, given.max_size))
-    context = click.get_current_context()
-    of_a_graph = [one for one in options_on("show") if one.names and one.group is not Writing]
-    typed = (one for one in of_a_graph if is_typed(context, one.name))
-    unused = [one.names[-1] for one in typed if one.name not in ("width", "color")]
-    if unused:
-        place.remark(f"{path} is the log of a training; ignored: {', '.join(unused)}")
+    tell_unused(path, place.remark, is_log=True)
     return Result()

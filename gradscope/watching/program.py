@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from gradscope.autograd.originals import living_optimizers
+from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.handlers import let_pass
 from gradscope.recording.wrappers import plain_path
 from gradscope.watching.arrivals import Unseen, untraced
@@ -77,7 +77,7 @@ class FoundModels:
             for prefix, model in self._models
             for path, parameter in _parameters(model())
         ]
-        loose = ((names, one) for of, names in self._loose for one in _held(of()))
+        loose = ((names, one) for of, names in self._loose for one in parameters_of(of()))
         found += [(names[id(one)], one) for names, one in loose if id(one) in names]
         seen = set[int]()
         for name, one in found:
@@ -90,7 +90,7 @@ class FoundModels:
         self._models = [one for one in self._models if one[1]() is not None]
         self._loose = [one for one in self._loose if one[0]() is not None]
         known = {id(parameter) for _, parameter in self.named_parameters()}
-        held = {id(one): one for each in optimizers for one in _held(each)}
+        held = {id(one): one for each in optimizers for one in parameters_of(each)}
         new = {key: one for key, one in held.items() if key not in known}
         if not new:
             return
@@ -121,15 +121,6 @@ def _parameters(model: Any) -> list[tuple[str, torch.Tensor]]:
         # Not its own `named_parameters`, which may be code of the program.
         pairs = [] if model is None else list(nn.Module.named_parameters(model))
         return [(plain_path(model, path), one) for path, one in pairs]
-    except Exception as error:  # one that was never finished
-        let_pass(error)
-        return []
-
-
-def _held(optimizer: Any) -> list[torch.Tensor]:
-    try:
-        groups = getattr(optimizer, "param_groups", ())
-        return [one for group in groups for one in group["params"]]
     except Exception as error:  # one that was never finished
         let_pass(error)
         return []
