@@ -357,7 +357,7 @@ ONLY_TYPED = (
     "model/request.py",  # what is waited for
     "model/history.py",  # of gradscope show run.jsonl
     "analyses/doctor/cases.py",
-    "watching/troubles.py",  # a command to type in a second run
+    "watching/full_looks.py",  # a command to type in a second run
 )
 """What only the command line reaches."""
 
