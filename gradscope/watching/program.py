@@ -11,7 +11,7 @@ import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
-from types import FrameType
+from traceback import walk_stack
 from typing import Any
 
 import torch
@@ -148,9 +148,8 @@ def _names(things: list[Any]) -> list[str]:
     """What the program calls each: the variable that holds it, of the outermost caller that has
     one, or else its class."""
     names: dict[int, str] = {}
-    frame: FrameType | None = sys._getframe(1)
     wanted = {id(one) for one in things}
-    while frame is not None:
+    for frame, _ in walk_stack(sys._getframe(1)):
         owner = frame.f_locals.get("self")
         attributes = vars(owner) if hasattr(owner, "__dict__") else {}
         modules = attributes.get("_modules") if isinstance(owner, nn.Module) else None
@@ -158,7 +157,6 @@ def _names(things: list[Any]) -> list[str]:
             for name, value in list(space.items()):
                 if id(value) in wanted and name != "self" and name[:1] != "_":
                     names[id(value)] = name
-        frame = frame.f_back
     fallbacks = (
         "tensor" if isinstance(one, torch.Tensor) else type(one).__name__ for one in things
     )
