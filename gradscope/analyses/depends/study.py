@@ -29,9 +29,9 @@ from gradscope.autograd.tensors import has_storage, requires_grad, storage_of
 from gradscope.errors import RootError
 from gradscope.graphing.roots import named_tensor
 from gradscope.graphing.study import LiveGraph
-from gradscope.model.dependence import AxisSide, Crossing, Dependence, Pattern
 from gradscope.model.plain import RAGGED, Number, number
 from gradscope.model.request import DependsStudy
+from gradscope.model.studies import AxisSide, Crossing, Dependence, Pattern
 from gradscope.words import either, listed, one_line, option
 
 MOST_ROWS, MOST_NORMS = 64, 2**18
