@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextlib
 import dis
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
 import torch
-from torch._vmap_internals import _vmap
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
@@ -32,11 +31,6 @@ Gradient = torch.Tensor | None
 
 Place = tuple[int, int]
 """A node and one of its outputs."""
-
-
-STACKED = 4
-"""Gradients for which a node is called at once.  For fewer it is not worth while; of more, what it
-computes on the way would be as many times as large."""
 
 
 class Region(NamedTuple):
@@ -134,32 +128,6 @@ class Puller:
             said = first_line(message(error)).partition(". ")[0].rstrip(".")
             text = f"{_called(node)} failed with {type(error).__name__}: {said}"
             raise CannotCall(text) from error
-
-    def call_each(
-        self, number: int, several: Sequence[Mapping[int, torch.Tensor]]
-    ) -> list[dict[int, torch.Tensor]]:
-        """What :meth:`call` gives for each of several, which have gradients for the same outputs;
-        together, where torch can.
-
-        Raises:
-            CannotCall: saying why.
-        """
-        node = self.walked.nodes[number]
-        is_custom = isinstance(node, BackwardCFunction)
-        if len(several) < STACKED or is_custom or self._refusal(number):
-            return [self.call(number, one) for one in several]
-        arranged = [self._arranged(number, one) for one in several]
-        try:
-            sent = together(node, arranged)
-        except Exception as error:  # of an operation that torch cannot vectorise
-            let_pass(error)
-            return [self.call(number, one) for one in several]
-        found: list[dict[int, torch.Tensor]] = [{} for _ in several]
-        for edge in self.leaving[number]:
-            gradients = sent[self.walked.edges[edge][1]]
-            for one, gradient in zip(found, () if gradients is None else gradients, strict=False):
-                one[edge] = _fitted(gradient, self.target(edge))
-        return found
 
     def sweep(self, seeds: Mapping[Place, torch.Tensor], region: Region) -> dict[int, torch.Tensor]:
         """Pull gradients back through a part of the graph; what arrives at the nodes it ends at.
@@ -308,59 +276,3 @@ def check_numbers(gradient: torch.Tensor) -> None:
     why = why_unreadable(gradient)
     if why:
         raise CannotCall(f"a gradient on the way cannot be read: {why}")
-
-
-def together(
-    node: Any, several: Sequence[Sequence[torch.Tensor | None]]
-) -> Sequence[torch.Tensor | None]:
-    """What a node sends for each of several, along a dimension before the others.
-
-    Args:
-        node: one of torch's own; code of the program may look at what it is given.
-        several: the arguments of each call, the same of them undefined in all.
-
-    Raises:
-        Exception: torch can compute some of it one after the other only.
-    """
-    columns = [
-        None if any(one is None for one in column) else stacked(column)
-        for column in zip(*several, strict=True)
-    ]
-    given = [one for one in columns if one is not None]
-
-    def alone(*gradients: torch.Tensor) -> Any:
-        left = iter(gradients)
-        sent = node(*(None if one is None else next(left) for one in columns))
-        return sent if isinstance(sent, tuple) else (sent,)
-
-    with torch.no_grad(), _no_fallback():
-        # As ``is_grads_batched`` does it, which sends them through the engine.
-        return _vmap(alone, 0, 0, allow_none_pass_through=True)(*given)  # type: ignore[no-any-return]
-
-
-def stacked(tensors: Sequence[Any]) -> torch.Tensor:
-    """The tensors along a dimension before their own; where they lie in memory as parts of one,
-    that one itself."""
-    first, second = tensors[:2]
-    step = second.storage_offset() - first.storage_offset()
-    known = first.untyped_storage().data_ptr(), first.shape, first.stride(), first.dtype
-    for place, one in enumerate(tensors):
-        own = one.untyped_storage().data_ptr(), one.shape, one.stride(), one.dtype
-        if own != known or one.storage_offset() != first.storage_offset() + place * step:
-            return torch.stack([*tensors])
-    if step < 0 or first.is_conj() or first.is_neg():
-        return torch.stack([*tensors])
-    sizes, strides = (len(tensors), *first.shape), (step, *first.stride())
-    return first.as_strided(sizes, strides)  # type: ignore[no-any-return]
-
-
-@contextlib.contextmanager
-def _no_fallback() -> Iterator[None]:
-    """Torch refuses what it can only do one after the other: it would warn of it, and so can we."""
-    functorch: Any = torch._C._functorch
-    before = functorch._is_vmap_fallback_enabled()
-    functorch._set_vmap_fallback_enabled(False)
-    try:
-        yield
-    finally:
-        functorch._set_vmap_fallback_enabled(before)
