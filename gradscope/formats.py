@@ -58,14 +58,14 @@ DRAWINGS = tuple(name for name in FORMATS if name not in (*TEXTS, *LISTS))
 
 ANSWERS = {
     "graph": {"text": "tree"},
-    "explain": {"text": "explain", "html": "explain_page"},
+    "explain": {"text": "explain", "html": "text_page"},
     "doctor": {"text": "tree", "markdown": "diagnosis"},
     "terms": {"text": "split"},
     "split": {"text": "split", "markdown": "split"},
     "depends": {"text": "depends", "markdown": "depends"},
     "memory": {"text": "memory"},
     "check": {"text": "checks"},
-    "watch": {"text": "training", "html": "training_page"},
+    "watch": {"text": "training", "html": "text_page"},
     "diff": {"text": "difference", "markdown": "difference", "json": "difference_json"},
 }
 """What shows the answer of a command, by its word after ``--format``: ``text``, which is its

@@ -10,6 +10,7 @@ import importlib
 import signal
 import sys
 import threading
+from traceback import walk_tb
 from types import CodeType, FrameType
 from typing import Any
 
@@ -114,11 +115,8 @@ def let_pass(error: Exception) -> None:
     """
     # A frame tells the code that it runs and not the function, so handlers are known by code.
     handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
-    step = error.__traceback__
-    while step is not None:
-        if step.tb_frame.f_code in handlers:
-            raise error
-        step = step.tb_next
+    if any(frame.f_code in handlers for frame, _ in walk_tb(error.__traceback__)):
+        raise error
 
 
 def _code_of(handler: Any) -> CodeType | None:

@@ -186,6 +186,11 @@ class Running:
 class Looking:
     """What to look at."""
 
+    leaf: str | None = row(
+        "--leaf NAME  Explain the gradient of this leaf only, or of a tensor on the way: a "
+        'variable that held it, or "#ID".',
+        "explain",
+    )
     node: int | None = row(
         "--node ID  Look only at this node: its number behind # in the output, or in --format"
         " json.",
@@ -313,11 +318,6 @@ class Looking:
 class Showing:
     """What to show of it, and how."""
 
-    leaf: str | None = row(
-        "--leaf NAME  Explain the gradient of this leaf only, or of a tensor on the way: a "
-        'variable that held it, or "#ID".',
-        "explain",
-    )
     depth: int | None = row("--depth N  Open modules down to this depth of calls.", GRAPHS, least=1)
     all: bool = flag("--all  Show everything; fold nothing.", f"{GRAPHS} {STUDIES}")
     focus: str | None = row(

@@ -355,9 +355,9 @@ ONLY_TYPED = (
     ),
     *("graphing/roots.py", "graphing/initial_gradient.py"),  # --root and --let
     "model/request.py",  # what is waited for
-    *("model/history.py", "render/answers/training_page.py"),  # of gradscope show run.jsonl
+    "model/history.py",  # of gradscope show run.jsonl
     "analyses/doctor/cases.py",
-    "watching/troubles.py",  # a command to type in a second run
+    "watching/full_looks.py",  # a command to type in a second run
 )
 """What only the command line reaches."""
 

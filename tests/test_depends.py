@@ -13,8 +13,8 @@ import torch
 
 import gradscope
 from gradscope.errors import GradscopeError
-from gradscope.model.dependence import Dependence
 from gradscope.model.report import Report
+from gradscope.model.studies import Dependence
 from gradscope.render.answers.depends import render
 from gradscope.render.options import Options
 from tests.conftest import process_preserved

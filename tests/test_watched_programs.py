@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import gc
-import json
 import math
 import os
 import re
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 import torch
 
 from gradscope.model import history
 from gradscope.model.history import History
 from gradscope.model.rows import LogHead, ModuleRow, Row, line_of, row_of
-from gradscope.render.answers import training_page
-from gradscope.render.options import Options
 from tests import forkserver
 from tests.conftest import ROOT
 from tests.hostile import acting
@@ -255,28 +250,6 @@ sys.setswitchinterval(before)
     assert all(len(models) == 1 for models in calls)
 
 
-def test_a_page_leads_to_pages_of_the_reports_that_exist(session: Session) -> None:
-    session.write("import torch\ntorch.ones(2, requires_grad=True).sum().backward()")
-    kept = ("kept.json.gz", "gone.json.gz", "../kept.json.gz", "broken.json.gz")
-    session.cli("trace", "program.py", "-o", kept[0])
-    session.write("no report", kept[3])
-    rows = [
-        msgspec.structs.replace(row(k, a=1.0), finding="f", report=name)
-        for k, name in enumerate(kept)
-    ]
-    (session.folder / "pages").mkdir()
-    done = session.cli("show", written(session.folder, *rows), "-o", "pages/run.html")
-    assert not done.status
-    assert "broken.json.gz" in done.err
-    pages = sorted(one.name for one in (session.folder / "pages").iterdir())
-    assert pages == ["run.html", "run.step-0.html"]
-    page = (session.folder / "pages" / "run.html").read_text()
-    assert [one["link"] for one in data_of(page)["marks"]] == ["", "", "", "./run.step-0.html"]
-    session.cli("show", kept[0], "-o", "alone.html")
-    own = (session.folder / "pages" / "run.step-0.html").read_text()
-    assert own == (session.folder / "alone.html").read_text()
-
-
 def test_an_interrupt_ends_the_program_and_tells(tmp_path: Path) -> None:
     wait = "import os, time\nos.kill(os.getpid(), 2)\ntime.sleep(60)\n"
     text = HEAD + LAYERS + "steps(2, optimizer, lambda _: net(torch.ones(1, 2)))\n" + wait
@@ -342,20 +315,10 @@ def test_four_things_are_four_signs(session: Session) -> None:
     assert "run.jsonl · 5 rows · steps 0 to 4 · 2 parts" in done.out
     assert re.search(r"^a +▂0∅✖▇ +5 ", done.out, re.MULTILINE), done.out
     assert "✖ first not finite at step 3, in a" in done.out
-    done = session.cli("show", path, "-o", "run.html")
-    data = data_of((session.folder / "run.html").read_text())
-    assert [data["cells"][0][at : at + 2] for at in range(0, 10, 2)] == [
-        "AA",
-        "~~",
-        "  ",
-        "!!",
-        "__",
-    ]
-
-
-def data_of(page: str) -> Any:
-    """What the script of a page is given."""
-    return json.loads(page.split('id="data">')[1].split("</script>")[0])
+    session.cli("show", path, "-o", "run.html", "--width", "90")
+    page = (session.folder / "run.html").read_text()
+    for sign in "▂0∅✖▇":
+        assert sign in page
 
 
 def test_a_log_that_was_cut_off_is_read_up_to_there(session: Session) -> None:
@@ -398,38 +361,9 @@ def test_hostile_names_are_only_text(session: Session) -> None:
     page = (session.folder / "run.html").read_text()
     assert not acting(page)
     assert "<img" not in page
-    assert 'href="' not in page
-    assert page.count("</script>") == 2
+    assert "href=" not in page
+    assert "</script>" not in page
     assert not acting(session.cli("show", path).out + done.err)
-
-
-@pytest.mark.parametrize(
-    ("report", "link"),
-    [
-        ("run.step7.html", "./run.step7.html"),
-        ("kept/step 7.json.gz", "./kept/step%207.json.gz"),
-        ("https://example.org/a.html", "./https%3A/example.org/a.html"),
-        ("../a.html", ""),
-        ("/etc/a.html", ""),
-        ("run.sh", ""),
-        ("", ""),
-    ],
-)
-def test_a_mark_leads_to_a_report_below_the_page(report: str, link: str) -> None:
-    kept = History(title="run")
-    kept.put(
-        Row(step=7, call=1, norm=1.0, modules={"a": ModuleRow(1.0)}, finding="f", report=report)
-    )
-    page = training_page.render(kept, Options())
-    assert data_of(page)["marks"] == [{"at": 0, "text": "step 7: f", "link": link}]
-    assert re.findall(r'<a [^>]*href="([^"]*)"', page) == [link] * 2 * bool(link)
-
-
-@pytest.mark.parametrize("norm", [1.7e308, 5e-324])
-def test_a_page_of_numbers_at_the_ends_of_float64(norm: float) -> None:
-    kept = History()
-    kept.put(row(0, norm, a=norm))
-    assert data_of(training_page.render(kept, Options()))["cells"] == ["AA"]
 
 
 def test_of_many_parts_so_many_are_kept() -> None:

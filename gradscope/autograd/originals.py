@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.optim import Optimizer
 
+from gradscope.handlers import let_pass
+
 HANDLER: CodeType = torch.overrides.handle_torch_function.__code__
 """What hands a torch function that is written in python to the mode."""
 
@@ -112,10 +114,14 @@ def living_optimizers() -> list[Any]:
 
 
 def parameters_of(optimizer: Any) -> Sequence[torch.Tensor]:
-    """The tensors that an optimizer holds."""
-    return [
-        tensor
-        for group in getattr(optimizer, "param_groups", ())
-        for tensor in group["params"]
-        if isinstance(tensor, torch.Tensor)
-    ]
+    """The tensors that an optimizer holds; none of one that was never finished."""
+    try:
+        return [
+            tensor
+            for group in getattr(optimizer, "param_groups", ())
+            for tensor in group["params"]
+            if isinstance(tensor, torch.Tensor)
+        ]
+    except Exception as error:  # of a class of the program
+        let_pass(error)
+        return []

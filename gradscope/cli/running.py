@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import builtins
+import re
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from gradscope.cli import beforehand, progress, ranks, terminal
 from gradscope.cli import last_target as memory
+from gradscope.cli import progress, ranks, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output
 from gradscope.cli.terminal import tell_error, tell_unbound
@@ -21,10 +25,10 @@ from gradscope.errors import (
     RootError,
     TargetError,
 )
-from gradscope.filesystem import is_file
+from gradscope.filesystem import is_file, text_of
 from gradscope.formats import LISTS, SAVED
-from gradscope.model.request import Explain, Request
-from gradscope.options import Looking, Running, options_on
+from gradscope.model.request import Request
+from gradscope.options import Looking, Running, Showing, options_on
 from gradscope.target import Program, Target, parse_target
 
 if TYPE_CHECKING:
@@ -82,7 +86,7 @@ def run_command(
         histograms=given.histograms or output.format in LISTS,
     )
     _check_steps(request)
-    for note in beforehand.notes(given.root, given.gradient, target):
+    for note in missing_names(given.root, given.gradient, target):
         output.remark(note)
     # A cell's shell has its own memory.
     is_remembered = not member.job.rank and given.cell is None
@@ -183,31 +187,26 @@ def _show_again(name: str, report: Report, study: Study, output: Output) -> None
             f"{name} holds no {study.field}", "give the program, or a report that this command made"
         )
     tell_unused(name, output.remark)
-    if isinstance(study, Explain) and study.leaf is not None:
-        from gradscope.analyses.explain.narrowed import of_leaf
-
-        report = of_leaf(report, study.leaf, study.everything)
     output.write(report)
 
 
-def tell_unused(name: str, remark: Callable[[str], None]) -> None:
-    """Say which options a saved report has no use for: those of a run, and of what to look at."""
-    context = click.get_current_context()
-    of_a_run = (Running, Looking)
+def tell_unused(name: str, remark: Callable[[str], None], is_log: bool = False) -> None:
+    """Say which options a saved report has no use for: those of a run, and of what to look at; the
+    log of a training also those of a graph."""
+    context, groups = click.get_current_context(), {Running, Looking}
+    what = "a saved report; ignored, because they need the program"
+    if is_log:
+        groups, what = {*groups, Showing}, "the log of a training; ignored"
     names = [
         one.names[-1]
         for one in options_on(context.command.name or "")
-        if one.names and one.group in of_a_run and is_typed(context, one.name)
+        if one.names
+        and one.group in groups
+        and one.name not in ("width", "color")
+        and context.get_parameter_source(one.name) is ParameterSource.COMMANDLINE
     ]
     if names:
-        remark(
-            f"{name} is a saved report; ignored, because they need the program: {', '.join(names)}"
-        )
-
-
-def is_typed(context: click.Context, name: str) -> bool:
-    """Whether an option stands on the command line."""
-    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        remark(f"{name} is {what}: {', '.join(names)}")
 
 
 def _conclude(outcome: Outcome, output: Output, request: Request) -> Result:
@@ -250,3 +249,44 @@ def _deliver(outcome: Outcome, output: Output, report: Report) -> GradscopeError
     except GradscopeError as error:
         return error
     return None
+
+
+_NOT_VARIABLES = re.compile(r"(ones|zeros|randn)$|onehot:|@")
+_GIVEN = {*dir(builtins), "nan", "NaN", "inf", "Infinity", "_"}
+"""Names that every expression may use."""
+
+
+def missing_names(root: str | None, gradient: str | None, target: Target) -> Iterator[str]:
+    """For each name in ``--root`` or ``--gradient`` that the text of the program has not, that.
+
+    It may come from another file; so the program is run all the same.
+    """
+    asked = {"--root": root, "--gradient": gradient}
+    named = {option: _names(given) for option, given in asked.items() if given is not None}
+    words = set(re.findall(r"[^\W\d]\w*", _text(target))) if any(named.values()) else set()
+    for option, names in named.items() if words else ():
+        for name in sorted(names - words):
+            near = get_close_matches(name, words, 1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            yield f"{option}: the text of the program has no {name}{meant}"
+
+
+def _text(target: Target) -> str:
+    """The text of the file that is run; "" where there is none, or it cannot be read."""
+    if target.kind not in ("script", "function"):
+        return ""
+    return text_of(target.text.rpartition("::")[0] or target.text)
+
+
+def _names(text: str) -> set[str]:
+    """The names of an expression that it does not make itself."""
+    if _NOT_VARIABLES.match(text):
+        return set()
+    try:
+        tree = ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()  # it is told where it is evaluated, with the place
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    own = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return {one.id for one in names if not one.id.startswith("__")} - own - _GIVEN

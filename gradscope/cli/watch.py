@@ -8,23 +8,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import click
-import msgspec
-
 from gradscope import doing, render
 from gradscope.cli import last_target as memory
 from gradscope.cli import progress
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
-from gradscope.cli.running import is_typed, prepared
+from gradscope.cli.running import prepared, tell_unused
 from gradscope.cli.terminal import say, tell_error
 from gradscope.errors import CaptureError, GradscopeError, OutputError
 from gradscope.formats import ANSWERS
 from gradscope.garbage import collector_paused
-from gradscope.model import storage
 from gradscope.model.history import SUFFIXES, History, load
 from gradscope.model.rows import LogHead, Row
-from gradscope.options import Writing, options_on
 from gradscope.ranks.job import Job
 from gradscope.render.answers import training
 from gradscope.render.output import STDOUT
@@ -144,26 +139,6 @@ def _conclude(ending: Ending, history: History, options: Given, reason: Gradscop
     return Result(ending=ending)
 
 
-def _write_pages(history: History, folder: Path, place: Output, max_size: int) -> None:
-    """Each report kept in this folder as a page, to which that of the training leads."""
-    page = Path(place.destination)
-    for number, row in enumerate(history.events):
-        # Ours are beside the log; what else it may name is no business of a page.
-        kept = folder / row.report if Path(row.report).name == row.report else folder
-        name = ""
-        if kept.is_file():
-            _, known, step = row.report.removesuffix(".json.gz").rpartition(".step-")
-            name = f"{page.stem.removesuffix('.html')}.step-{step if known else row.step}.html"
-            try:
-                report = storage.load(str(kept), max_size)
-                render.save(report, str(page.with_name(name)), "html", place.drawing)
-                place.remark(f"wrote {Path(place.path).with_name(name)}")
-            except GradscopeError as error:
-                place.remark(error.what)
-                name = ""
-        history.events[number] = msgspec.structs.replace(row, report=name)
-
-
 def show_log(given: Given) -> Result:
     """Draw the log of a training.
 
@@ -178,14 +153,6 @@ def show_log(given: Given) -> Result:
         )
     with progress.shown(place.quiet):
         doing.begin("reading the file")
-        history = load(path, given.max_size)
-        if place.format == "training_page" and not place.to_stdout:
-            _write_pages(history, Path(path).parent, place, given.max_size)
-        place.write(history)
-    context = click.get_current_context()
-    of_a_graph = [one for one in options_on("show") if one.names and one.group is not Writing]
-    typed = (one for one in of_a_graph if is_typed(context, one.name))
-    unused = [one.names[-1] for one in typed if one.name not in ("width", "color")]
-    if unused:
-        place.remark(f"{path} is the log of a training; ignored: {', '.join(unused)}")
+        place.write(load(path, given.max_size))
+    tell_unused(path, place.remark, is_log=True)
     return Result()

@@ -1,5 +1,5 @@
 """From live nodes and what was recorded about them to the plain Graph and BackwardPass of the
-Report."""
+Report, and the values of small forward tensors as it stores them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.edge_gradients import EdgeGradients
-from gradscope.graphing.forward import forward_values
-from gradscope.model.plain import RAGGED, TensorInfo
+from gradscope.model.plain import RAGGED, Number, TensorInfo
 from gradscope.model.plain import number as stored
 from gradscope.model.report import (
     Accumulation,
@@ -56,6 +55,7 @@ from gradscope.recording.failed import codes_of
 from gradscope.recording.modules import OUTSIDE
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
+from gradscope.recording.remembered import RememberedValues
 from gradscope.recording.source import Site
 from gradscope.recording.torch_call import SequenceSpan
 
@@ -364,3 +364,48 @@ def _op_and_kind(live: LiveNode) -> tuple[str, Kind]:
 @lru_cache(maxsize=4_096)
 def _built_in(name: str) -> tuple[str, Kind]:
     return without_namespace(name), "opaque" if is_opaque(name) else "op"
+
+
+MAX_VALUES = 32_768
+"""Elements of small forward tensors whose values are kept, in all."""
+
+ValueKind = tuple[tuple[int, ...], str]
+"""Shape and dtype."""
+
+Values = dict[tuple[int, int], tuple[ValueKind, tuple[Number, ...]]]
+"""By node and output the kind that a tensor had, and its elements."""
+
+Row = tuple[tuple[int, int], ValueKind, list[float]]
+"""The node and the output that a tensor is, its kind then, and its elements."""
+
+
+def forward_values(walked: Walked, recorded: RememberedValues, keep: int) -> Values:
+    """The values of small results and leaves of a walked graph.
+
+    Args:
+        walked: the graph.
+        recorded: the results that a recorder has kept.
+        keep: values of leaves with at most this many elements are kept.
+    """
+    found: Values = {}
+    left = max(MAX_VALUES, keep)
+    for key, kind, numbers in _rows(walked, recorded, keep):
+        left -= len(numbers)
+        if left < 0:
+            break
+        found[key] = kind, plain(numbers, kind[1] == "float32")
+    return found
+
+
+def _rows(walked: Walked, recorded: RememberedValues, keep: int) -> Iterator[Row]:
+    by_sequence = recorded.by_sequence()
+    for number, sequence in enumerate(walked.sequences):
+        if sequence < NO_SEQUENCE:
+            for value in by_sequence.get(sequence, ()):
+                kind = value.shape, name_of(value.dtype)
+                yield (number, value.output), kind, value.numbers()
+            continue
+        tensor = leaf_of(walked.nodes[number])
+        if tensor is not None and is_small(tensor, keep):
+            kind = tuple(tensor.shape), name_of(tensor.dtype)
+            yield (number, 0), kind, flat_values(tensor)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradscope.model.dependence import Dependence
 from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
 from gradscope.model.plain import Number, TensorInfo
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
 from gradscope.model.requirements import fail, in_range
-from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Memory, Split
+from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Dependence, Memory, Split
 
 LONGEST_COUNT = 50_000
 """Digits of a number of paths, as 160,000 sums one after the other have."""

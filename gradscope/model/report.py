@@ -16,7 +16,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from gradscope.model.dependence import Dependence
 from gradscope.model.explanation import Explanation
 from gradscope.model.observations import Finding, Watched
 from gradscope.model.plain import Accumulation as Accumulation
@@ -26,7 +25,7 @@ from gradscope.model.plain import Histogram as Histogram
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.plain import State as State
 from gradscope.model.ranks import Ranks
-from gradscope.model.studies import Checks, Memory, Split
+from gradscope.model.studies import Checks, Dependence, Memory, Split
 from gradscope.words import either, short_op
 
 FORMAT: Final = "gradscope/1"

@@ -231,12 +231,6 @@ class Events:
             self._leaves[tensor] = TensorOrigin(site, _name(func), True, False)
 
 
-def changes_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call that changes a tensor changes its first argument, and that is of torch's own
-    class, so that it can be asked anywhere."""
-    return bool(args) and type(args[0]) is torch.Tensor and kwargs.get("out") is None
-
-
 def own_change(
     args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Iterable[torch.Tensor], str] | None:

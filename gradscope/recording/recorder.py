@@ -44,7 +44,7 @@ from gradscope.recording.compiler import is_compiling, keep_out
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
-from gradscope.recording.recording import Recording, remembering, sequence_number
+from gradscope.recording.recording import Recording, sequence_number
 from gradscope.recording.source import Sources
 from gradscope.recording.stand_in import (
     default_devices,
@@ -100,7 +100,6 @@ class Recorder(Recording, TorchFunctionMode):
         self._patches += (self._applied, self._called, self.scaled.patch, *CLEAN_PRINTING)
         self._process = os.getpid()
         self.thread = threading.get_ident()
-        self._remember = remembering(self)
 
     # ------------------------------------------------------------------ on and off
 
@@ -169,16 +168,15 @@ class Recorder(Recording, TorchFunctionMode):
         except Exception as error:
             self._note_failed(error, func, args, kwargs, first, frame)
             raise
+        is_done: bool | None = False
         try:
-            # The short way of nearly all calls: where a listener looks closely only now and then,
-            # and where there is none.
-            if glanced is not None:
-                is_done = listeners.briefly(glanced, args, kwargs, first, out, frame)
+            # The short way of nearly all calls, where a listener looks closely only now and then.
+            if glanced is None:
+                is_done = self.leaves_nothing(func, kwargs, first, out)
             else:
-                is_done = self._remember(func, args, kwargs, first, out, frame)
+                is_done = listeners.briefly(glanced, args, kwargs, first, out, frame)
         except Exception as error:
             self.note_fault(error)
-            is_done = glanced is None
         if is_done:
             self.failed = None
         else:

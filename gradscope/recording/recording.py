@@ -1,9 +1,7 @@
-"""What is remembered of the torch calls of a run, and how it is looked up; with the short way of
-most calls, of which nobody wants to hear more.
+"""What is remembered of the torch calls of a run, and how it is looked up.
 
-Numbers and code positions, no graph: only the values of small tensors are kept. Small operations
-take a few microseconds each, so what is asked of one is written out, and looked up as seldom as can
-be. Knows nothing of how a call is seen, or of the Report.
+Numbers and code positions, no graph: only the values of small tensors are kept. Knows nothing of
+how a call is seen, or of the Report.
 """
 
 from __future__ import annotations
@@ -16,10 +14,9 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch.autograd import profiler
 
 from gradscope.autograd.calls import edge_of
-from gradscope.autograd.isolation import Aside, dispatch_modes, fault_of, function_modes
+from gradscope.autograd.isolation import Aside, fault_of
 from gradscope.autograd.nodes import (
     CUT,
     NO_SEQUENCE,
@@ -31,18 +28,20 @@ from gradscope.autograd.nodes import (
 from gradscope.autograd.tensors import TensorRef
 from gradscope.errors import Fault
 from gradscope.recording.backward_calls import Elsewhere, FreedGraphs, ScaledLosses
-from gradscope.recording.events import MAKES_LEAF, Events, changes_first, own_change
+from gradscope.recording.events import MAKES_LEAF, Events, own_change
 from gradscope.recording.failed import FailedCall
 from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
 from gradscope.recording.remembered import LeafNames, RememberedValues
 from gradscope.recording.source import Site, Sources
-from gradscope.recording.torch_call import MAX_LATEST, SequenceSpan, Spans, TorchCall, name_of_call
+from gradscope.recording.torch_call import SequenceSpan, Spans, TorchCall, name_of_call
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""
 
 sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
+
+_MAY_HOLD_TENSORS = (torch.Tensor, list, tuple, dict)
 
 
 @contextmanager
@@ -131,10 +130,19 @@ class Recording:
         fault = fault_of(error)
         self.fault = self.fault or fault
 
+    def leaves_nothing(self, func: Any, kwargs: dict[str, Any], first: int, out: Any) -> bool:
+        """Whether there is nothing to remember of a call that has returned, as of ``x.shape``."""
+        return (
+            first == sequence_number()
+            and (type(out) is torch.Size or not isinstance(out, _MAY_HOLD_TENSORS))
+            and func not in MAKES_LEAF
+            and not self.events.changes(func, kwargs)
+        )
+
     def remember(self, call: TorchCall) -> None:
         events, in_place = self.events, self.events.changes(call.func, call.kwargs)
         if call.in_graph:
-            self._made(call)
+            self._made(call, in_place)
         elif not in_place:
             events.note_result(
                 call.func, call.args, call.out, lambda: self.places.site_of(call.frame)
@@ -147,15 +155,17 @@ class Recording:
             name = f"{name_of_call(call.func)}: {own[1]}"
             events.note_changed(own[0], name, self.places.site_of(call.frame))
 
-    def _made(self, call: TorchCall) -> None:
+    def _made(self, call: TorchCall, in_place: bool) -> None:
         (first, end), place, user = call.sequence_range, call.place, call.user
         self.spans.add(first, end, place)
         if self.events.cut_off:
             self.events.note_taken(first, end, call.args, call.kwargs)
         if user is not None:
             self.leaf_names.note(place, self.places, user, call.args)
-        if call.out is not None:
-            # The last node of a call made its result; those before it are inner steps.
+        # The last node of a call made its result; those before it are inner steps.
+        if type(call.out) is torch.Tensor and not in_place:
+            self.values.note_computed(end - 1, call.out)
+        elif call.out is not None:
             self.values.note(end - 1, call.out)
 
     @contextmanager
@@ -212,67 +222,3 @@ class Recording:
     def site_of(self, sequence: int) -> Site | None:
         """The place behind the node with this sequence number, as :meth:`place_of`."""
         return self.places.site(self.place_of(self.spans.of(sequence)))
-
-
-Remember = Callable[[Any, tuple[Any, ...], dict[str, Any], int, Any, FrameType], bool]
-"""Takes the function, its arguments, the sequence number before the call, the result and the frame
-that called; says whether all is remembered that there is."""
-
-
-def _may_hold_tensors(out: object) -> bool:
-    return isinstance(out, (torch.Tensor, tuple, list)) and not isinstance(out, torch.Size)
-
-
-def remembering(recording: Recording) -> Remember:
-    """What remembers a call whose tensors are of torch's own classes and whose leaves have names,
-    if nobody hears what a tensor is asked."""
-    places, values, spans, events = (
-        recording.places,
-        recording.values,
-        recording.spans,
-        recording.events,
-    )
-    number_around, are_known = places.number_around, recording.leaf_names.are_known
-    changes, latest, keep = events.changes, spans.latest, values.keep
-    cut_off = events.cut_off
-
-    def remember(
-        func: Any,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        first: int,
-        out: Any,
-        frame: FrameType,
-    ) -> bool:
-        end = sequence_number()
-        if function_modes():
-            return False
-        is_change = changes(func, kwargs)
-        if (is_change and not changes_first(args, kwargs)) or (kwargs and own_change(args, kwargs)):
-            return False
-        if first == end:
-            if is_change:
-                events.note_change(func, args, kwargs, places.site(number_around(frame)))
-                return True
-            return not (_may_hold_tensors(out) or func in MAKES_LEAF)
-        if type(out) is not torch.Tensor:
-            return False
-        is_small = out.numel() <= keep
-        if is_small and (profiler._is_profiler_enabled or dispatch_modes()):
-            return False
-        place = number_around(frame)
-        if place < 0 or not are_known(place, args):
-            return False
-        latest.extend((first, end, place))
-        if len(latest) > MAX_LATEST:
-            spans.settle()
-        if cut_off and not recording.is_light:
-            events.note_taken(first, end, args, kwargs)
-        if is_change:
-            events.note_change(func, args, kwargs, places.site(place))
-            values.note(end - 1, out)
-        elif is_small:
-            values.note_computed(end - 1, out)
-        return True
-
-    return remember

@@ -80,7 +80,9 @@ class RememberedValues:
                 self._values.append(RememberedValue(sequence, tensor.output_nr, *kind, kept))
 
     def note_computed(self, sequence: int, small: torch.Tensor) -> None:
-        """As :meth:`note`, of a small tensor of torch's own class that torch has just computed."""
+        """As :meth:`note`, of a tensor of torch's own class that torch has just computed."""
+        if small.numel() > self.keep:
+            return
         dtype = small.dtype
         try:
             is_usual = (
@@ -159,26 +161,6 @@ class LeafNames:
                 name = name_in_frame(tensor, self._sources.operands(site), frame)
                 if name:
                     self._add(tensor, name)
-
-    def are_known(self, place: int, args: tuple[Any, ...]) -> bool:
-        """Whether :meth:`note` would find nothing to be named among the arguments of a call there;
-        counts as a visit if so."""
-        visits = self._visits.get(place, 0)
-        if visits >= NAMED_VISITS:
-            return True
-        for one in args:
-            kind = type(one)
-            if kind is torch.Tensor or kind is torch.nn.Parameter:
-                if is_learned_leaf(one) and not self._has_name(one):
-                    return False
-            elif kind is tuple or kind is list:
-                if any(issubclass(type(inner), torch.Tensor) for inner in one):
-                    return False
-            # A class of the program may answer by code of its own.
-            elif issubclass(kind, (torch.Tensor, tuple, list)):
-                return False
-        self._visits[place] = visits + 1
-        return True
 
     def of(self, tensor: torch.Tensor) -> list[str]:
         """The names of this leaf, the first used first."""

@@ -1,7 +1,10 @@
 """What the user wrote: the exact expression, line and assigned variable of one bytecode
-instruction.
+instruction; what a person calls its file, or the cell of a notebook.
 
-Pure reading of code objects and source text; knows nothing of torch or of graphs.
+Notebooks and IPython compile each cell under a name that nobody reads, such as
+``/tmp/ipykernel_7/1234.py``; the shell knows which cell that was.  IPython is asked only where the
+program has imported it.  Pure reading of code objects and source text; knows nothing of torch or of
+graphs.
 """
 
 from __future__ import annotations
@@ -11,23 +14,18 @@ import contextlib
 import io
 import linecache
 import opcode
+import os
+import re
+import sys
 import textwrap
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import CodeType
 
 from gradscope.filesystem import here
 from gradscope.model.report import Origin
-from gradscope.recording.compiled import (
-    COMMAND,
-    command_line,
-    display_name,
-    is_path,
-    names_in,
-    with_inner,
-)
 
 _BEGIN_LOOPS = [opcode.opmap[name] for name in ("GET_ITER", "FOR_ITER")]
 
@@ -219,9 +217,9 @@ def _span(node: ast.expr | ast.stmt) -> TextSpan:
     )
 
 
-def _parsed(lines: Iterable[str]) -> ast.Module | None:
+def _parsed(text: str) -> ast.Module | None:
     try:
-        return ast.parse("".join(lines))
+        return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -231,7 +229,7 @@ def _indexed(lines: tuple[str, ...]) -> _File:
     # Shared by all who look in this process: to parse a file takes longer than to look at its
     # graph.
     file = _File(list(lines))
-    tree = _parsed(lines)
+    tree = _parsed("".join(lines))
     if tree is None:
         return file  # a template, a notebook magic: expressions still work, variables do not
     for node in ast.walk(tree):
@@ -273,3 +271,79 @@ def _target_name(target: ast.expr) -> str:
     text = ast.unparse(target)
     # A tuple of one is written (x,).
     return text[1:-1].removesuffix(",") if isinstance(target, ast.Tuple) else text
+
+
+COMMAND = "<string>"
+"""The name of what follows ``python -c``, and of what ``exec`` is given."""
+
+_NUMBERED = re.compile(r"<ipython-input-(\d+)-[0-9a-f]+>")
+
+
+def display_name(filename: str, directory: str) -> str:
+    """``In[3]`` for a cell; else the file as a person in this directory would type it."""
+    cell = _cell(filename)
+    return cell or _relative(filename, directory)
+
+
+@lru_cache(maxsize=4_096)
+def _relative(filename: str, directory: str) -> str:
+    below = bool(directory) and filename.startswith(directory.rstrip(os.sep) + os.sep)
+    return os.path.relpath(filename, directory) if below else filename
+
+
+def _cell(filename: str) -> str:
+    """A cell by the number of its execution, as IPython's own tracebacks name it; "" for others."""
+    numbered = _NUMBERED.fullmatch(filename)
+    if numbered:
+        return f"In[{numbered[1]}]"
+    # No blanket `except` around code of others: a signal handler of the program may raise in it.
+    ask = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    compiler = getattr(ask() if callable(ask) else None, "compile", None)
+    told = getattr(compiler, "format_code_name", None)
+    found = told(filename) if callable(told) else None
+    return str(found[1]) if isinstance(found, tuple) and len(found) == 2 else ""
+
+
+def command_line() -> tuple[str, list[CodeType]]:
+    """What follows ``python -c``, which python keeps from 3.13 on, and what it was compiled to; ""
+    where it is not known."""
+    kept = getattr(linecache, "_interactive_cache", {}).get((COMMAND, "<module>", 1))
+    text = "".join(kept[2] if kept else linecache.getlines(COMMAND))
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        return text, [compile(text, COMMAND, "exec", dont_inherit=True)]
+    return text, []
+
+
+def with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:
+    """Code objects and those of all functions and classes inside them."""
+    waiting = list(codes)
+    while waiting:
+        code = waiting.pop()
+        yield code
+        waiting += [inner for inner in code.co_consts if isinstance(inner, CodeType)]
+
+
+@lru_cache(maxsize=4_096)
+def names_in(expression: str) -> tuple[str, ...]:
+    """The names in an expression, longest first: ``self.w`` before ``self``."""
+    tree = _parsed(expression.strip())
+    inside = ast.walk(tree) if tree is not None else ()
+    found = {ast.unparse(node) for node in inside if isinstance(node, ast.expr) and is_path(node)}
+    return tuple(sorted(found, key=lambda name: (-len(name), name)))
+
+
+def is_path(node: ast.expr) -> bool:
+    """Whether it is a plain path: names and attributes."""
+    # Only plain paths are looked up in the user's frame: evaluating a call could change the
+    # program.
+    while True:
+        match node:
+            case ast.Name():
+                return True
+            case (
+                ast.Attribute(value=value)
+                | ast.Subscript(value=value, slice=ast.Constant() | ast.Name())
+            ):
+                node = value
+            case _:
+                return False

@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from traceback import walk_stack
 from types import FrameType
 from typing import Any
 
@@ -195,10 +196,8 @@ class OneCall:
 
 def _is_in_a_call() -> bool:
     """Whether a recorder has a call of torch made, and is put back when that returns."""
-    frame: FrameType | None = sys._getframe()
-    while frame is not None and frame.f_code is not Recorder.__torch_function__.__code__:
-        frame = frame.f_back
-    return frame is not None
+    handled = Recorder.__torch_function__.__code__
+    return any(frame.f_code is handled for frame, _ in walk_stack(sys._getframe()))
 
 
 _here: list[OneCall] = []

@@ -10,6 +10,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from traceback import walk_tb
 from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -156,12 +157,7 @@ def _tell_other_threads(outcome: Outcome, watcher: Watcher) -> None:
 
 def frames_of(error: BaseException) -> Iterator[FrameType]:
     """The frames of a traceback, innermost first."""
-    frames = []
-    step = error.__traceback__
-    while step is not None:
-        frames.append(step.tb_frame)
-        step = step.tb_next
-    return reversed(frames)
+    return reversed([frame for frame, _ in walk_tb(error.__traceback__)])
 
 
 def _without_torch(ending: Ending, target: Target) -> Outcome:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dis
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
+from traceback import walk_stack
 from types import CodeType, FrameType
 
 from gradscope.recording.places import frames_from
@@ -60,12 +62,9 @@ class StoppedAt:
         )
 
 
-def _running(frame: FrameType | None) -> list[FrameType]:
-    found: list[FrameType] = []
-    while frame is not None and not frame.f_code.co_filename.startswith(_STARTER):
-        found.append(frame)
-        frame = frame.f_back
-    return found
+def _running(frame: FrameType) -> list[FrameType]:
+    outwards = (one for one, _ in walk_stack(frame))
+    return [*takewhile(lambda one: not one.f_code.co_filename.startswith(_STARTER), outwards)]
 
 
 def _left(frame: FrameType) -> list[dis.Instruction]:

@@ -70,11 +70,8 @@ def clean(error: BaseException, own_directory: Path = PACKAGE_DIRECTORY) -> None
 
 def stack_as_python(frame: FrameType | None) -> list[tuple[FrameType, int]]:
     """The frames that python would have on its stack, innermost first, each with its line."""
-    entries = []
-    while frame is not None:
-        entries.append(_Entry(frame, frame.f_lasti, frame.f_lineno))
-        frame = frame.f_back
-    entries.reverse()
+    stack = () if frame is None else traceback.walk_stack(frame)
+    entries = [_Entry(one, one.f_lasti, line) for one, line in stack][::-1]
     # What lies around the program is the command line, ours and its library's.
     starts = (
         n for n, one in enumerate(entries) if one.code.co_filename.startswith(f"{_OWN}target")

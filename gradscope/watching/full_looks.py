@@ -1,18 +1,166 @@
-"""What comes after trouble: the next call is looked at in full, and what is found there is told.
+"""What happened to a training, as its rows tell; and what comes after trouble: the next call is
+looked at in full, and what is found there is told.
 
-Decides when, and puts it into words; knows nothing of how a call is looked at.
+Decides when, and puts it into words; knows nothing of torch, or of how a call is looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+from statistics import median
 from typing import Protocol
 
 import msgspec
 
 from gradscope.errors import Fault, GradscopeError
-from gradscope.model.rows import Row
-from gradscope.watching.troubles import SpoiledWeights, Trouble, Troubles
+from gradscope.model.rows import ModuleRow, Row
+
+HISTORY = 100
+"""Norms of each part that are remembered, those of its last rows."""
+
+LEAST = 10
+"""Norms of a part that are known before it is judged by them: they move in the first rows."""
+
+JUMP = 10.0
+"""A norm of more than so many times the median of those that are remembered is a jump."""
+
+QUIET = 10
+"""Rows in succession without a kind of trouble, before it is told again."""
+
+_KINDS = ("nonfinite", "zero", "jump")
+"""The gravest first."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What a row shows; ``limits`` has the parts that show it, each with the norm above which its
+    own would be a jump."""
+
+    step: int
+    kind: str
+    limits: Mapping[str, float]
+    words: str
+
+    def is_in(self, row: Row) -> bool:
+        """Whether another row shows it as well, in any of these parts."""
+        parts = [(row.modules.get(name), limit) for name, limit in self.limits.items()]
+        return any(_kind(part, limit) == self.kind for part, limit in parts if part)
+
+
+class Troubles:
+    """Remembers the last norms of each part, and since when there was no trouble of a kind."""
+
+    def __init__(self) -> None:
+        self._histories: dict[str, deque[float]] = {}
+        self._rows_without: dict[str, int] = {}
+
+    def note(self, row: Row) -> Trouble | None:
+        """One row more; returns the gravest that it shows, unless that has been told already."""
+        found: dict[str, dict[str, float]] = {}
+        for name, part in row.modules.items():
+            known = self._histories.get(name, deque())
+            limit = _limit(part, known)
+            kind = _kind(part, limit)
+            # A part that was zero before, such as one that is not always used, falls to nothing.
+            is_fall = kind != "zero" or (len(known) >= LEAST and 0 not in known)
+            if kind and is_fall and not (kind == "nonfinite" and _is_left_out(row)):
+                found.setdefault(kind, {})[name] = limit
+        new = [kind for kind in found if self._rows_without.get(kind, QUIET) >= QUIET]
+        self._rows_without = {kind: rows + 1 for kind, rows in self._rows_without.items()}
+        self._rows_without.update(dict.fromkeys(found, 0))
+        self._remember(row)
+        kind = min(new, key=_KINDS.index, default="")
+        return (
+            Trouble(row.step, kind, found[kind], _words(kind, found[kind], row)) if kind else None
+        )
+
+    def _remember(self, row: Row) -> None:
+        # Of parts that are gone, or were frozen, nothing is kept.
+        kept = {name: self._histories.get(name) or deque(maxlen=HISTORY) for name in row.modules}
+        for name, part in row.modules.items():
+            if part.norm is not None and part.norm < inf:
+                kept[name].append(part.norm)
+        self._histories = kept
+
+
+class SpoiledWeights:
+    """Remembers which step has brought the weights what is not finite."""
+
+    def __init__(self) -> None:
+        self._first: tuple[int, int] | None = None
+        self._cause: tuple[int, int] | None = None
+        self._whole: int | None = None
+
+    def note(self, row: Row) -> None:
+        if row.nonfinite:
+            self._first = self._first or (row.step, row.call)
+        if row.update is None or row.spoiled:
+            return  # not known, or too late
+        if abs(row.update) < inf:
+            self._first, self._whole = None, row.step
+        self._cause = self._first
+
+    def words(self, row: Row) -> str:
+        """What this row owes to an earlier one, or ""."""
+        if not row.spoiled:
+            return ""
+        if self._cause is None:
+            since = "" if self._whole is None else f" after step {self._whole:,} and"
+            told = f"became so{since} before step {row.step:,}: a second run that looks at "
+            told += "every step tells when"
+        else:
+            step, call = self._cause
+            told = f"are not finite since step {step:,}: in a second run, gradscope doctor --call "
+            told += f"{call} shows what began it"
+        return f"; the weights {told}"
+
+
+def _limit(part: ModuleRow, known: deque[float]) -> float:
+    """The norm above which that of a part would be a jump; infinity where it is none anyhow."""
+    # The median takes time, and is not below the smallest.
+    if part.norm is None or len(known) < LEAST or not part.norm > JUMP * min(known):
+        return inf
+    return JUMP * median(known) or inf
+
+
+def _kind(part: ModuleRow, limit: float) -> str:
+    if part.nonfinite:
+        return "nonfinite"
+    if part.norm == 0:
+        return "zero"
+    return "jump" if part.norm is not None and part.norm > limit else ""
+
+
+def _is_left_out(row: Row) -> bool:
+    """Whether a GradScaler has left the step out, or may do so yet: that is a part of any training
+    with one, as long as its scale is not below 1."""
+    is_used = row.applied is not None and not row.skipped
+    return row.scale is not None and row.scale >= 1 and not is_used
+
+
+def _words(kind: str, limits: Mapping[str, float], row: Row) -> str:
+    first, more, then, end = next(iter(limits)), "", "", ""
+    if kind == "nonfinite":
+        is_whole = row.loss is None or abs(row.loss) < inf
+        if row.first in limits:
+            # Where the loss was not finite already, the order says nothing.
+            first, then = row.first, "then " if is_whole else ""
+        if row.loss is not None:
+            end = ", though the loss is" if is_whole else ", nor is the loss"
+    if kind == "jump":
+        times = {name: JUMP * (row.modules[name].norm or 0) / limits[name] for name in limits}
+        first = max(times, key=times.__getitem__)
+        more = f" is {row.modules[first].norm:.3g}, {times[first]:,.0f} times its median"
+    others = f" (and {then}{len(limits) - 1} other parts)" if len(limits) > 1 else ""
+    told = {
+        "nonfinite": f"the gradient of {first} is not finite",
+        "zero": f"the gradient of {first} has become zero",
+        "jump": f"the norm of {first}{more}",
+    }
+    return told[kind] + others.replace("1 other parts", "1 other part") + end
 
 
 class FullLook(Protocol):

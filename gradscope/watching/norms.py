@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 
 from gradscope.autograd.elements import has_data
+from gradscope.autograd.originals import parameters_of
 from gradscope.autograd.summary import dense, measure
 
 _foreach_norm: Any = torch._foreach_norm
@@ -135,6 +136,4 @@ class ModelParameters:
 
     def held_by(self, optimizer: Any) -> list[torch.Tensor]:
         """Return the model's parameters that an optimizer holds."""
-        # One that is being made has none yet, and wrappers compute them.
-        groups = getattr(optimizer, "param_groups", ())
-        return [one for group in groups for one in group["params"] if id(one) in self.positions]
+        return [one for one in parameters_of(optimizer) if id(one) in self.positions]

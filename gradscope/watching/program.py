@@ -11,13 +11,13 @@ import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
-from types import FrameType
+from traceback import walk_stack
 from typing import Any
 
 import torch
 from torch import nn
 
-from gradscope.autograd.originals import living_optimizers
+from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.handlers import let_pass
 from gradscope.recording.wrappers import plain_path
 from gradscope.watching.arrivals import Unseen, untraced
@@ -77,7 +77,7 @@ class FoundModels:
             for prefix, model in self._models
             for path, parameter in _parameters(model())
         ]
-        loose = ((names, one) for of, names in self._loose for one in _held(of()))
+        loose = ((names, one) for of, names in self._loose for one in parameters_of(of()))
         found += [(names[id(one)], one) for names, one in loose if id(one) in names]
         seen = set[int]()
         for name, one in found:
@@ -90,7 +90,7 @@ class FoundModels:
         self._models = [one for one in self._models if one[1]() is not None]
         self._loose = [one for one in self._loose if one[0]() is not None]
         known = {id(parameter) for _, parameter in self.named_parameters()}
-        held = {id(one): one for each in optimizers for one in _held(each)}
+        held = {id(one): one for each in optimizers for one in parameters_of(each)}
         new = {key: one for key, one in held.items() if key not in known}
         if not new:
             return
@@ -126,15 +126,6 @@ def _parameters(model: Any) -> list[tuple[str, torch.Tensor]]:
         return []
 
 
-def _held(optimizer: Any) -> list[torch.Tensor]:
-    try:
-        groups = getattr(optimizer, "param_groups", ())
-        return [one for group in groups for one in group["params"]]
-    except Exception as error:  # one that was never finished
-        let_pass(error)
-        return []
-
-
 def _outermost(parameters: dict[int, torch.Tensor]) -> list[Any]:
     """The modules that hold these themselves or in a part, and are themselves parts of none."""
     # `isinstance` would ask each of all objects for `__class__`, which may be computed.
@@ -157,9 +148,8 @@ def _names(things: list[Any]) -> list[str]:
     """What the program calls each: the variable that holds it, of the outermost caller that has
     one, or else its class."""
     names: dict[int, str] = {}
-    frame: FrameType | None = sys._getframe(1)
     wanted = {id(one) for one in things}
-    while frame is not None:
+    for frame, _ in walk_stack(sys._getframe(1)):
         owner = frame.f_locals.get("self")
         attributes = vars(owner) if hasattr(owner, "__dict__") else {}
         modules = attributes.get("_modules") if isinstance(owner, nn.Module) else None
@@ -167,7 +157,6 @@ def _names(things: list[Any]) -> list[str]:
             for name, value in list(space.items()):
                 if id(value) in wanted and name != "self" and name[:1] != "_":
                     names[id(value)] = name
-        frame = frame.f_back
     fallbacks = (
         "tensor" if isinstance(one, torch.Tensor) else type(one).__name__ for one in things
     )

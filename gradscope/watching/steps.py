@@ -13,7 +13,6 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from gradscope.autograd.elements import readable
 from gradscope.autograd.originals import living_optimizers
-from gradscope.handlers import let_pass
 from gradscope.watching.norms import ModelParameters, Norms
 
 MOST_ELEMENTS = 65_536
@@ -48,12 +47,7 @@ class Stepping(threading.local):
 
 def holders(members: ModelParameters) -> list[tuple[Any, list[int]]]:
     """The optimizers that hold one of these parameters, each with the ids of those."""
-    found = []
-    for optimizer in living_optimizers():
-        try:
-            found.append((optimizer, [*map(id, members.held_by(optimizer))]))
-        except Exception as error:  # one that was never finished
-            let_pass(error)
+    found = ((one, [*map(id, members.held_by(one))]) for one in living_optimizers())
     return [one for one in found if one[1]]
 
 

@@ -11,7 +11,7 @@ import torch
 from msgspec.structs import replace
 from torch.autograd.function import BackwardCFunction
 
-from gradscope.analyses.explain.pull import STACKED, Place, Puller, check_numbers
+from gradscope.analyses.explain.pull import Place, Puller, check_numbers
 from gradscope.analyses.split.lockstep import (
     AT_ONCE,
     WHOLE,
@@ -29,13 +29,16 @@ from gradscope.autograd.tensors import has_storage, requires_grad, storage_of
 from gradscope.errors import RootError
 from gradscope.graphing.roots import named_tensor
 from gradscope.graphing.study import LiveGraph
-from gradscope.model.dependence import AxisSide, Crossing, Dependence, Pattern
 from gradscope.model.plain import RAGGED, Number, number
 from gradscope.model.request import DependsStudy
+from gradscope.model.studies import AxisSide, Crossing, Dependence, Pattern
 from gradscope.words import either, listed, one_line, option
 
 MOST_ROWS, MOST_NORMS = 64, 2**18
 """Indices that a gradient is sent for, evenly spread where there are more; and norms of all."""
+
+FEW = 4
+"""Indices that go through the graph together where time is short."""
 
 AGAIN, MISSED, MARGIN = 0.7, 1 / 8, 4
 """Backward is linear, but for rounding: so much of the gradient is sent once more, and what brings
@@ -91,7 +94,7 @@ class _Depending:
         return replace(found, crossing=None if unfinished else self._crossing(found))
 
     def _measure(self, rows: Sequence[int]) -> None:
-        step = AT_ONCE if self.deadline is None else STACKED  # the sooner some are known
+        step = AT_ONCE if self.deadline is None else FEW  # the sooner some are known
         axis = self.on.axis or 0
         for some in (rows[first : first + step] for first in range(0, len(rows), step)):
             arrived = self._sent(self._steps(some, self.deadline))

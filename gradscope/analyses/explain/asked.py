@@ -1,23 +1,26 @@
-"""Which leaves an explanation is about, and which nodes lie between them and the roots."""
+"""Which leaves an explanation is about, and which of the steps and paths to them it tells."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 
-from gradscope.analyses.explain.narrowed import SMALL_GRAPH
 from gradscope.autograd.tensors import is_learned_leaf, requires_grad
 from gradscope.errors import CaptureError
 from gradscope.graphing.roots import MAX_LISTED, named_tensor, without_history
 from gradscope.graphing.study import LiveGraph, made_tensor, nearest_leaves
-from gradscope.model.explanation import MadeTensor
+from gradscope.model.explanation import MadeTensor, Ways
 from gradscope.model.report import Graph
 from gradscope.model.request import Explain
 from gradscope.words import either, listed, one_line, option
 
 MOST_LEAVES = 8
+
+SMALL_GRAPH = 40
+"""Nodes up to which all leaves are explained unasked."""
 
 
 class End(NamedTuple):
@@ -66,6 +69,32 @@ def _farthest(graph: Graph) -> int:
     for edge in graph.edges:
         depth[edge.target] = max(depth[edge.target], depth[edge.source] + 1)
     return max(range(len(graph.leaves)), key=lambda leaf: depth[graph.leaves[leaf].node])
+
+
+def steps_told(
+    graph: Graph, between: Sequence[int], found: Sequence[Ways], everything: bool
+) -> Sequence[int]:
+    """The nodes that get a step, of those between the roots and some ends: all of a small graph,
+    else those on the strongest path, and on as many others as are not too long together."""
+    if len(graph.nodes) <= SMALL_GRAPH or everything:
+        return between
+    paths = [[path.edges for path in one.paths] for one in found]
+    few = [every[at] for every in paths for at in fitting(graph, every)]
+    told = {graph.edges[edge].source for edges in few for edge in edges}
+    return sorted(told) or (between[:SMALL_GRAPH] if found else [])
+
+
+def fitting(graph: Graph, paths: Sequence[Sequence[int]]) -> list[int]:
+    """Of paths to one leaf by their edges, the strongest first, the positions of those that are
+    told: their steps are few together."""
+    found: list[int] = []
+    told: set[int] = set()
+    for position, edges in enumerate(paths):
+        more = told | {graph.edges[edge].source for edge in edges}
+        if not found or len(more) <= SMALL_GRAPH:
+            found.append(position)
+            told = more
+    return found
 
 
 def _named(live: LiveGraph, name: str) -> End:

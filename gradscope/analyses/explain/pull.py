@@ -22,7 +22,6 @@ from gradscope.autograd import saved
 from gradscope.autograd.elements import MemoryLeftAlone, why_unreadable
 from gradscope.autograd.isolation import own_pass
 from gradscope.autograd.nodes import Walked, is_leaf, op_name, outputs_of, torch_name
-from gradscope.autograd.together import together
 from gradscope.escaping import message
 from gradscope.handlers import let_pass
 from gradscope.model.report import is_opaque
@@ -32,11 +31,6 @@ Gradient = torch.Tensor | None
 
 Place = tuple[int, int]
 """A node and one of its outputs."""
-
-
-STACKED = 4
-"""Gradients for which a node is called at once.  For fewer it is not worth while; of more, what it
-computes on the way would be as many times as large."""
 
 
 class Region(NamedTuple):
@@ -134,32 +128,6 @@ class Puller:
             said = first_line(message(error)).partition(". ")[0].rstrip(".")
             text = f"{_called(node)} failed with {type(error).__name__}: {said}"
             raise CannotCall(text) from error
-
-    def call_each(
-        self, number: int, several: Sequence[Mapping[int, torch.Tensor]]
-    ) -> list[dict[int, torch.Tensor]]:
-        """What :meth:`call` gives for each of several, which have gradients for the same outputs;
-        together, where torch can.
-
-        Raises:
-            CannotCall: saying why.
-        """
-        node = self.walked.nodes[number]
-        is_custom = isinstance(node, BackwardCFunction)
-        if len(several) < STACKED or is_custom or self._refusal(number):
-            return [self.call(number, one) for one in several]
-        arranged = [self._arranged(number, one) for one in several]
-        try:
-            sent = together(node, arranged)
-        except Exception as error:  # of an operation that torch cannot vectorise
-            let_pass(error)
-            return [self.call(number, one) for one in several]
-        found: list[dict[int, torch.Tensor]] = [{} for _ in several]
-        for edge in self.leaving[number]:
-            gradients = sent[self.walked.edges[edge][1]]
-            for one, gradient in zip(found, () if gradients is None else gradients, strict=False):
-                one[edge] = _fitted(gradient, self.target(edge))
-        return found
 
     def sweep(self, seeds: Mapping[Place, torch.Tensor], region: Region) -> dict[int, torch.Tensor]:
         """Pull gradients back through a part of the graph; what arrives at the nodes it ends at.

@@ -19,8 +19,13 @@ from typing import NamedTuple
 import msgspec
 import torch
 
-from gradscope.analyses.explain.asked import End, chosen_ends
-from gradscope.analyses.explain.narrowed import SMALL_GRAPH, fitting, steps_told
+from gradscope.analyses.explain.asked import (
+    SMALL_GRAPH,
+    End,
+    chosen_ends,
+    fitting,
+    steps_told,
+)
 from gradscope.analyses.explain.pull import (
     CannotCall,
     Place,

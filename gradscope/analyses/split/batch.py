@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from gradscope.analyses.explain.pull import STACKED, Place, Puller
+from gradscope.analyses.explain.pull import Place, Puller
 from gradscope.analyses.split.contraction import Contraction, summed
 from gradscope.analyses.split.lockstep import AT_ONCE, WHOLE, Carried, Lockstep
 from gradscope.analyses.split.mixing import LOOKED_AT
@@ -218,14 +218,12 @@ class BatchInStep(Lockstep):
             for edge, parts in self._written_out(number, joined[0], mixed).items():
                 found[edge] = dict(zip(chosen, parts.to(mixed[edge].dtype), strict=True))
         left = mixed.keys() - found.keys()
-        for first in range(0, len(chosen) if left else 0, STACKED):
+        for place, one in enumerate(chosen if left else ()):
             self._require_time()
-            some = chosen[first : first + STACKED]
-            rows = self._rows(number, joined, some)
-            given = [{at: carried[one] for at, carried in rows.items()} for one in some]
-            for one, sent in zip(some, self._puller.call_each(number, given), strict=True):
-                for edge in left & sent.keys():
-                    found.setdefault(edge, {})[one] = sent[edge]
+            rows = self._rows(number, joined, chosen[place : place + 1])
+            sent = self._puller.call(number, {at: carried[one] for at, carried in rows.items()})
+            for edge in left & sent.keys():
+                found.setdefault(edge, {})[one] = sent[edge]
         return found
 
     def _written_out(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 import torch
 
 from gradscope import doing
-from gradscope.analyses.explain.pull import STACKED, CannotCall, Place, Puller, add
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, add
 from gradscope.autograd.isolation import functions_off
 from gradscope.autograd.nodes import is_leaf
 from gradscope.errors import CaptureError
@@ -128,19 +128,13 @@ class Lockstep:
             self._add(self._waiting[target].setdefault(output, {}), carried)
 
     def _sent(self, number: int, arrived: Mapping[int, Carried]) -> dict[int, Carried]:
-        """What a node sends of every piece, by edge; those that come to the same outputs go
-        together."""
-        alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for piece in sorted({piece for carried in arrived.values() for piece in carried}):
-            alike[tuple(at for at, carried in arrived.items() if piece in carried)].append(piece)
+        """What a node sends of every piece, by edge."""
         sent: dict[int, Carried] = defaultdict(dict)
-        for outputs, pieces in alike.items():
-            for some in (pieces[at : at + STACKED] for at in range(0, len(pieces), STACKED)):
-                # What has been passed on goes: of many pieces the gradients are what is large.
-                given = [{at: arrived[at].pop(piece) for at in outputs} for piece in some]
-                for piece, found in zip(some, self._puller.call_each(number, given), strict=True):
-                    for edge, gradient in found.items():
-                        sent[edge][piece] = gradient
+        for piece in sorted({piece for carried in arrived.values() for piece in carried}):
+            # What has been passed on goes: of many pieces the gradients are what is large.
+            given = {at: one.pop(piece) for at, one in arrived.items() if piece in one}
+            for edge, gradient in self._puller.call(number, given).items():
+                sent[edge][piece] = gradient
         return sent
 
     @staticmethod

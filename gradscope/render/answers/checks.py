@@ -13,8 +13,7 @@ from gradscope.escaping import visible
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, GradientComparison, LeafCheck, Verdict
 from gradscope.render.answers.answer import COMPARED, GraphAnswer, compared, held
-from gradscope.render.answers.moved_cuts import MovedCutsWriter, matter
-from gradscope.render.answers.step import TakenStepWriter
+from gradscope.render.answers.step import MovedCutsWriter, TakenStepWriter, matter
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.table import Cell, Column, Part

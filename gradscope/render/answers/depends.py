@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterator
 from itertools import groupby, pairwise
 
 from gradscope.escaping import visible
-from gradscope.model.dependence import AxisSide, Dependence, Pair, Pattern
 from gradscope.model.report import Report
+from gradscope.model.studies import AxisSide, Dependence, Pair, Pattern
 from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.split_groups import place_of

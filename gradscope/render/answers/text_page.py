@@ -1,4 +1,4 @@
-"""An explanation as one page that needs nothing else: the text in colour, and the drawing.
+"""What a command tells as one page that needs nothing else: the text in colour, and a drawing.
 
 The page asks for nothing from anywhere, and every text in it is escaped."""
 
@@ -7,8 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gradscope.errors import ToolMissing
+from gradscope.model.history import History
 from gradscope.model.report import Report
-from gradscope.render.answers import explain
+from gradscope.render.answers import explain, training
 from gradscope.render.formats import svg
 from gradscope.render.options import Options
 from gradscope.render.words.page import fragment, page
@@ -24,17 +25,22 @@ figcaption { color: #4b5563; }
 </style>"""
 
 
-def render(report: Report, options: Options) -> str:
-    """The page.
+def render(found: Report | History, options: Options) -> str:
+    """The page of an explanation, or of a training that was watched.
 
     Raises:
         ReportError: when the report holds no explanation.
     """
-    text = explain.render(report, replace(options, color=True, unicode=True))
+    coloured = replace(options, color=True, unicode=True)
+    if isinstance(found, History):
+        title, drawing = found.title, ""
+        text = training.render(found, coloured)
+    else:
+        title, drawing = f"gradscope explain · {found.meta.target}", _drawing(found, options)
+        text = explain.render(found, coloured)
     # Dimmed text, halfway to white, would be too pale on white.
-    coloured = fragment(text).replace("#7f7f7f", "#4b5563")
-    body = f"{_STYLE}\n{coloured}\n{_drawing(report, options)}"
-    return page(f"gradscope explain · {report.meta.target}", body)
+    body = fragment(text).replace("#7f7f7f", "#4b5563")
+    return page(title, f"{_STYLE}\n{body}\n{drawing}")
 
 
 def _drawing(report: Report, options: Options) -> str:
