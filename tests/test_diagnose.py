@@ -496,7 +496,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         failure=Failure("ValueError", "no such file", A),
     ),
     "calls in one region": see(
-        "GS304 warning 9",
+        "GS303 warning 9",
         learners=(REACHED, learner("b", used=A), learner("c", used=B)),
         cuts=(
             Cut(A, "linear", "no_grad", ("b",), feeds_graph=True, switched=C),
@@ -509,7 +509,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         cuts=(Cut(A, "linear", "no_grad", ("b",), switched=C),),
     ),
     "an evaluation is all there was": see(
-        "GS304 warning 9",
+        "GS303 warning 9",
         learners=(REACHED, learner("b", used=A)),
         cuts=(Cut(A, "linear", "no_grad", ("b",), switched=C),),
     ),
@@ -851,7 +851,7 @@ def test_a_list_of_modules_is_one_finding() -> None:
 )
 def test_who_switched_gradients_off_is_told_what_to_do(cut: Cut, remedy: str) -> None:
     (found,) = diagnose(observed(plain(), learners=(REACHED, learner("b", used=A)), cuts=(cut,)))
-    assert (found.rule, remedy in found.remedy) == ("GS304", True), found
+    assert (found.rule, remedy in found.remedy) == ("GS303", True), found
     assert ("with` blocks" in found.remedy) == (not cut.within)
 
 
@@ -952,19 +952,15 @@ def test_a_hook_that_leaves_a_leaf_nothing_is_warned_of() -> None:
     assert severities == ["warning", "information", "information"]
 
 
-def cut_off(rule: str) -> Report:
-    """A cut of the kind that a rule is about, and a failure that another one explains."""
-    cut = {
-        "GS303": Cut(B, "detach", "function", ("b",)),
-        "GS304": Cut(B, "linear", "no_grad", ("b",)),
-        "GS309": Cut(B, "checkpoint", "checkpoint", ("b",)),
-    }.get(rule, Cut(B, "detach", "function", ("b",)))
+def cut_off() -> Report:
+    """A cut, and a failure that another rule explains."""
+    cut = Cut(B, "detach", "function", ("b",))
     return observed(plain(), learners=(learner("b", used=A),), cuts=(cut,), failure=NO_HISTORY)
 
 
 def beside(rule: str, code: str) -> Report:
     """A cut of the kind that a rule is about, of which another rule would tell as well."""
-    (cut,) = seen_in(cut_off(rule)).cuts
+    (cut,) = seen_in(cut_off()).cuts
     cut = msgspec.structs.replace(cut, feeds_graph=True, ways=("b",) if code == "GS317" else ())
     lost = (LostTerm(cut, A, ("b",)),) if "GS310" in (rule, code) else ()
     learners = (REACHED, learner("b", used=A, reached=rule == "GS310"))
@@ -1045,7 +1041,7 @@ RAISED: dict[str, Report] = {
     ),
     "GS301": not_in_graph(),
     "GS302": not_in_graph(used=A),
-    **{cut: cut_off(cut) for cut in ("GS303", "GS304", "GS309")},
+    "GS303": cut_off(),
     "GS401": raising(observed(plain(), changes=(Change(0, "self", B, "mul_"),))),
     "GS402": raising(plain(), "Trying to backward through the graph a second time"),
     **{code: raising(plain(), text) for code, text in MESSAGES.items()},
@@ -1117,13 +1113,9 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         )
         for code, factor in (("GS201", 1e-2), ("GS202", 1e2))
     },
-    **{
-        (cut, code): beside(cut, code)
-        for cut in ("GS303", "GS304", "GS309")
-        for code in ("GS310", "GS317")
-    },
+    **{("GS303", code): beside("GS303", code) for code in ("GS310", "GS317")},
     ("GS310", "GS317"): beside("GS310", "GS317"),
-    **{(cut, "GS409"): cut_off(cut) for cut in ("GS303", "GS304", "GS309")},
+    ("GS303", "GS409"): cut_off(),
     **{(code, "GS410"): report for code, report in RAISED.items()},
     ("GS701", "GS410"): with_ranks(
         observed(plain(), failure=LOST), parameter(local={0: 1.0, 1: None})

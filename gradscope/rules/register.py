@@ -36,14 +36,22 @@ _PACKAGE = __name__.rpartition(".")[0]
 _REMOVED = {
     f"GS{number}": "0.1.0"
     for number in (
-        *(107, 311, 314, 315, 318, 319, 330, 331, 332, 406, 407, 408, 411, 412, 413),
-        *(510, 511, 513),
+        *(107, 304, 309, 311, 314, 315, 318, 319, 330, 331, 332, 406, 407, 408, 411, 412),
+        *(413, 510, 511, 513),
         *(*range(514, 526), *range(530, 533), *range(534, 555), 557, 558, 559, 560, 602, 705),
     )
 }
 """Codes of rules that there were once, and the version without them; none is given again."""
 
-_HEIRS = {"GS406": "GS410", "GS407": "GS410", "GS408": "GS410", "GS540": "GS505"}
+_HEIRS = {
+    code: heir
+    for heir, codes in {
+        "GS303": "GS304 GS309",
+        "GS410": "GS406 GS407 GS408",
+        "GS505": "GS540",
+    }.items()
+    for code in codes.split()
+}
 """Of those, the ones whose findings another rule makes."""
 
 

@@ -14,8 +14,8 @@ them.
 Left alone is what is cut off as a rule: targets, weights and what is compared, what keeps a
 value (`x + (q - x).detach()`), state that is carried over from before the last backward call,
 samples, indices and comparisons, the weights themselves, and what a target network or a frozen
-part has made. What a cut takes away altogether is [GS303](GS303.md), [GS304](GS304.md),
-[GS310](GS310.md), a warning.
+part has made. What a cut takes away altogether is [GS303](GS303.md) or [GS310](GS310.md), a
+warning.
 
 ## A program that has it, healed
 
@@ -74,7 +74,7 @@ class WayCutOff(Rule):
         places: dict[int | None, list[Cut]] = {}
         for cut in facts.seen.cuts:
             # What is drawn is cut off by nature, and a gradient is seldom differentiated itself; of
-            # inference mode GS304 tells once.
+            # inference mode GS303 tells once.
             is_told = cut.reason != "inference_mode" and cut.function != "grad"
             if cut.ways and not cut.within and is_told:
                 places.setdefault(place_of(cut), []).append(cut)
