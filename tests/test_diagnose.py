@@ -12,7 +12,6 @@ from gradscope.errors import ReportError
 from gradscope.model.invariants import check
 from gradscope.model.loop_observations import (
     MistakenCall,
-    RemadeParameters,
     Setting,
     SpoilingStep,
     SpoiltParameter,
@@ -667,11 +666,13 @@ OBSERVED: dict[str, tuple[Report, str]] = {
             learner("net.w", in_optimizer=False, reached=True),
         ),
     ),
-    "several in one function": see(
-        "GS312 warning 8", remade=(RemadeParameters(C, 3, 5), RemadeParameters(B, 3, 5))
-    ),
     "made anew of what forward computed": see(
-        "", remade=(RemadeParameters(B, 3, 5),), cuts=(Cut(B, "Parameter", "function"),)
+        "",
+        learners=(
+            REACHED,
+            learner("b", in_optimizer=False, reached=True, once=True, made=B, late=True),
+        ),
+        cuts=(Cut(B, "Parameter", "function"),),
     ),
     "silent change": see("GS308 warning 8", changes=(Change(0, "self", B, "mul_", silent=True),)),
     "loud change": see("GS401 error 8", changes=(Change(0, "self", B, "mul_"),)),

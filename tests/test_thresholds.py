@@ -19,7 +19,6 @@ from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.model.loop_observations import (
     MistakenCall,
     OrderMistake,
-    RemadeParameters,
     StepEffect,
 )
 from gradscope.model.observations import (
@@ -29,6 +28,7 @@ from gradscope.model.observations import (
     Cut,
     Failure,
     Intake,
+    Raiser,
     Step,
 )
 from gradscope.model.plain import TensorInfo
@@ -218,9 +218,12 @@ def nothing(count: int) -> Report:
     return observed(program.report((y, (1.0,))), steps=steps)
 
 
-def remade(times: int) -> Report:
-    """Parameters that were made anew for so many backward calls."""
-    return observed(plain(), remade=(RemadeParameters(A, times, times),))
+def remade(calls: int) -> Report:
+    """A parameter that one of so many backward calls has reached, made after the optimizer."""
+    anew = learner("b", in_optimizer=False, reached=True, once=True, made=A, late=True)
+    held = learner("w", leaf=0, reached=True, held_by=(0,))
+    steps = tuple(map(Step, range(calls)))
+    return observed(plain(), learners=(held, anew), optimizers=(B,), steps=steps)
 
 
 def still(looks: int, share: int) -> Report:
@@ -310,8 +313,10 @@ def twice(op: str) -> Report:
     """A second derivative of ``cumulative_trapezoid`` that torch lacks, beside this op."""
     program = Program()
     y = program.op(op, [(program.leaf("w"), 1.0)], (1.0,), "f(w)")
-    text = "derivative for aten::cumulative_trapezoid is not implemented"
-    return observed(program.report((y, (1.0,))), failure=Failure("RuntimeError", text))
+    text = "derivative for aten::cumulative_trapezoid_backward is not implemented"
+    raiser = Raiser("operation", "Error")
+    failure = Failure("RuntimeError", text, in_backward=True, raiser=raiser)
+    return observed(program.report((y, (1.0,))), failure=failure)
 
 
 def hidden(count: int) -> Report:
@@ -584,7 +589,7 @@ EDGES = (
     Edge("wording.FEWEST", out_of_order("stale graph", 2), "GS508", out_of_order("stale graph", 1)),
     Edge("wording.FEWEST", out_of_order("step alone", 2), "GS509", out_of_order("step alone", 1)),
     Edge("stops.FEWEST_EMPTY", nothing(5), "GS205", nothing(4)),
-    Edge("remade_parameter.FEWEST_REMADE", remade(3), "GS312", remade(2)),
+    Edge("left_out.FEWEST_CALLS", remade(3), 7, remade(2), 8, line),
     Edge("left_out.MOST_LEFT", left_out(5), WARNING, left_out(4), REMARK, severity),
     Edge(
         "left_out.MOST_LEFT",
@@ -631,7 +636,7 @@ EDGES = (
     ),
     Edge("readings: 300", failed(301), 307, failed(299), 306, length),
     Edge(
-        "not_twice_differentiable: 8",
+        "backward_raises: 8",
         twice("CumulatiXBackward0"),
         "f(w)",
         twice("CumulatXBackward0"),

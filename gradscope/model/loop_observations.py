@@ -50,20 +50,6 @@ class MistakenCall(Record):
     too_soon: bool = False
 
 
-class RemadeParameters(Record):
-    """A place that makes parameters, of which none ever got a second gradient: in how many of all
-    the backward calls (``calls``) one got its first.
-
-    ``last`` is the call that was counted last.  ``fit``: one of them did get another, or an
-    optimizer or the program does something with its gradient, so that they are there to be used."""
-
-    origin: Place
-    times: int = 0
-    calls: int = 0
-    last: int = -1
-    fit: bool = False
-
-
 class StepEffect(Record):
     """What the steps of one place changed of a sample of parameters, in half precision or at a tiny
     rate: ``asked`` elements had a gradient, and ``still`` of these stayed as they were, in

@@ -11,7 +11,6 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.loop_observations import (
     MistakenCall,
-    RemadeParameters,
     SpoilingStep,
     StepEffect,
 )
@@ -96,7 +95,8 @@ class TrackedParameter(Record):
     ``in_optimizer`` is None when no optimizer was seen. ``leaf`` indexes ``graph.leaves`` when
     backward can reach it. ``used`` is where the forward pass first took it as an operand, ``made``
     where it was made. ``history`` names the op that made a tensor which is not a leaf. ``reached``:
-    some watched backward call brought it a gradient, not only the one whose graph this is.
+    some watched backward call brought it a gradient, not only the one whose graph this is, and
+    ``once``: no more than one did.
     ``waiting``: its optimizer has not stepped yet although others have, so that its turn may come
     later.
     ``loose``: a parameter of a module that was called, but that no other module holds, nor a
@@ -127,6 +127,7 @@ class TrackedParameter(Record):
     recorded: bool = False
     history: str = ""
     reached: bool = False
+    once: bool = False
     waiting: bool = False
     loose: bool = False
     wanted: bool = False
@@ -504,7 +505,6 @@ class Observations(Watched, frozen=True):
     optimizers: tuple[int | None, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
-    remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
     mistaken_calls: tuple[MistakenCall, ...] = ()
     functions: tuple[CallCheck, ...] = ()

@@ -152,6 +152,7 @@ class _Run(NamedTuple):
             recorded=known.recorded,
             derived=known.derived,
             reached=known.reached > 0,
+            once=known.reached == 1,
             # Before any optimizer has stepped they all wait, which says nothing of this one.
             waiting=is_waiting,
             loose=_is_stray(known, tensor) if owner is None else owner.loose,
@@ -202,7 +203,6 @@ def observations(
         skipped_steps=skipped_steps(listener, origins),
         spoiling_steps=tuple(map(origins.told, spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
-        remade=tuple(map(origins.told, listener.leaves.made_anew())),
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
         mistaken_calls=tuple(
             origins.told(one) for one in listener.mistaken_calls.known.values() if one.times

@@ -102,7 +102,7 @@ class StepTracker:
         leaves, optimizers = self._listener.leaves, self._listener.optimizers
         optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = made.reached()
-        leaves.note_reached(reached, counts=made.call.accumulates)
+        leaves.note_reached(reached)
         if made.call.accumulates:
             optimizers.order.backward(ids_of(reached))
             if made.is_full:
