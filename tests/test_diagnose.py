@@ -440,7 +440,6 @@ NO_HISTORY = Failure(
     A,
     in_backward=True,
 )
-TARGET = Cut(C, "linear", "no_grad", ("t",), summand=True)
 TERM = Cut(B, "detach", "function", ("w",), summand=True)
 DETACHED_NUMBER = msgspec.structs.replace(TERM, scalar=True)
 GRADIENT_TERM = Cut(B, "grad", "function", ("w",), summand=True, scalar=True)
@@ -517,31 +516,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         learners=(REACHED, learner("b", used=A)),
         cuts=(Cut(B, "Scaled", "function", ("b",), feeds_graph=True, inside=True),),
     ),
-    **{
-        f"a loss of constants{', ' * bool(why)}{why}": see(
-            found,
-            learners=(REACHED,),
-            optimizers=optimizers,
-            lost_terms=lost,
-            cuts=(
-                TARGET,
-                Cut(
-                    *(A, "kl_div", "constant"),
-                    summand=added,
-                    shared=shared,
-                    sources=(TARGET,),
-                    made=B,
-                ),
-            ),
-        )
-        for why, optimizers, added, shared, lost, found in (
-            ("", (A,), True, False, (), "GS316 warning 8"),
-            ("logged", (A,), False, False, (), "GS303 information 9"),
-            ("at times", (A,), True, True, (), "GS303 information 9"),
-            ("which nobody steps", (), True, False, (), "GS303 information 9"),
-            ("that a step needs", (A,), True, False, (LostTerm(TARGET),), "GS303 warning 9"),
-        )
-    },
     "a target": see("", learners=(REACHED,), cuts=(Cut(B, "detach", "function", ("w",)),)),
     "the cut that feeds the graph": see(
         "GS303 warning 9",

@@ -147,7 +147,7 @@ class TrackedParameter(Record):
     kept: bool = False
 
 
-CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
+CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
 
 
 class Cut(Record, eq=False):
@@ -168,11 +168,6 @@ class Cut(Record, eq=False):
     Function whose result does have history, and that used these leaves without being given them;
     ``ungiven``: so did this one, and its result has none.  ``ways``: leaves behind it that the next
     step changed, and that learn by other ways, where its result went into a layer.
-
-    With ``reason`` "constant" it is a loss function that was given nothing with history: ``made``
-    made its prediction, where that came of what had none; ``equal``: prediction and target held the
-    same numbers; ``shared``: another time it was given history; ``sources`` are the cuts
-    that both come from.
     """
 
     origin: Place
@@ -190,10 +185,6 @@ class Cut(Record, eq=False):
     within: str = ""
     twin: str = ""
     inside: bool = False
-    made: Place = None
-    equal: bool = False
-    shared: bool = False
-    sources: tuple[Cut, ...] = ()
     ways: tuple[str, ...] = ()
     ungiven: bool = False
 

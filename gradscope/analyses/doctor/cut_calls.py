@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import torch
 
 from gradscope.analyses.doctor.ancestry import Near
-from gradscope.autograd.elements import is_small, readable
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorRef, TensorTable, is_leaf_tensor, living, requires_grad
 from gradscope.model.observations import Cut, CutReason
 from gradscope.recording.torch_call import TorchCall
@@ -31,7 +31,7 @@ searched any more."""
 class KnownCut(Cut, eq=False, gc=True):
     """A place that cuts, with what the report tells by names and numbers: the leaves behind its
     first call, which are held, and behind ``later`` ones; by their id those that learn by other
-    ways; the cuts that a loss of constants comes ``of``.
+    ways.
 
     ``gathers``: it is a collective; ``discrete``: its result is no floating-point number.
     """
@@ -39,7 +39,6 @@ class KnownCut(Cut, eq=False, gc=True):
     first: list[torch.Tensor] = msgspec.field(default_factory=list)
     later: TensorTable[bool] = msgspec.field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
     learning: dict[int, TensorRef] = msgspec.field(default_factory=dict)
-    of: list[KnownCut] = msgspec.field(default_factory=list)
     gathers: bool = False
     discrete: bool = False
     vain: int = 0
@@ -133,16 +132,6 @@ ENTERING = JOINING | family(
 ADDING = family("add radd iadd add_ sub rsub isub sub_ stack")
 
 
-def is_taken_off(call: TorchCall, cut: KnownCut) -> bool:
-    """Whether a constant is subtracted, as the entropy of a target is to make a divergence."""
-    return (
-        cut.reason == "constant"
-        and call.function in ("sub", "isub")
-        and isinstance(call.args[0], torch.Tensor)
-        and requires_grad(call.args[0])
-    )
-
-
 def is_nothing(tensor: torch.Tensor) -> bool:
     """Whether all of a small tensor is 0; of one that would have to be waited for nobody knows."""
     return tensor.is_cpu and is_small(tensor, LARGEST) and not bool(tensor.any())
@@ -167,19 +156,6 @@ def reason_now() -> CutReason:
 def reason_of(function: str) -> CutReason:
     """Why what a custom Function of this name uses inside is cut off."""
     return "checkpoint" if "Checkpoint" in function else "function"
-
-
-def compared(call: TorchCall) -> list[torch.Tensor]:
-    """The prediction and the target, as torch's loss functions name them."""
-    given: list[Any] = [*call.args[:2]]
-    given += [call.kwargs[name] for name in ("input", "target") if name in call.kwargs]
-    return [one for one in given if isinstance(one, torch.Tensor)]
-
-
-def is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors hold the same numbers."""
-    is_alike = one.shape == other.shape and one.dtype == other.dtype
-    return is_alike and readable(one) and readable(other) and torch.equal(one, other)
 
 
 def gives_values(call: TorchCall) -> bool:

@@ -18,7 +18,6 @@ from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.glances import (
     CLIPPING,
-    LOSSES,
     OFTEN,
     Kind,
     Sort,
@@ -217,14 +216,11 @@ class DoctorListener(Listener):
         if call.place not in kind.places:
             self._lighten(False)
             self.has_news = True
-        is_known = not kind.is_loss or (call.in_graph and call.place in kind.recorded)
-        if self.light and kind.is_brief and is_known and not self._changes(call):
+        if self.light and kind.is_brief and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
             if not self._is_inside(call):
                 self.values_seen.note(call)
             return
-        if kind.is_loss and call.in_graph:
-            kind.recorded.add(call.place)
         if (
             kind.is_brief
             and not call.in_graph
@@ -299,8 +295,6 @@ class DoctorListener(Listener):
             self.score_weights.note(call)
         self.broadcasts.note(call)
         self.cuts.note(call)
-        if call.function in LOSSES:
-            self.cuts.note_loss(call)
         if is_function:
             self.cuts.note_function(call)
             if call.in_graph:

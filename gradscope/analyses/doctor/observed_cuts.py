@@ -41,7 +41,6 @@ def cuts_and_terms(
     cuts: dict[Cut, Cut] = dict(zip(known, told(Cut, known), strict=True))
     for of, cut in zip(known, cuts.values(), strict=True):
         cut.leaves, cut.ways = names(of.behind()), names(living(of.learning.values()))
-        cut.sources = tuple(cuts[one] for one in of.of)
     losses = listener.lost_terms.known
     lost = told(LostTerm, losses)
     for term, loss in zip(lost, losses, strict=True):

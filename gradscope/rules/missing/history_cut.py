@@ -73,7 +73,7 @@ import msgspec
 
 from gradscope.model.observations import Cut, TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cuts import at_place, constant_losses, name_of, place_of
+from gradscope.rules.questions.cuts import at_place, name_of, place_of
 from gradscope.rules.questions.missing import find_missing, of_cut
 from gradscope.rules.rule import Rule
 from gradscope.words import first_line, listed
@@ -146,9 +146,6 @@ _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are constants, though they were computed from parameters."""
     told = set(map(place_of, facts.once(find_missing).by_cut))
-    # Of what a loss of constants was made of, that loss tells.
-    constants = constant_losses(facts)
-    told |= {place_of(one) for cut in constants for one in cut.sources}
     starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     for cut in facts.seen.cuts:
         if not cut.summand or not cut.leaves or place_of(cut) in told:
