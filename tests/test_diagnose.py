@@ -752,9 +752,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "as long in two ways": see(
         "", broadcasts=(Broadcast(1, "mul", ((8, 1, 1), (8, 8)), (8, 8, 8), reduced=True),)
     ),
-    "a reward with history": see(
-        "GS533 warning 7", mistaken_calls=(MistakenCall("weight learns", A, 1, (3,)),)
-    ),
     "bias": see("", broadcasts=(Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)),
     "hook": see("GS504 information 7", alterations=(Alteration(A, "register_hook", 0, 1.0, 2.0),)),
     "clipped": see(

@@ -17,8 +17,8 @@ import pytest
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.model.loop_observations import (
+    MistakeKind,
     MistakenCall,
-    OrderMistake,
     StepEffect,
 )
 from gradscope.model.observations import (
@@ -205,7 +205,7 @@ def unstepped(count: int) -> Report:
     return observed(plain(), learners=(REACHED,), steps=steps, never_stepped=True)
 
 
-def out_of_order(kind: OrderMistake, times: int) -> Report:
+def out_of_order(kind: MistakeKind, times: int) -> Report:
     """A call of the loop that was so often out of order."""
     return observed(plain(), mistaken_calls=(MistakenCall(kind, A, times, other=B),))
 

@@ -28,7 +28,6 @@ from gradscope.analyses.doctor.glances import (
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.odd_values import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
@@ -90,8 +89,7 @@ class DoctorListener(Listener):
         self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
         self.optimizers = Optimizers(recorder, self.leaves)
         self.mistaken_calls = self.optimizers.order.odd
-        self.score_weights = ScoreWeights(self.mistaken_calls)
-        self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
+        self.optimizers.on_step.append(self.lost_terms.note_step)
         self.reads = Reads(recorder, self.leaves)
         self.alterations = Alterations()
         told = self.alterations.note_clipping, self.alterations.note_module_hook
@@ -291,8 +289,6 @@ class DoctorListener(Listener):
         self.values_seen.note(call)
         if call.in_graph:
             self.carried.note(call, briefly=self.light)
-        if not self.light:
-            self.score_weights.note(call)
         self.broadcasts.note(call)
         self.cuts.note(call)
         if is_function:

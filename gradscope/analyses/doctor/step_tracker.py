@@ -108,7 +108,6 @@ class StepTracker:
             if made.is_full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 leaves.note_filled()
-                self._listener.score_weights.note_backward(made.sequences)
             self._accumulating.after(self._kept(made))
         else:
             self._note_gradients(made)
