@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd.function import BackwardCFunction
+from torch.autograd.function import BackwardCFunction, once_differentiable
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.capture import Capture
@@ -34,6 +34,7 @@ _CHECKED = re.compile(r"Function '?(\w+)'? returned")
 """Torch's words where it has looked at what a node sent: that node has run."""
 
 _ONCE = "marked with @once_differentiable"
+_MARK: CodeType = once_differentiable(print).__code__
 
 _AFTER = "appears to not have been used in the graph"
 """Torch's words where all nodes have run, and a gradient that was asked for has not come up."""
@@ -99,7 +100,8 @@ class _RaiserSearch:
         if _BY_HOOK.search(self._text):
             return self._of_hook([], raised)
         if first is None or _ONCE in self._text:
-            turn = self._turn()
+            turn = self._marked() if _ONCE in self._text else None
+            turn = self._turn() if turn is None else turn
             is_own = turn is not None and isinstance(self._walked.nodes[turn], BackwardCFunction)
             return self._told("Function" if is_own else "operation", turn, raised)
         if first.code is _APPLY:
@@ -184,6 +186,15 @@ class _RaiserSearch:
             return None
         slots = ((n, list(saved.slots(node))) for n, node in enumerate(self._walked.nodes))
         return next((n for n, kept in slots if kept and not all(s.freed for s in kept)), None)
+
+    def _marked(self) -> int | None:
+        """The first node of the Function that is marked so, if it is the only one of this graph."""
+        found: dict[Any, int] = {}
+        for number, node in enumerate(self._walked.nodes):
+            function = getattr(type(node), "_forward_cls", None)
+            if getattr(getattr(function, "backward", None), "__code__", None) is _MARK:
+                found.setdefault(function, number)
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def _is_named(self, node: int, name: str) -> bool:
         return torch_name(self._walked.nodes[node]) == name
