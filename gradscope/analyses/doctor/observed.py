@@ -45,7 +45,7 @@ def learners(
 
 
 def _sized(
-    learners: Iterable[tuple[TrackedParameter, torch.Tensor | None]], listener: DoctorListener
+    learners: Iterable[tuple[TrackedParameter, torch.Tensor]], listener: DoctorListener
 ) -> Iterator[TrackedParameter]:
     every = list(learners)
     # Together, so that a device is waited for once.
@@ -64,7 +64,7 @@ def _sized(
 
 def _seen_parameters(
     listener: DoctorListener, case: CapturedCall, places: Sequence[int]
-) -> Iterator[tuple[TrackedParameter, torch.Tensor | None]]:
+) -> Iterator[tuple[TrackedParameter, torch.Tensor]]:
     leaves = listener.leaves
     optimized = leaves.optimized()
     run = _Run(
@@ -88,10 +88,6 @@ def _seen_parameters(
         if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
             told.add(id(tensor))
             yield run.learner(tensor, name_of(listener, case, tensor), None), tensor
-    for reference, read in listener.reads.vain.values():
-        named = case.origins.told(read)
-        named.name = case.names.of(reference()) or named.name
-        yield named, None
 
 
 def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
@@ -189,9 +185,7 @@ def observations(
     return msgspec.structs.replace(
         case.seen,
         optimizers=tuple(map(origins.of_place, places)),
-        learners=tuple(
-            one for one in learners(listener, case, places) if one.history or not case.unfinished
-        ),
+        learners=() if case.unfinished else tuple(learners(listener, case, places)),
         cuts=(*cuts, *cut_copies(listener, case)),
         lost_terms=lost_terms,
         faint_terms=tuple(map(origins.told, terms.faint if terms else ())),
