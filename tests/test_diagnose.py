@@ -1298,14 +1298,6 @@ RANKS: dict[str, tuple[Report, str]] = {
         with_ranks(plain(), each=(OneRank(0, calls=4), OneRank(1, calls=3))),
         "",
     ),
-    "means of other sizes": (
-        with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=2))),
-        "GS704 warning 3",
-    ),
-    "means of one size": (
-        with_ranks(plain(), each=(OneRank(0, averaged=8), OneRank(1, averaged=8))),
-        "",
-    ),
 }
 
 

@@ -38,7 +38,7 @@ _REMOVED = {
     for number in (
         *(107, 304, 306, 309, 311, 312, 314, 315, 316, 318, 319, 330, 331, 332),
         *(406, 407, 408, 411, 412, 413, 510, 511, *range(513, 526), *range(530, 555)),
-        *(557, 558, 559, 560, 602, 705),
+        *(557, 558, 559, 560, 602, 704, 705),
     )
 }
 """Codes of rules that there were once, and the version without them; none is given again."""
