@@ -704,7 +704,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         "GS313 warning 8", effects=(StepEffect(A, "bfloat16", 3, 100, 95, B),)
     ),
     "clipped while scaled": see(
-        "GS507 warning 7", mistaken_calls=(MistakenCall("clip scaled", A, other=B),)
+        "GS506 warning 7", mistaken_calls=(MistakenCall("clip scaled", A, other=B),)
     ),
     "clipped at the right time, too": see(
         "", mistaken_calls=(MistakenCall("clip unused", A, 9, other=B, fine=1),)

@@ -588,7 +588,12 @@ EDGES = (
     Edge("optimizers.FEWEST_UNUSED", unstepped(2), "GS505", unstepped(1)),
     Edge("wording.FEWEST", out_of_order("clip unused", 2), "GS506", out_of_order("clip unused", 1)),
     Edge("wording.FEWEST", out_of_order("stale graph", 2), "GS508", out_of_order("stale graph", 1)),
-    Edge("wording.FEWEST", out_of_order("step alone", 2), "GS509", out_of_order("step alone", 1)),
+    Edge(
+        "gradients_unused.FEWEST_EMPTY",
+        out_of_order("step alone", 2),
+        "GS505",
+        out_of_order("step alone", 1),
+    ),
     Edge("stops.FEWEST_EMPTY", nothing(5), "GS205", nothing(4)),
     Edge("left_out.FEWEST_CALLS", remade(3), 7, remade(2), 8, line),
     Edge("left_out.MOST_LEFT", left_out(5), WARNING, left_out(4), REMARK, severity),

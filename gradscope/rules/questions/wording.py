@@ -60,7 +60,6 @@ def _told(facts: Facts, entry: MistakenCall, said: MistakeWords) -> FindingDraft
     named = {
         "this": facts.expression(entry.origin) or "This",
         "times": count(entry.times, "time"),
-        "steps": count(entry.times, "step"),
         "parameters": count(entry.parameters, "parameter"),
         "beside": facts.placed(entry.other, said.otherwise),
     }
