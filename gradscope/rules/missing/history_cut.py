@@ -35,23 +35,12 @@ number that is detached for its value. What only keeps the value of its own term
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first = nn.Linear(4, 4)
-         self.second = nn.Linear(4, 4)
-
-     def forward(self, x):
--        return self.second(self.first(x).detach())
-+        return self.second(torch.tanh(self.first(x)))
-
-
- model = Net()
- optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+ optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
  for _ in range(3):
-     loss = model(torch.randn(8, 4)).pow(2).mean()
+     hidden = torch.tanh(first(torch.randn(8, 4)))
+-    loss = second(hidden.detach()).pow(2).mean()
++    loss = second(hidden).pow(2).mean()
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()

@@ -24,24 +24,13 @@ warning.
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first, self.skip = nn.Linear(4, 8), nn.Linear(8, 1)
-         self.deep = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
-
-     def forward(self, x):
-         h = torch.tanh(self.first(x))
--        return self.skip(h) + self.deep(h.detach())
-+        return self.skip(h) + self.deep(h)
-
-
- model = Net()
+ first, skip, deep = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+ model = nn.ModuleList([first, skip, deep])
  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
  for _ in range(3):
-     loss = model(torch.randn(8, 4)).pow(2).mean()
+     hidden = torch.tanh(first(torch.randn(8, 4)))
+-    loss = (skip(hidden) + deep(hidden.detach())).pow(2).mean()
++    loss = (skip(hidden) + deep(hidden)).pow(2).mean()
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()
