@@ -24,6 +24,7 @@ from gradscope.analyses.doctor.cut_calls import (
     SHARING,
     CutCall,
     KnownCut,
+    PlainNumbers,
     Taken,
     gives_values,
     if_same_line,
@@ -32,7 +33,6 @@ from gradscope.analyses.doctor.cut_calls import (
     reason_now,
     reason_of,
 )
-from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.switches import Switch, Switches
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import (
