@@ -97,7 +97,7 @@ class _RaiserSearch:
         own = [step for step in self._steps if not self._places.is_foreign(step.code)]
         raised = Site(own[-1].code, own[-1].lasti) if own else None
         first = self._steps[0] if self._steps else None
-        if _BY_HOOK.search(self._text):
+        if not own and _BY_HOOK.search(self._text):
             return self._of_hook([], raised)
         if first is None or _ONCE in self._text:
             turn = self._marked() if _ONCE in self._text else None
