@@ -15,6 +15,7 @@ from gradscope.model.loop_observations import (
     Setting,
     SpoilingStep,
     SpoiltParameter,
+    StepEffect,
 )
 from gradscope.model.observations import (
     Activity,
@@ -699,11 +700,17 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         steps=(Step(1), Step(2, origin=A)),
         never_stepped=True,
     ),
+    "rounded away where they were cast": see(
+        "GS313 warning 8", effects=(StepEffect(A, "bfloat16", 3, 100, 95, B),)
+    ),
     "clipped while scaled": see(
         "GS506 warning 7", mistaken_calls=(MistakenCall("clip scaled", A, other=B),)
     ),
     "clipped at the right time, too": see(
         "", mistaken_calls=(MistakenCall("clip unused", A, 9, other=B, fine=1),)
+    ),
+    "rounded away by a tiny rate": see(
+        "GS313 warning 8", effects=(StepEffect(A, "float32", 3, 100, 95, B),)
     ),
     "steps before the first backward": see(
         "", mistaken_calls=(MistakenCall("step alone", B, 2),), steps=STEPS
@@ -1071,6 +1078,12 @@ SUBSUMED: dict[tuple[str, str], Report] = {
     **{(rule, "GS205"): not_finite(rule) for rule in ("GS101", "GS105")},
     **{(rule, "GS204"): not_finite(rule, dead=1.0) for rule in ("GS101", "GS105")},
     ("GS105", "GS203"): not_finite("GS105", saturated=1.0),
+    **{
+        (code, "GS313"): observed(
+            ladder("MulBackward0", factor), effects=(StepEffect(0, "float32", 3, 100, 95, 0),)
+        )
+        for code, factor in (("GS201", 1e-2), ("GS202", 1e2))
+    },
     **{("GS303", code): beside("GS303", code) for code in ("GS310", "GS317")},
     ("GS310", "GS317"): beside("GS310", "GS317"),
     ("GS303", "GS409"): cut_off(),

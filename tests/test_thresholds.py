@@ -19,6 +19,7 @@ from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.model.loop_observations import (
     MistakeKind,
     MistakenCall,
+    StepEffect,
 )
 from gradscope.model.observations import (
     Activity,
@@ -223,6 +224,11 @@ def remade(calls: int) -> Report:
     held = learner("w", leaf=0, reached=True, held_by=(0,))
     steps = tuple(map(Step, range(calls)))
     return observed(plain(), learners=(held, anew), optimizers=(B,), steps=steps)
+
+
+def still(looks: int, share: int) -> Report:
+    """So many steps that leave so many elements of 100 as they were."""
+    return observed(plain(), effects=(StepEffect(A, "bfloat16", looks, 100, share),))
 
 
 def piled(count: int) -> Report:
@@ -601,6 +607,8 @@ EDGES = (
     ),
     Edge("left_out.MOST_LEFT", headed(5), WARNING, headed(4), REMARK, severity),
     Edge("not_in_optimizer.FEWEST_UNCHANGED", copied(3), "GS307", copied(2)),
+    Edge("step_changes_nothing.FEWEST_LOOKS", still(3, 95), "GS313", still(2, 95)),
+    Edge("step_changes_nothing.STILL", still(3, 90), "GS313", still(3, 89)),
     Edge(
         "growing_graph.FEWEST_GROWTHS",
         observed(plain(), carried=(Carried(B, "add", 3, "x"),)),

@@ -160,9 +160,14 @@ torch.save(read, "net.pt")
 read = torch.load("net.pt", weights_only=False)
 for step in range(3):
     learn(read, fifth)
+fourth = SGD(still.parameters(), lr=1e-9)  # GS313
+for step in range(6):
+    loss(still).backward()
+    fourth.step()
+    fourth.zero_grad()
 """
 MODELS = """
-other, read = net(), net()
+other, still, read = (net() for _ in range(3))
 fifth = SGD(read.parameters(), lr=0.1)  # GS307
 """
 CALM = """

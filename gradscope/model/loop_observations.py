@@ -43,6 +43,20 @@ class MistakenCall(Record):
     too_soon: bool = False
 
 
+class StepEffect(Record):
+    """What the steps of one place changed of a sample of parameters, in half precision or at a tiny
+    rate: ``asked`` elements had a gradient, and ``still`` of these stayed as they were, in
+    ``looks`` steps.  ``cast`` is where the program gave the parameters that precision, or made the
+    optimizer where the rate is what is too small."""
+
+    origin: Place
+    dtype: str
+    looks: int = 0
+    asked: int = 0
+    still: int = 0
+    cast: Place = None
+
+
 class SpoiltParameter(Record):
     """A parameter that a step made NaN or infinite: how many of its ``count`` elements, and the
     2-norm of the finite gradient it had, where that was still there.  ``leaf`` indexes

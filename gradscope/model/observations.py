@@ -12,6 +12,7 @@ from gradscope.escaping import visible
 from gradscope.model.loop_observations import (
     MistakenCall,
     SpoilingStep,
+    StepEffect,
 )
 from gradscope.model.plain import (
     AnyPlace,
@@ -493,6 +494,7 @@ class Observations(Watched, frozen=True):
     optimizers: tuple[int | None, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
+    effects: tuple[StepEffect, ...] = ()
     mistaken_calls: tuple[MistakenCall, ...] = ()
     functions: tuple[CallCheck, ...] = ()
     zeroed: int | None = None

@@ -255,6 +255,7 @@ class DoctorListener(Listener):
             self.cuts.note_inside(call.operands)
         elif sort == "data":
             self.cuts.note_data_set(call)
+            self.optimizers.effects.note_cast(call.operands[0], call.place)
             self.leaves.note_edit(call)
         elif sort == "switch":
             self.switches.note(call)

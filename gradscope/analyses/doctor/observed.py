@@ -198,6 +198,7 @@ def observations(
         skipped_steps=skipped_steps(listener, origins),
         spoiling_steps=tuple(map(origins.told, spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
+        effects=tuple(map(origins.told, optimizers.effects.known.values())),
         mistaken_calls=tuple(
             origins.told(one) for one in listener.mistaken_calls.known.values() if one.times
         ),

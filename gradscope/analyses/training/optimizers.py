@@ -20,7 +20,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from gradscope.analyses.training.leaves import KnownOptimizer, Leaves
 from gradscope.analyses.training.loop_order import LoopOrder, ids_of
-from gradscope.analyses.training.step_effects import Sample, SpoilingSteps, WrittenData
+from gradscope.analyses.training.step_effects import Sample, SpoilingSteps, StepEffects
 from gradscope.autograd.isolation import is_captured, put_back, take_out
 from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.recording.recorder import Recorder
@@ -46,8 +46,8 @@ class _Step:
 class Optimizers:
     """All optimizers that were met.
 
-    ``order`` is what was seen of the order of the loop, and ``spoiling`` NaN that steps make,
-    measured while it ``compares``.
+    ``order`` is what was seen of the order of the loop, ``effects`` what steps change, and
+    ``spoiling`` NaN that they make; the last two are measured while it ``compares``.
 
     ``on_step`` are told of the parameters of each that makes a step; ``on_changed`` of the tensors
     that a step has changed.
@@ -58,8 +58,7 @@ class Optimizers:
     """
 
     def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
-        self.spoiling = SpoilingSteps()
-        self._written = WrittenData()
+        self.effects, self.spoiling = StepEffects(), SpoilingSteps()
         self.compares = True
         self.order = LoopOrder()
         self.any_stepped = False
@@ -170,7 +169,7 @@ class Optimizers:
         if not given:
             self.order.step(tensors, place)
         versions = _versions_of(tensors)
-        samples = self._written.begin(optimizer, tensors)
+        samples = self.effects.begin(optimizer, tensors, self.compares and not given)
         if self.compares:
             self.spoiling.begin(optimizer, tensors)
         step = _Step(optimizer, frame, take_out(self._recorder), versions, samples=samples)
@@ -224,6 +223,7 @@ class Optimizers:
             tensors, place = parameters_of(step.optimizer), self._place(step.frame)
             known = self.of(step.optimizer)
             self.order.stepped(known.number, tensors, place, step.changed)
+            self.effects.end(step.samples, place, known.made)
             changed = [one for one in tensors if id(one) in step.changed]
             self.spoiling.end(step.optimizer, changed, known, place)
         return step.optimizer
@@ -231,7 +231,7 @@ class Optimizers:
     def _note_changed(self, step: _Step) -> None:
         with self._recorder.aside():
             changed = [tensor for tensor, version in step.versions if tensor._version != version]
-            if self._written.is_written(step.optimizer, step.samples, bool(changed)):
+            if self.effects.writes_data(step.optimizer, step.samples, bool(changed)):
                 changed = [tensor for tensor, _ in step.versions if tensor.grad is not None]
             step.changed |= ids_of(changed)
             site = self._recorder.places.site_of(step.frame)

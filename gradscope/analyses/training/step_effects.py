@@ -1,6 +1,6 @@
-"""What the step of an optimizer makes of its parameters, read before and after it: changes that no
-version tells of; NaN and infinity of finite parameters and finite gradients.  Knows nothing of
-graphs.
+"""What the step of an optimizer makes of its parameters, read before and after it: next to no
+change, by a sample of the numbers of each; or NaN and infinity of finite parameters and finite
+gradients.  Knows nothing of graphs.
 """
 
 from __future__ import annotations
@@ -17,36 +17,76 @@ from gradscope.autograd.elements import one_number, readable
 from gradscope.autograd.nonfinite import Counts, count
 from gradscope.autograd.originals import parameters_of
 from gradscope.autograd.summary import read_numbers, reducible, total_of
-from gradscope.autograd.tensors import TensorRef
-from gradscope.model.loop_observations import Setting, SpoilingStep, SpoiltParameter
+from gradscope.autograd.tensors import TensorRef, TensorTable
+from gradscope.model.loop_observations import Setting, SpoilingStep, SpoiltParameter, StepEffect
 from gradscope.model.plain import number
 
 MAX_ELEMENTS = 1_024
 """Elements of each parameter that are compared."""
 
+MAX_CAST = 200_000
+"""Parameters of which it is remembered where they were cast."""
+
+MAX_PLACES = 100
+"""Places of steps that are remembered."""
+
+TINY_RATE = 1e-6
+"""Learning rates below it are asked for in any precision."""
+
+HALF = (torch.bfloat16, torch.float16)
+
 
 class Sample(NamedTuple):
-    """The first elements of a parameter, as they are and before the step."""
+    """The first elements of a parameter, as they are and before the step; whether each had a
+    gradient, None where that was not asked; and the place that cast it to half precision, -1 for
+    none."""
 
     live: torch.Tensor
     before: torch.Tensor
+    asked: torch.Tensor | None = None
+    cast: int = -1
 
 
-class WrittenData:
-    """Which optimizers, by their class, change parameters behind torch's back, so that no version
-    tells of it."""
+class StepEffects:
+    """The effects of steps, ``known`` by the place that makes them."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
+        self.known: dict[int, StepEffect] = {}
+        self._casts: TensorTable[int] = TensorTable(MAX_CAST)
+        self._writes_data: WeakKeyDictionary[type, bool] = WeakKeyDictionary()
 
-    def begin(self, optimizer: Any, tensors: Sequence[torch.Tensor]) -> list[Sample]:
-        """A step is about to be made: samples, unless it is known how its class writes."""
+    def note_cast(self, leaf: torch.Tensor, place: int) -> None:
+        """The program gives a leaf other data, as ``module.to(dtype)`` does with each of its."""
+        if leaf.dtype in HALF:
+            self._casts[leaf] = place
+
+    def begin(
+        self, optimizer: Any, tensors: Sequence[torch.Tensor], compares: bool
+    ) -> list[Sample]:
+        """A step is about to be made: samples, where it is to be compared; of an optimizer that is
+        not torch's, unless it is known how its class writes."""
         kind = type(optimizer)
-        if kind.__module__.startswith("torch.optim") or kind in self._known or _is_fused(optimizer):
+        if kind.__module__.startswith("torch.optim"):
+            return self._asked_for(optimizer) if compares else []
+        # Others may round at random, or keep what is lost for the next step.
+        if kind in self._writes_data or _is_fused(optimizer):
             return []
         return [Sample(live, live.clone()) for live in map(_first, filter(_is_flat, tensors))]
 
-    def is_written(self, optimizer: Any, samples: Sequence[Sample], has_counted: bool) -> bool:
+    def _asked_for(self, optimizer: Any) -> list[Sample]:
+        """Samples of the parameters that a step should change, and may be unable to."""
+        groups = [group for group in optimizer.param_groups if group.get("lr") != 0]
+        tensors = [tensor for group in groups for tensor in group["params"] if _is_fit(tensor)]
+        halves = [tensor for tensor in tensors if tensor.dtype in HALF]
+        if not halves and not all(_is_tiny(group, optimizer) for group in groups):
+            return []
+        return [
+            Sample(live, live.clone(), _first(tensor.grad) != 0, self._casts.get(tensor, -1))
+            for tensor in halves or tensors
+            for live in (_first(tensor),)
+        ]
+
+    def writes_data(self, optimizer: Any, samples: Sequence[Sample], has_counted: bool) -> bool:
         """Whether what a step changes is not to be seen from versions.
 
         Args:
@@ -57,19 +97,49 @@ class WrittenData:
         # Those leave a step out by themselves where a GradScaler tells them to.
         if _is_fused(optimizer):
             return not float(getattr(optimizer, "found_inf", None) or 0.0)
-        kind, known = type(optimizer), self._known
+        kind, known = type(optimizer), self._writes_data
         if has_counted:
             known.setdefault(kind, False)
-        elif samples and kind not in known:
+        elif samples and samples[0].asked is None and kind not in known:
             # What a class does in one step it does in all.
-            differing = read_numbers([(live != before).sum() for live, before in samples])
+            differing = read_numbers([(live != before).sum() for live, before, _, _ in samples])
             if any(differing):
                 known[kind] = True
         return known.get(kind, False)
 
+    def end(self, samples: Iterable[Sample], place: int, made: int) -> None:
+        """Compare them with what the step has made of them; ``made`` is the optimizer's place."""
+        # A step may give memory back, or leave that to a hook of the program.
+        kept = [(one, of) for one in samples if (of := one.asked) is not None]
+        kept = [(one, asked) for one, asked in kept if readable(one.live)]
+        if not kept or (place not in self.known and len(self.known) >= MAX_PLACES):
+            return
+        dtype = str(kept[0][0].live.dtype).removeprefix("torch.")
+        known = self.known.setdefault(place, StepEffect(place, dtype))
+        casts = [one.cast if one.live.dtype in HALF else made for one, _ in kept]
+        known.cast = max(-1 if known.cast is None else known.cast, *casts)
+        # Read at once.
+        asked = int(sum(read_numbers([of.sum() for _, of in kept])))
+        still = read_numbers([(of & (one.live == one.before)).sum() for one, of in kept])
+        known.looks += bool(asked)
+        known.asked += asked
+        known.still += int(sum(still))
+
 
 def _is_fused(optimizer: Any) -> bool:
     return any(group.get("fused") for group in optimizer.param_groups)
+
+
+def _is_tiny(group: dict[str, Any], optimizer: Any) -> bool:
+    """Whether a rate is, and was not made so for the beginning only."""
+    rates = [group.get("lr"), group.get("initial_lr", 0.0), optimizer.defaults.get("lr", 0.0)]
+    return all(type(rate) in (int, float) and rate < TINY_RATE for rate in rates)
+
+
+def _is_fit(tensor: Any) -> bool:
+    gradient = getattr(tensor, "grad", None)
+    is_float = isinstance(tensor, torch.Tensor) and tensor.dtype.is_floating_point
+    return is_float and gradient is not None and _is_flat(tensor) and _is_flat(gradient)
 
 
 def _is_flat(tensor: torch.Tensor) -> bool:

@@ -48,6 +48,7 @@ class ExplodingGradient(Rule):
         "GS102": "step before",
         "GS103": "step before",
         "GS105": "step before",
+        "GS313": "call",
     }
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:

@@ -45,6 +45,7 @@ from gradscope.rules.rule import Rule
 class VanishingGradient(Rule):
     code = "GS201"
     name = "vanishing-gradient"
+    before = {"GS313": "call"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         found = [trend for trend in facts.once(trends) if trend.ratio < VANISHED]
