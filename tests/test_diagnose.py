@@ -452,6 +452,7 @@ def see(found: str, **seen: Any) -> tuple[Report, str]:
 
 
 OBSERVED: dict[str, tuple[Report, str]] = {
+    "not a leaf": see("GS306 warning 8", learners=(learner("b", history="mul", made=B),)),
     "unused, its numbers are read with all others": see(
         "GS301 warning 7",
         learners=(REACHED, learner("b", made=A)),

@@ -94,8 +94,9 @@ class TrackedParameter(Record):
 
     ``in_optimizer`` is None when no optimizer was seen. ``leaf`` indexes ``graph.leaves`` when
     backward can reach it. ``used`` is where the forward pass first took it as an operand, ``made``
-    where it was made. ``reached``: some watched backward call brought it a gradient, not only the
-    one whose graph this is, and ``once``: no more than one did.
+    where it was made. ``history`` names the op that made a tensor which is not a leaf. ``reached``:
+    some watched backward call brought it a gradient, not only the one whose graph this is, and
+    ``once``: no more than one did.
     ``waiting``: its optimizer has not stepped yet although others have, so that its turn may come
     later.
     ``loose``: a parameter of a module that was called, but that no other module holds, nor a
@@ -124,6 +125,7 @@ class TrackedParameter(Record):
     made: Place = None
     initialised: Place = None
     recorded: bool = False
+    history: str = ""
     reached: bool = False
     once: bool = False
     waiting: bool = False

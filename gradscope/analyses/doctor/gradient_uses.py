@@ -1,23 +1,31 @@
-"""What the program does with gradients: hooks on tensors, clipping of ``.grad``."""
+"""What the program does with gradients: hooks on tensors, clipping of ``.grad``, reads that find
+None."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
 from torch.nn.utils import clip_grad
 
+from gradscope.analyses.training.leaves import Leaves
 from gradscope.autograd.elements import is_small
+from gradscope.autograd.nodes import torch_name
+from gradscope.autograd.summary import metadata
 from gradscope.autograd.tensors import (
+    TensorRef,
     TensorTable,
     grad_fn_of,
+    is_leaf_tensor,
     requires_grad,
 )
-from gradscope.model.observations import Alteration
+from gradscope.model.observations import Alteration, TrackedParameter
 from gradscope.recording.failed import HookCodes
-from gradscope.recording.names import locals_of
+from gradscope.recording.names import locals_of, name_in_frame
+from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
 MAX_KNOWN = 5_000
@@ -103,3 +111,56 @@ def _number(value: Any) -> float | None:
     if isinstance(value, torch.Tensor) and is_small(value, 1) and value.numel():
         return float(value.detach())
     return None
+
+
+MAX_READS = 100
+"""Tensors that are no leaves and whose ``.grad`` was read, or asked for."""
+
+
+class Reads:
+    """The gradients that the program, not torch, has read or asked for.
+
+    ``vain`` are tensors that are no leaves, and whose ``.grad`` it has read.
+    """
+
+    def __init__(self, recorder: Recorder, leaves: Leaves) -> None:
+        self.vain: dict[tuple[int, str], tuple[TensorRef, TrackedParameter]] = {}
+        self.of_leaves = 0
+        """How often the gradient of a leaf was read."""
+        self._recorder = recorder
+        self._leaves = leaves
+
+    def note(self, call: TorchCall) -> None:
+        """Somebody reads ``.grad``: of what?"""
+        tensor = call.operands[0] if call.operands else None
+        # Where a gradient is retained, to read it is not in vain.
+        if tensor is None or not requires_grad(tensor) or tensor.retains_grad:
+            return
+        if call.frame is not call.user:
+            return
+        if not is_leaf_tensor(tensor):
+            self._note_vain(tensor, call, call.frame)
+            return
+        self.of_leaves += 1
+        self._leaves.of(tensor).read = True
+
+    def note_wanted(self, tensors: Iterable[torch.Tensor]) -> None:
+        """The program has asked for the gradient of these, and they are not in the graph."""
+        for tensor in tensors:
+            self._leaves.of(tensor).wanted = True
+
+    def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
+        node = grad_fn_of(tensor)
+        if node is None or len(self.vain) >= MAX_READS:
+            return
+        site = call.places.site(call.place)
+        paths = self._recorder.sources.operands(site) if site is not None else []
+        # Also the local variables, in case the expression's own names were bound since.
+        names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
+        name = name_in_frame(tensor, [*paths, *names], frame)
+        span = self._recorder.span_of(node._sequence_nr())
+        made = -1 if span is None else span.place
+        read = TrackedParameter(
+            name, metadata(tensor), requires_grad=True, made=made, history=torch_name(node)
+        )
+        self.vain.setdefault((made, name), (TensorRef(tensor), read))

@@ -25,7 +25,7 @@ from gradscope.analyses.doctor.glances import (
     is_data,
     kind_of,
 )
-from gradscope.analyses.doctor.gradient_uses import Alterations
+from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
 from gradscope.analyses.doctor.shapes import Broadcasts
@@ -90,6 +90,7 @@ class DoctorListener(Listener):
         self.optimizers = Optimizers(recorder, self.leaves)
         self.mistaken_calls = self.optimizers.order.odd
         self.optimizers.on_step.append(self.lost_terms.note_step)
+        self.reads = Reads(recorder, self.leaves)
         self.alterations = Alterations()
         told = self.alterations.note_clipping, self.alterations.note_module_hook
         self.loop_calls = LoopCalls(recorder, self.optimizers, *told)
@@ -260,7 +261,7 @@ class DoctorListener(Listener):
         elif sort == "switch":
             self.switches.note(call)
         elif sort == "grad":
-            self.leaves.note_read(call)
+            self.reads.note(call)
             self.leaves.note_edit(call)
         elif sort == "hook":
             self.alterations.note_hook(call)

@@ -46,7 +46,7 @@ def learners(
 
 
 def _sized(
-    learners: Iterable[tuple[TrackedParameter, torch.Tensor]], listener: DoctorListener
+    learners: Iterable[tuple[TrackedParameter, torch.Tensor | None]], listener: DoctorListener
 ) -> Iterator[TrackedParameter]:
     every = list(learners)
     # Together, so that a device is waited for once.
@@ -65,7 +65,7 @@ def _sized(
 
 def _seen_parameters(
     listener: DoctorListener, case: CapturedCall, places: Sequence[int]
-) -> Iterator[tuple[TrackedParameter, torch.Tensor]]:
+) -> Iterator[tuple[TrackedParameter, torch.Tensor | None]]:
     leaves = listener.leaves
     optimized = leaves.optimized()
     run = _Run(
@@ -89,6 +89,10 @@ def _seen_parameters(
         if id(tensor) not in told and (tensor.requires_grad or id(tensor) in optimized):
             told.add(id(tensor))
             yield run.learner(tensor, name_of(listener, case, tensor), None), tensor
+    for reference, read in listener.reads.vain.values():
+        named = case.origins.told(read)
+        named.name = case.names.of(reference()) or named.name
+        yield named, None
 
 
 def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
@@ -186,7 +190,9 @@ def observations(
     return msgspec.structs.replace(
         case.seen,
         optimizers=tuple(map(origins.of_place, places)),
-        learners=() if case.unfinished else tuple(learners(listener, case, places)),
+        learners=tuple(
+            one for one in learners(listener, case, places) if one.history or not case.unfinished
+        ),
         cuts=(*cuts, *cut_copies(listener, case)),
         lost_terms=lost_terms,
         faint_terms=tuple(map(origins.told, terms.faint if terms else ())),

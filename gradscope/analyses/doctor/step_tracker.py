@@ -62,7 +62,7 @@ class StepTracker:
             kept=updates.kept,
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
-            dropped=updates.dropped if listener.leaves.reads == self._reads else 0,
+            dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,
             in_closure=listener.optimizers.in_closure,
         )
         log.add(step)
@@ -126,7 +126,7 @@ class StepTracker:
                 # a constant, as by a bias.
                 listener.leaves.note_reached(made.leaves)
         elif _NOT_REACHED in message(made.failure):
-            listener.leaves.note_wanted(made.outside())
+            listener.reads.note_wanted(made.outside())
 
     def start_next(self, made: Capture) -> None:
         """What comes now belongs to the next call."""
@@ -146,7 +146,7 @@ class StepTracker:
         if accumulates or not backwards:
             listener.carried.start_step(now)
         self._last_sequence = now
-        self._reads = listener.leaves.reads
+        self._reads = listener.reads.of_leaves
 
     def finish(self) -> None:
         """The program has ended."""
@@ -156,7 +156,7 @@ class StepTracker:
     def has_never_stepped(self) -> bool:
         """Whether, at the end, nothing has used a gradient or looked at one."""
         listener = self._listener
-        used = listener.optimizers.order.steps or listener.leaves.reads
+        used = listener.optimizers.order.steps or listener.reads.of_leaves
         return not used and not self._accumulating.any_used(self._edited())
 
     def _edited(self) -> set[int]:

@@ -127,8 +127,7 @@ class Copies:
 class Leaves:
     """All leaves that were met.
 
-    ``copies`` are told by the place that makes them.  ``optimizers_made`` counts optimizers,
-    ``reads`` how often the program, not torch, has read the gradient of a leaf.
+    ``copies`` are told by the place that makes them.  ``optimizers_made`` counts optimizers.
 
     Args:
         recorder: is asked for places.
@@ -141,7 +140,6 @@ class Leaves:
     ) -> None:
         self.copies: dict[int, Copies] = {}
         self.optimizers_made = 0
-        self.reads = 0
         self._recorder = recorder
         self._on_rewrapped = on_rewrapped
         self._known: TensorTable[KnownLeaf] = TensorTable(MAX_LEAVES)
@@ -338,18 +336,6 @@ class Leaves:
             self._note_age(leaf)
         if requires_grad(leaf) and self.get(leaf).thawed == -1:
             self.of(leaf).thawed = call.place
-
-    def note_read(self, call: TorchCall) -> None:
-        """Somebody reads ``.grad``: the program, and of a leaf?"""
-        leaf = call.operands[0] if call.operands and call.frame is call.user else None
-        if leaf is not None and requires_grad(leaf) and is_leaf_tensor(leaf):
-            self.reads += 1
-            self.of(leaf).read = True
-
-    def note_wanted(self, tensors: Iterable[torch.Tensor]) -> None:
-        """The program has asked for the gradient of these, and they are not in the graph."""
-        for tensor in tensors:
-            self.of(tensor).wanted = True
 
     def note_edit(self, call: TorchCall) -> None:
         """The program itself changes a leaf, or reads its gradient."""

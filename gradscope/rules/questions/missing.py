@@ -80,7 +80,7 @@ def find_missing(facts: Facts) -> Missing:
 def _is_missing(facts: Facts, learner: TrackedParameter) -> bool:
     # One of no elements has nothing to learn: it is there to be asked for its device.
     is_empty = 0 in learner.tensor.shape and not learner.lazy
-    if not learner.requires_grad or is_empty:
+    if not learner.requires_grad or learner.history or is_empty:
         return False
     if learner.wanted or learner.waiting:
         return learner.wanted
