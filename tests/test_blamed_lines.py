@@ -116,7 +116,7 @@ class Net(nn.Module):
         self.body, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
     def forward(self, x):
         v = self.body(x)
-        with torch.no_grad():  # <- GS304
+        with torch.no_grad():  # <- GS303
             spikes = Spike.apply(v)
         return self.head(spikes)
 train(Net())

@@ -649,4 +649,4 @@ def test_the_last_line_counts_in_the_words_of_the_findings_and_names_the_worst(
     last = done.out.splitlines()[-1]
     assert "1 warning, 1 information · " in last
     assert "GS504 gradient-altered · information" in done.out
-    assert last.endswith("more: gradscope rule GS507")
+    assert last.endswith("more: gradscope rule GS506")

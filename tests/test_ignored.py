@@ -28,8 +28,8 @@ def commented(session: Session, comment: str) -> str:
     ("comment", "is_ignored"),
     [
         (f"  # gradscope: ignore {CODE}", True),
-        (f"  #gradscope: ignore GS304, {CODE.lower()}", True),
-        ("  # gradscope: ignore GS304", False),
+        (f"  #gradscope: ignore GS305, {CODE.lower()}", True),
+        ("  # gradscope: ignore GS305", False),
         (f"  # ignore {CODE}", False),
         (f'; "# gradscope: ignore {CODE}"', False),
     ],

@@ -76,7 +76,7 @@ def test_a_region_without_gradients_is_one_finding(method: str, session: Session
     lines = "".join(f"    {line}\n" for line in method.splitlines())
     report = session.look(TOWER.format(method=lines), "-q", "--steps", "all", command="doctor")
     (found,) = report.findings
-    assert (found.rule, found.severity, found.subject) == ("GS304", "warning", "tower")
+    assert (found.rule, found.severity, found.subject) == ("GS303", "warning", "tower")
     assert found.location is not None
     # Since Python 3.13 a block begins at what it enters.
     words = found.location.expression, REGIONS[method]
@@ -95,7 +95,7 @@ def test_after_a_failure_too(session: Session) -> None:
     text = TOWER.format(method=method).replace("last(tower", "(tower")
     report = session.look(text, "-q", command="doctor")
     (found,) = report.findings
-    assert (found.rule, found.severity) == ("GS304", "error")
+    assert (found.rule, found.severity) == ("GS303", "error")
     assert found.location is not None
     assert found.location.expression == "tower(torch.randn(8, 4))"
     assert "12 parameters" in found.message
@@ -141,8 +141,8 @@ _AGAIN = "h = checkpoint(adapter, x, use_reentrant=True)"
 
 HELD_BACK: dict[tuple[str, str], tuple[str, str, str]] = {
     # What backward computes again has no part for it.
-    (_ADDED, f"{_AGAIN}; adapter.is_on = False"): ("GS309", _AGAIN[4:], "adapter.extra"),
-    ("x + self.extra(x).detach()", _AGAIN): ("GS309", _AGAIN[4:], "adapter.extra"),
+    (_ADDED, f"{_AGAIN}; adapter.is_on = False"): ("GS303", _AGAIN[4:], "adapter.extra"),
+    ("x + self.extra(x).detach()", _AGAIN): ("GS303", _AGAIN[4:], "adapter.extra"),
     (_ADDED, _AGAIN): ("", "", ""),
     (_ADDED, "h = checkpoint(adapter, x, use_reentrant=False)"): ("", "", ""),
     # No graph has ever held it, though an evaluation without gradients used it as well.

@@ -112,7 +112,7 @@ def test_rules_are_found_by_a_word(session: Session) -> None:
     assert "GS203" not in found["NaN"]
     assert [line[:5] for line in found["GS7"].splitlines()] == [c for c in CODES if c[2] == "7"]
     # What no name and no sentence has is looked for on the pages.
-    assert "GS304  no-grad-region  A part of" in found["rsample"]
+    assert "GS303  history-cut  The history is" in found["rsample"]
 
 
 def on_terminal(*arguments: str, **more: str) -> str:
@@ -134,14 +134,14 @@ def on_terminal(*arguments: str, **more: str) -> str:
 
 def test_on_a_terminal_what_is_longer_than_the_screen_is_paged() -> None:
     color = {"TERM": "xterm", "NO_COLOR": ""}
-    shown = on_terminal("rule", "GS304", **color)
+    shown = on_terminal("rule", "GS303", **color)
     assert "paged:" in shown
-    assert "paged:# GS304 no-grad-region" in shown
-    plain = on_terminal("--no-pager", "rule", "GS304", TERM="xterm", NO_COLOR="1")
+    assert "paged:# GS303 history-cut" in shown
+    plain = on_terminal("--no-pager", "rule", "GS303", TERM="xterm", NO_COLOR="1")
     assert "paged:" not in plain
     assert "\x1b[" not in plain
     assert "How it is recognised" in plain
-    assert "paged:" not in on_terminal("rule", "GS304", **color | {"PAGER": "cat"})
+    assert "paged:" not in on_terminal("rule", "GS303", **color | {"PAGER": "cat"})
     assert "paged:" not in on_terminal("help", "rule", **color)
     assert "paged:Usage: gradscope backward" in on_terminal("backward", "--help", **color)
     assert "paged:" not in on_terminal("--no-pager", "backward", "--help", **color)

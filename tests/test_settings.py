@@ -20,7 +20,7 @@ def settings(session: Session, text: str) -> None:
         ("widht = 60", "widht: there is no such setting", "did you mean width?"),
         ("width = 5", "width: 5 is not in the range x>=20", ""),
         ("width = true", "width is True", "write a string or a number"),
-        ("ignore = 'GS304'", "ignore is 'GS304'", "write a list of strings"),
+        ("ignore = 'GS305'", "ignore is 'GS305'", "write a list of strings"),
         ("ignore = ['GS999']", "ignore: unknown rule GS999", "gradscope rule lists them all"),
         ("ignore = ['GS412']", "ignore: rule GS412 was removed", "take it out of that setting"),
         ("fail-on = 'bad'", "fail-on: 'bad' is not one of 'information'", ""),
@@ -40,7 +40,7 @@ def test_what_is_wrong_there_is_told_with_its_place(
 
 def test_settings_are_defaults_of_options_in_every_command(session: Session) -> None:
     session.write(PROGRAM)
-    settings(session, "width = 40\ncolor = 'always'\nignore = ['gs205', 'GS304']")
+    settings(session, "width = 40\ncolor = 'always'\nignore = ['gs205', 'GS305']")
     for command in ("trace", "doctor", "memory"):
         told = session.cli(command, "program.py")
         assert "\x1b[1m" in told.out, command

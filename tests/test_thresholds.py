@@ -17,9 +17,8 @@ import pytest
 import gradscope
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
 from gradscope.model.loop_observations import (
+    MistakeKind,
     MistakenCall,
-    OrderMistake,
-    RemadeParameters,
     StepEffect,
 )
 from gradscope.model.observations import (
@@ -29,6 +28,7 @@ from gradscope.model.observations import (
     Cut,
     Failure,
     Intake,
+    Raiser,
     Step,
 )
 from gradscope.model.plain import TensorInfo
@@ -205,7 +205,7 @@ def unstepped(count: int) -> Report:
     return observed(plain(), learners=(REACHED,), steps=steps, never_stepped=True)
 
 
-def out_of_order(kind: OrderMistake, times: int) -> Report:
+def out_of_order(kind: MistakeKind, times: int) -> Report:
     """A call of the loop that was so often out of order."""
     return observed(plain(), mistaken_calls=(MistakenCall(kind, A, times, other=B),))
 
@@ -218,9 +218,12 @@ def nothing(count: int) -> Report:
     return observed(program.report((y, (1.0,))), steps=steps)
 
 
-def remade(times: int) -> Report:
-    """Parameters that were made anew for so many backward calls."""
-    return observed(plain(), remade=(RemadeParameters(A, times, times),))
+def remade(calls: int) -> Report:
+    """A parameter that one of so many backward calls has reached, made after the optimizer."""
+    anew = learner("b", in_optimizer=False, reached=True, once=True, made=A, late=True)
+    held = learner("w", leaf=0, reached=True, held_by=(0,))
+    steps = tuple(map(Step, range(calls)))
+    return observed(plain(), learners=(held, anew), optimizers=(B,), steps=steps)
 
 
 def still(looks: int, share: int) -> Report:
@@ -310,8 +313,10 @@ def twice(op: str) -> Report:
     """A second derivative of ``cumulative_trapezoid`` that torch lacks, beside this op."""
     program = Program()
     y = program.op(op, [(program.leaf("w"), 1.0)], (1.0,), "f(w)")
-    text = "derivative for aten::cumulative_trapezoid is not implemented"
-    return observed(program.report((y, (1.0,))), failure=Failure("RuntimeError", text))
+    text = "derivative for aten::cumulative_trapezoid_backward is not implemented"
+    raiser = Raiser("operation", "Error")
+    failure = Failure("RuntimeError", text, in_backward=True, raiser=raiser)
+    return observed(program.report((y, (1.0,))), failure=failure)
 
 
 def hidden(count: int) -> Report:
@@ -444,9 +449,10 @@ def is_cut_short(report: Report) -> object:
     return "more" in diagnose(report)[0].message
 
 
-def batches(count: int) -> Report:
-    """So many ranks, each of which takes its mean over another number of elements."""
-    return with_ranks(plain(), each=[OneRank(rank, averaged=rank + 1) for rank in range(count)])
+def in_vain(count: int) -> Report:
+    """So many ranks, of which one makes fewer backward calls than the others, which fail."""
+    others = (OneRank(rank, calls=3, error="closed") for rank in range(1, count))
+    return with_ranks(plain(), each=[OneRank(0, calls=2), *others])
 
 
 def off_by(error: float) -> Report:
@@ -582,9 +588,14 @@ EDGES = (
     Edge("optimizers.FEWEST_UNUSED", unstepped(2), "GS505", unstepped(1)),
     Edge("wording.FEWEST", out_of_order("clip unused", 2), "GS506", out_of_order("clip unused", 1)),
     Edge("wording.FEWEST", out_of_order("stale graph", 2), "GS508", out_of_order("stale graph", 1)),
-    Edge("wording.FEWEST", out_of_order("step alone", 2), "GS509", out_of_order("step alone", 1)),
+    Edge(
+        "gradients_unused.FEWEST_EMPTY",
+        out_of_order("step alone", 2),
+        "GS505",
+        out_of_order("step alone", 1),
+    ),
     Edge("stops.FEWEST_EMPTY", nothing(5), "GS205", nothing(4)),
-    Edge("remade_parameter.FEWEST_REMADE", remade(3), "GS312", remade(2)),
+    Edge("left_out.FEWEST_CALLS", remade(3), 7, remade(2), 8, line),
     Edge("left_out.MOST_LEFT", left_out(5), WARNING, left_out(4), REMARK, severity),
     Edge(
         "left_out.MOST_LEFT",
@@ -631,7 +642,7 @@ EDGES = (
     ),
     Edge("readings: 300", failed(301), 307, failed(299), 306, length),
     Edge(
-        "not_twice_differentiable: 8",
+        "backward_raises: 8",
         twice("CumulatiXBackward0"),
         "f(w)",
         twice("CumulatXBackward0"),
@@ -641,7 +652,7 @@ EDGES = (
     Edge("parameters_drift.DRIFT", drifted(1.1e-5), "GS702", drifted(0.9e-5), ()),
     Edge("optimizers.MOST", drifted(0.1, 5), 5, drifted(0.1, 4), 5, shown),
     Edge("optimizers.MOST", on_ranks(5), True, on_ranks(4), False, is_cut_short),
-    Edge("optimizers.MOST_RANKS", batches(9), 8, batches(8), 8, shown),
+    Edge("optimizers.MOST_RANKS", in_vain(9), 8, in_vain(8), 8, shown),
     Edge("half_overflow: hidden", hidden(1), "GS103", hidden(2), "GS103"),
     Edge("grouping.FUNCTION_ENTRIES", functions(13), 3, functions(12), 0, boxes),
     Edge("grouping.FEWEST_IN_FUNCTION", functions(15), 4, functions(14), 3, boxes),

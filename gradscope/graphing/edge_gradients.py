@@ -8,7 +8,7 @@ changed, and they are removed whatever happens.  Knows nothing of names or of th
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -106,12 +106,18 @@ class EdgeGradients:
             if self.upstream[target][output] == NOT_REACHED:
                 self.edges[edge] = NOT_REACHED
 
-    def fail(self) -> set[int]:
+    def fail(self, asked: Collection[object]) -> set[int]:
         """The pass failed: what was sent to a node has arrived there, also where the node, or a
-        hook before it, then raised, or had not run yet; returns those nodes."""
-        # Of the nodes that are ready, torch's engine takes the one with the highest number.
+        hook before it, then raised, or had not run yet; returns those nodes.  If nodes were
+        ``asked`` for, only what leads to them runs."""
         nodes = self.walked.nodes
-        self.turn = max(self._ready(), key=lambda at: nodes[at]._sequence_nr(), default=None)
+        runs = {at for at, node in enumerate(nodes) if not asked or node in asked}
+        for source, _, target, _ in reversed(self.walked.edges):
+            if target in runs:
+                runs.add(source)
+        ready = (at for at in self._ready() if at in runs)
+        # Of the nodes that are ready, torch's engine takes the one with the highest number.
+        self.turn = max(ready, key=lambda at: nodes[at]._sequence_nr(), default=None)
         waiting = set()
         for place in self._places:
             for output, arriving in enumerate(place.arriving):

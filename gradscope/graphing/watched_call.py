@@ -101,7 +101,7 @@ class MeasuredCall:
             self.make(self.walked.nodes)
         with unseen():
             if self.failure is not None:
-                self.unfinished = self.flow.fail()
+                self.unfinished = self.flow.fail({edge_of(one)[0] for one in self.call.inputs})
                 return
             if not self.call.accumulates:
                 self._note_results()

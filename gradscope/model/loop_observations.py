@@ -11,7 +11,7 @@ from typing import Literal
 
 from gradscope.model.plain import Number, Place, Record
 
-OrderMistake = Literal[
+MistakeKind = Literal[
     "dropped",
     "clip unused",
     "clip elsewhere",
@@ -27,41 +27,20 @@ divide; a step between a forward pass and its backward, or between a part of the
 step without any backward; clipping of what a generator gives that has been gone through before."""
 
 
-MistakeKind = OrderMistake | Literal["weight learns"]
-
-
 class MistakenCall(Record):
-    """Calls at ``origin``, so many ``times``, that do not do what they were written for.
-
-    Those of a training loop are out of order with the one at ``other``, and about so many
-    parameters, at most (the first of ``figures``); ``fine`` is how often the call was where it
-    belongs.  ``too_soon``: it is a step, without a gradient, between a forward pass and its
-    backward.
-
-    "weight learns": the factor of a log-probability has so many leaves behind it.
+    """Calls of a training loop at ``origin``, so many ``times``, that are out of order with the one
+    at ``other``, and about so many ``parameters``, at most; ``fine`` is how often the call was
+    where it belongs.  ``too_soon``: it is a step, without a gradient, between a forward pass and
+    its backward.
     """
 
     kind: MistakeKind
     origin: Place
     times: int = 1
-    figures: tuple[int, ...] = ()
+    parameters: int = 0
     other: Place = None
     fine: int = 0
     too_soon: bool = False
-
-
-class RemadeParameters(Record):
-    """A place that makes parameters, of which none ever got a second gradient: in how many of all
-    the backward calls (``calls``) one got its first.
-
-    ``last`` is the call that was counted last.  ``fit``: one of them did get another, or an
-    optimizer or the program does something with its gradient, so that they are there to be used."""
-
-    origin: Place
-    times: int = 0
-    calls: int = 0
-    last: int = -1
-    fit: bool = False
 
 
 class StepEffect(Record):

@@ -11,7 +11,6 @@ from typing import Literal
 from gradscope.escaping import visible
 from gradscope.model.loop_observations import (
     MistakenCall,
-    RemadeParameters,
     SpoilingStep,
     StepEffect,
 )
@@ -96,7 +95,8 @@ class TrackedParameter(Record):
     ``in_optimizer`` is None when no optimizer was seen. ``leaf`` indexes ``graph.leaves`` when
     backward can reach it. ``used`` is where the forward pass first took it as an operand, ``made``
     where it was made. ``history`` names the op that made a tensor which is not a leaf. ``reached``:
-    some watched backward call brought it a gradient, not only the one whose graph this is.
+    some watched backward call brought it a gradient, not only the one whose graph this is, and
+    ``once``: no more than one did.
     ``waiting``: its optimizer has not stepped yet although others have, so that its turn may come
     later.
     ``loose``: a parameter of a module that was called, but that no other module holds, nor a
@@ -127,6 +127,7 @@ class TrackedParameter(Record):
     recorded: bool = False
     history: str = ""
     reached: bool = False
+    once: bool = False
     waiting: bool = False
     loose: bool = False
     wanted: bool = False
@@ -146,7 +147,7 @@ class TrackedParameter(Record):
     kept: bool = False
 
 
-CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint", "constant"]
+CutReason = Literal["function", "no_grad", "inference_mode", "checkpoint"]
 
 
 class Cut(Record, eq=False):
@@ -167,11 +168,6 @@ class Cut(Record, eq=False):
     Function whose result does have history, and that used these leaves without being given them;
     ``ungiven``: so did this one, and its result has none.  ``ways``: leaves behind it that the next
     step changed, and that learn by other ways, where its result went into a layer.
-
-    With ``reason`` "constant" it is a loss function that was given nothing with history: ``made``
-    made its prediction, where that came of what had none; ``equal``: prediction and target held the
-    same numbers; ``shared``: another time it was given history; ``sources`` are the cuts
-    that both come from.
     """
 
     origin: Place
@@ -189,10 +185,6 @@ class Cut(Record, eq=False):
     within: str = ""
     twin: str = ""
     inside: bool = False
-    made: Place = None
-    equal: bool = False
-    shared: bool = False
-    sources: tuple[Cut, ...] = ()
     ways: tuple[str, ...] = ()
     ungiven: bool = False
 
@@ -504,7 +496,6 @@ class Observations(Watched, frozen=True):
     optimizers: tuple[int | None, ...] = ()
     spoiling_steps: tuple[SpoilingStep, ...] = ()
     never_stepped: bool = False
-    remade: tuple[RemadeParameters, ...] = ()
     effects: tuple[StepEffect, ...] = ()
     mistaken_calls: tuple[MistakenCall, ...] = ()
     functions: tuple[CallCheck, ...] = ()

@@ -46,11 +46,10 @@ class OneRank(Struct, frozen=True):
 
     ``call`` is the number of the backward call that its look is of, 0 for none.  ``reduced``:
     ``.grad`` was not what this rank's own backward brought, so the gradients of ranks were put
-    together.  ``averaged`` is the number of elements that the root is the mean of, where it is one.
-    ``error`` says why there is no look, ``fault`` what gradscope itself did wrong there, so that
-    the rank may be worse than it looks.  ``held`` counts the bytes that the graph keeps alive,
-    where that was asked for.  ``cut_short``: the program was ended from outside, perhaps in the
-    middle of a step.
+    together.  ``error`` says why there is no look, ``fault`` what gradscope itself did wrong there,
+    so that the rank may be worse than it looks.  ``held`` counts the bytes that the graph keeps
+    alive, where that was asked for.  ``cut_short``: the program was ended from outside, perhaps in
+    the middle of a step.
     """
 
     rank: int
@@ -61,7 +60,6 @@ class OneRank(Struct, frozen=True):
     error: str = ""
     fault: str = ""
     held: int | None = None
-    averaged: int | None = None
     call: int = 0
     reduced: bool = False
     cut_short: bool = False

@@ -50,7 +50,6 @@ def look_of(
         shapes=_shapes(report.graph),
         call=report.passes[0].number if report.passes else 0,
         reduced=_is_reduced(report),
-        averaged=_averaged(report.graph),
         parameters=tuple(_parameters(report)),
         findings=report.findings,
         fault=seen.faults[0] if seen and seen.faults else "",
@@ -109,20 +108,6 @@ def _is_close(one: Number | None, other: Number | None) -> bool:
     if one is None or other is None or one == other:
         return one == other
     return math.isclose(float(one), float(other), rel_tol=SAME)
-
-
-def _averaged(graph: Graph) -> int | None:
-    """How many elements the root is the mean of; None where it is no plain mean."""
-    if len(graph.roots) != 1 or graph.nodes[graph.roots[0].node].op != "MeanBackward0":
-        return None
-    below = [edge for edge in graph.edges if edge.source == graph.roots[0].node]
-    if len(below) != 1:
-        return None
-    into = graph.nodes[below[0].target].outputs
-    info = into[below[0].output] if below[0].output < len(into) else None
-    if info is None or any(size < 0 for size in info.shape):
-        return None
-    return math.prod(info.shape)
 
 
 def _parameters(report: Report) -> Iterable[RankParameter]:

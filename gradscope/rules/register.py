@@ -36,11 +36,25 @@ _PACKAGE = __name__.rpartition(".")[0]
 _REMOVED = {
     f"GS{number}": "0.1.0"
     for number in (
-        *(107, 311, 314, 315, 318, 319, 330, 331, 332, 411, 412, 413, 510, 511, 513),
-        *(*range(514, 526), *range(530, 533), *range(534, 555), 557, 558, 559, 560, 602, 705),
+        *(107, 304, 309, 311, 312, 314, 315, 316, 318, 319, 330, 331, 332),
+        *(406, 407, 408, 411, 412, 413, 507, 509, 510, 511, *range(513, 526), *range(530, 555)),
+        *(557, 558, 559, 560, 602, 704, 705),
     )
 }
 """Codes of rules that there were once, and the version without them; none is given again."""
+
+_HEIRS = {
+    code: heir
+    for heir, codes in {
+        "GS303": "GS304 GS309",
+        "GS307": "GS312",
+        "GS410": "GS406 GS407 GS408",
+        "GS505": "GS509 GS540",
+        "GS506": "GS507",
+    }.items()
+    for code in codes.split()
+}
+"""Of those, the ones whose findings another rule makes."""
 
 
 def _rules_in(module: str) -> Iterator[Rule]:
@@ -142,7 +156,7 @@ def find_rule(word: str, more: str = "", source: str = "") -> Rule:
     more = more or "rules go by codes, such as GS303, or by names, such as history-cut"
     code = word.upper()
     if code in _REMOVED:
-        heir = "; GS505 looks for what it found" if code == "GS540" else ""
+        heir = f"; {_HEIRS[code]} looks for what it found" if code in _HEIRS else ""
         what = f"rule {code} was removed in version {_REMOVED[code]}{heir}"
         raise TargetError(what, f"take it out of {source}" if source else more)
     known = {name.lower(): rule for rule in RULES.values() for name in (rule.code, rule.name)}

@@ -5,7 +5,6 @@ into plain data when a report is made; :mod:`gradscope.rules` reads that.
 
     doctor ─► listener ─► values, cuts, changes, ...   what happened between two backward calls
        ├──────► glances                  what is done at each call of torch in a brief look
-       │             └──► odd_values  what means something else than it was written for
        ├──────► sampling_policy          is the next call looked at in full, or only briefly?
        ├──────► capture                  the call, and what came of it
        ├──────► step_tracker             from one call to the next, one entry a call

@@ -9,7 +9,7 @@ what other parts have seen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cached_property, partial
 from typing import Any
 
@@ -386,10 +386,10 @@ class DoctorEdgeGradients(EdgeGradients):
         super().end()
         self._kept.clear()
 
-    def fail(self) -> set[int]:
+    def fail(self, asked: Collection[object]) -> set[int]:
         """The pass failed, and nothing arrives any more."""
         self._kept.clear()
-        return super().fail()
+        return super().fail(asked)
 
     def _ran(self, place: NodeEdges, received: Gradients) -> None:
         bad = self._bad

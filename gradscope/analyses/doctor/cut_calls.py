@@ -4,17 +4,21 @@ without history that it takes; and what is remembered of a place that cuts histo
 
 from __future__ import annotations
 
+import numbers
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import torch
 
 from gradscope.analyses.doctor.ancestry import Near
-from gradscope.autograd.elements import is_small, readable
+from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import TensorRef, TensorTable, is_leaf_tensor, living, requires_grad
 from gradscope.model.observations import Cut, CutReason
+from gradscope.recording.names import value_in_frame
+from gradscope.recording.source import Sources
 from gradscope.recording.torch_call import TorchCall
 
 MAX_FOLLOWED = 20_000
@@ -31,7 +35,7 @@ searched any more."""
 class KnownCut(Cut, eq=False, gc=True):
     """A place that cuts, with what the report tells by names and numbers: the leaves behind its
     first call, which are held, and behind ``later`` ones; by their id those that learn by other
-    ways; the cuts that a loss of constants comes ``of``.
+    ways.
 
     ``gathers``: it is a collective; ``discrete``: its result is no floating-point number.
     """
@@ -39,7 +43,6 @@ class KnownCut(Cut, eq=False, gc=True):
     first: list[torch.Tensor] = msgspec.field(default_factory=list)
     later: TensorTable[bool] = msgspec.field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
     learning: dict[int, TensorRef] = msgspec.field(default_factory=dict)
-    of: list[KnownCut] = msgspec.field(default_factory=list)
     gathers: bool = False
     discrete: bool = False
     vain: int = 0
@@ -133,16 +136,6 @@ ENTERING = JOINING | family(
 ADDING = family("add radd iadd add_ sub rsub isub sub_ stack")
 
 
-def is_taken_off(call: TorchCall, cut: KnownCut) -> bool:
-    """Whether a constant is subtracted, as the entropy of a target is to make a divergence."""
-    return (
-        cut.reason == "constant"
-        and call.function in ("sub", "isub")
-        and isinstance(call.args[0], torch.Tensor)
-        and requires_grad(call.args[0])
-    )
-
-
 def is_nothing(tensor: torch.Tensor) -> bool:
     """Whether all of a small tensor is 0; of one that would have to be waited for nobody knows."""
     return tensor.is_cpu and is_small(tensor, LARGEST) and not bool(tensor.any())
@@ -169,19 +162,6 @@ def reason_of(function: str) -> CutReason:
     return "checkpoint" if "Checkpoint" in function else "function"
 
 
-def compared(call: TorchCall) -> list[torch.Tensor]:
-    """The prediction and the target, as torch's loss functions name them."""
-    given: list[Any] = [*call.args[:2]]
-    given += [call.kwargs[name] for name in ("input", "target") if name in call.kwargs]
-    return [one for one in given if isinstance(one, torch.Tensor)]
-
-
-def is_same(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors hold the same numbers."""
-    is_alike = one.shape == other.shape and one.dtype == other.dtype
-    return is_alike and readable(one) and readable(other) and torch.equal(one, other)
-
-
 def gives_values(call: TorchCall) -> bool:
     """Whether the result depends on the elements of its operands, and has no history."""
     if not call.results:
@@ -193,3 +173,66 @@ def gives_values(call: TorchCall) -> bool:
         requires_grad(tensor) and (id(tensor) in operands or not is_leaf_tensor(tensor))
         for tensor in call.results
     )
+
+
+MAX_NUMBERS = 1_000
+"""Numbers that are remembered, the latest."""
+
+MAX_LISTED = 100
+"""Numbers of a list that are looked at."""
+
+
+class PlainNumbers:
+    """Python numbers that the program has made of tensors with history, and adds to a loss again,
+    with the calls that cut off what they were made of.  A number is known by its identity, and
+    searched for under the names in the expression that adds.
+
+    Args:
+        sources: tells the names in an expression.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        # With the number itself, so that its id is no other's.
+        self._known: OrderedDict[int, tuple[float, list[CutCall]]] = OrderedDict()
+
+    def note(self, number: object, calls: list[CutCall]) -> None:
+        """A call has made this of what has a history, or had one; also of a list of numbers."""
+        for one in _numbers_in(number) if calls else ():
+            if type(one) is float:
+                self._known[id(one)] = one, calls
+                if len(self._known) > MAX_NUMBERS:
+                    self._known.popitem(last=False)
+
+    def added(self, call: TorchCall) -> list[CutCall]:
+        """Those behind a number that a call adds to a tensor, or makes one of, also in a list."""
+        if not self._known:
+            return []
+        given = [number for argument in call.args for number in _numbers_in(argument)]
+        found = [self._calls_of(one) for one in given]
+        site = None if call.user is None else call.places.site(call.place)
+        if given and not any(found) and site is not None and call.user is not None:
+            names = self._sources.operands(site)
+            found = [self._calls_of(value_in_frame(name, call.user)) for name in names]
+        return [one for calls in found for one in calls]
+
+    def _calls_of(self, value: object) -> list[CutCall]:
+        return self._known[id(value)][1] if id(value) in self._known else []
+
+
+def _numbers_in(value: object) -> list[object]:
+    """The number that something is, or the first ones that a list holds, also in lists."""
+    waiting, found = [value], list[object]()
+    while waiting and len(found) < MAX_LISTED:
+        one = waiting.pop()
+        if isinstance(one, list | tuple):
+            waiting += reversed(one[:MAX_LISTED])
+        elif _is_number(one):
+            found.append(one)
+    return found
+
+
+def _is_number(value: object) -> bool:
+    """Whether it is a number that may have a fraction, numpy's too."""
+    kind = type(value)
+    return issubclass(kind, numbers.Real) and not issubclass(kind, numbers.Integral)

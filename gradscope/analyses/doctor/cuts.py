@@ -2,8 +2,7 @@
 
 A custom Function whose forward uses leaves that it was not given is one for these, also where its
 result has a history: they get a gradient only where its backward sees to that, as a reentrant
-checkpoint does by making its calls again.  So is a loss function that is given nothing with
-history, where its result is added to a loss that backward goes through.
+checkpoint does by making its calls again.
 
 Which leaves lie behind such a call is walked once a place, so that no graph is kept.  Knows nothing
 of the Report's graph, only of sequence numbers.
@@ -25,19 +24,15 @@ from gradscope.analyses.doctor.cut_calls import (
     SHARING,
     CutCall,
     KnownCut,
+    PlainNumbers,
     Taken,
-    compared,
     gives_values,
     if_same_line,
     is_continuous,
     is_nothing,
-    is_same,
-    is_taken_off,
     reason_now,
     reason_of,
 )
-from gradscope.analyses.doctor.glances import LOSSES
-from gradscope.analyses.doctor.plain_numbers import PlainNumbers
 from gradscope.analyses.doctor.switches import Switch, Switches
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.tensors import (
@@ -58,9 +53,6 @@ MOST_SOURCES = 8
 
 MAX_CUTS = 2_000
 """Places that are remembered."""
-
-MAX_PLACES = 10_000
-"""Places with a loss function that are remembered."""
 
 _INSIDE = -2
 """In the place of a switch: what a Function uses inside, whose result has a history."""
@@ -91,7 +83,6 @@ class Cuts:
         self._results: TensorTable[list[CutCall]] = TensorTable(MAX_FOLLOWED)
         self._waiting: dict[int, CutCall] = {}
         self._inside: dict[int, torch.Tensor] = {}
-        self._with_history: set[int] = set()
 
     # ------------------------------------------------------------------ what cuts
 
@@ -168,23 +159,6 @@ class Cuts:
             if cut is not None:
                 cut.ungiven = True
 
-    def note_loss(self, call: TorchCall) -> None:
-        """Note a call of one of torch's loss functions."""
-        key: _Key = (call.place, call.function, "constant", -1)
-        if any(map(requires_grad, call.operands)):
-            if call.in_graph and len(self._with_history) < MAX_PLACES:
-                self._with_history.add(call.place)
-                if key in self.known:
-                    self.known[key].shared = True
-        elif torch.is_grad_enabled() and call.place not in self._with_history:
-            given = compared(call)
-            cut = self.add(call, "constant", []) if len(given) == 2 else None
-            if cut is not None:
-                sources = (known.cut for one in call.operands for known in self._calls_of(one))
-                cut.of = list(dict.fromkeys([*cut.of, *sources]))[:MOST_SOURCES]
-                if cut.made is None:
-                    cut.made, cut.equal = self._made(given[0]), is_same(*given)
-
     # ------------------------------------------------------------------ what is known of a tensor
 
     def is_followed(self, tensor: torch.Tensor) -> bool:
@@ -195,13 +169,6 @@ class Cuts:
         """The leaves whose own memory a tensor without history shows: that of ``leaf.data``."""
         calls = (one for one in self._calls_of(tensor) if one.cut.function in SHARING)
         return [leaf for call in calls if call.leaves is not None for leaf in call.behind()]
-
-    def _made(self, tensor: torch.Tensor) -> int | None:
-        """The place that made a tensor of what had lost its history before."""
-        made = self._recorder.events.made(tensor) if self.is_followed(tensor) else None
-        if made is None or made.site is None or made.had_history or made.function in LOSSES:
-            return None
-        return self._recorder.places.number_of_site(made.site)
 
     # ------------------------------------------------------------------ backward
 
@@ -336,8 +303,7 @@ class Cuts:
             if node is None:
                 continue
             is_added = is_small_sum or (is_apart and not known.cut.sets)
-            is_added &= id(known) in added or known.cut.reason == "constant"
-            if is_added and not is_taken_off(call, known.cut):
+            if is_added and id(known) in added:
                 known.added.add(node)
             is_way = is_layer or known.cut.gathers
             if is_way and not known.cut.sets and known.is_made_since(self._marked_at):

@@ -38,18 +38,10 @@ _SILENT = """dim size numel stride is_complex is_floating_point is_contiguous el
     _record_function_exit"""
 _NEVER = frozenset(_SILENT.split())
 
-_OF_CLASSES = """binary_cross_entropy binary_cross_entropy_with_logits cross_entropy nll_loss
-    multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss soft_margin_loss
-    hinge_embedding_loss"""
-_DISTANCES = "gaussian_nll_loss huber_loss kl_div l1_loss mse_loss poisson_nll_loss smooth_l1_loss"
-LOSSES = frozenset(f"{_OF_CLASSES} {_DISTANCES}".split())
-"""Functions of torch that compare a prediction, given first, with a target."""
-
 
 @dataclass(slots=True)
 class Kind:
-    """What is known of a torch function: how its calls are taken, and the places that make any; of
-    a loss, ``recorded`` are those of which one had history.
+    """What is known of a torch function: how its calls are taken, and the places that make any.
 
     ``passes``: its results are finite where its operands are.  ``data`` counts the calls at each
     place that had nothing to do with any graph.
@@ -59,10 +51,8 @@ class Kind:
     sort: Sort
     name: str
     is_brief: bool
-    is_loss: bool
     passes: bool
     places: set[int] = field(default_factory=set)
-    recorded: set[int] = field(default_factory=set)
     data: dict[int, int] = field(default_factory=dict)
 
 
@@ -75,7 +65,7 @@ def kind_of(func: Any, is_plain: bool) -> Kind:
     """
     sort, name = _sort_of(func), name_of_call(func)
     is_brief = is_plain and sort == "call" and name != "requires_grad_"
-    return Kind(func, sort, name, is_brief, name in LOSSES, name in PASSING)
+    return Kind(func, sort, name, is_brief, name in PASSING)
 
 
 def _sort_of(func: Any) -> Sort:
@@ -133,8 +123,6 @@ def glancing(
         """Whether there is nothing to hear of a result; ``made``: the number of its node, or -1."""
         if not recorder.is_light and not is_data(args, kwargs, is_followed):
             return False
-        if kind.is_loss and (made < 0 or place not in kind.recorded):
-            return False  # whether it has history is asked until it had some
         # On the way of what is not finite each result is read.
         is_fine = values.is_clean and kind.passes
         if made >= 0:

@@ -18,7 +18,6 @@ from gradscope.analyses.doctor.cut_calls import reason_now
 from gradscope.analyses.doctor.cuts import Cuts
 from gradscope.analyses.doctor.glances import (
     CLIPPING,
-    LOSSES,
     OFTEN,
     Kind,
     Sort,
@@ -29,7 +28,6 @@ from gradscope.analyses.doctor.glances import (
 from gradscope.analyses.doctor.gradient_uses import Alterations, Reads
 from gradscope.analyses.doctor.loops import CarriedHistories, GrowingContainers
 from gradscope.analyses.doctor.lost_terms import LostTerms
-from gradscope.analyses.doctor.odd_values import ScoreWeights
 from gradscope.analyses.doctor.shapes import Broadcasts
 from gradscope.analyses.doctor.switches import Switches
 from gradscope.analyses.doctor.values import NonFiniteValues
@@ -91,8 +89,7 @@ class DoctorListener(Listener):
         self.leaves = Leaves(recorder, self.cuts.note_rewrapped)
         self.optimizers = Optimizers(recorder, self.leaves)
         self.mistaken_calls = self.optimizers.order.odd
-        self.score_weights = ScoreWeights(self.mistaken_calls)
-        self.optimizers.on_step += [self.lost_terms.note_step, self.score_weights.note_step]
+        self.optimizers.on_step.append(self.lost_terms.note_step)
         self.reads = Reads(recorder, self.leaves)
         self.alterations = Alterations()
         told = self.alterations.note_clipping, self.alterations.note_module_hook
@@ -217,14 +214,11 @@ class DoctorListener(Listener):
         if call.place not in kind.places:
             self._lighten(False)
             self.has_news = True
-        is_known = not kind.is_loss or (call.in_graph and call.place in kind.recorded)
-        if self.light and kind.is_brief and is_known and not self._changes(call):
+        if self.light and kind.is_brief and not self._changes(call):
             # As many were before it: all else that is told of it is told by its place.
             if not self._is_inside(call):
                 self.values_seen.note(call)
             return
-        if kind.is_loss and call.in_graph:
-            kind.recorded.add(call.place)
         if (
             kind.is_brief
             and not call.in_graph
@@ -295,12 +289,8 @@ class DoctorListener(Listener):
         self.values_seen.note(call)
         if call.in_graph:
             self.carried.note(call, briefly=self.light)
-        if not self.light:
-            self.score_weights.note(call)
         self.broadcasts.note(call)
         self.cuts.note(call)
-        if call.function in LOSSES:
-            self.cuts.note_loss(call)
         if is_function:
             self.cuts.note_function(call)
             if call.in_graph:

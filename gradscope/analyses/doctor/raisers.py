@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd.function import BackwardCFunction
+from torch.autograd.function import BackwardCFunction, once_differentiable
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.analyses.doctor.capture import Capture
@@ -27,11 +27,14 @@ from gradscope.recording.source import Site
 
 _ENGINE: CodeType = torch.autograd.graph._engine_run_backward.__code__
 _APPLY: CodeType = BackwardCFunction.apply.__code__
+_BY_HOOK = re.compile(r"\bhooks?\b.* (changed|returned|should)|\bhook\b.* to return")
+"""Torch's words where what a hook has returned cannot take the place of the gradient."""
 
 _CHECKED = re.compile(r"Function '?(\w+)'? returned")
 """Torch's words where it has looked at what a node sent: that node has run."""
 
 _ONCE = "marked with @once_differentiable"
+_MARK: CodeType = once_differentiable(print).__code__
 
 _AFTER = "appears to not have been used in the graph"
 """Torch's words where all nodes have run, and a gradient that was asked for has not come up."""
@@ -94,8 +97,13 @@ class _RaiserSearch:
         own = [step for step in self._steps if not self._places.is_foreign(step.code)]
         raised = Site(own[-1].code, own[-1].lasti) if own else None
         first = self._steps[0] if self._steps else None
+        if not own and _BY_HOOK.search(self._text):
+            return self._of_hook([], raised)
         if first is None or _ONCE in self._text:
-            return self._told("operation", self._turn(), raised)
+            turn = self._marked() if _ONCE in self._text else None
+            turn = self._turn() if turn is None else turn
+            is_own = turn is not None and isinstance(self._walked.nodes[turn], BackwardCFunction)
+            return self._told("Function" if is_own else "operation", turn, raised)
         if first.code is _APPLY:
             return self._told(
                 "Function", self._walked.index.get(first.own), raised, owner=first.own
@@ -122,7 +130,7 @@ class _RaiserSearch:
         owner = owner if node is None else self._walked.nodes[node]
         is_made = owner is not None and not is_leaf(owner)
         made = self._recorder.site_of(_number(owner)) if is_made else None
-        name = name or ("" if owner is None else op_name(owner))
+        name = name if kind == "hook" or owner is None else op_name(owner)
         return Raiser(kind, name, node, made, registered, raised)
 
     # ------------------------------------------------------------------ hooks
@@ -141,9 +149,18 @@ class _RaiserSearch:
             function, place = hooks.hook_on(_number(live), leaf_of(live))
             is_it = place >= 0 and (known is None or known.function == function)
             known = KnownHook(function, place) if is_it else known
+        known = known or (None if codes else self._only_hook())
         name = _written(codes[0]) if codes else ""
         registered = None if known is None else self._places.site(known.place)
         return self._told("hook", node, raised, registered, name=name)
+
+    def _only_hook(self) -> KnownHook | None:
+        """How all the hooks were registered that were seen in this graph, if by one line."""
+        hooks, nodes = self._listener.alterations, self._walked.nodes
+        of_nodes = {hooks.hook_on(_number(node), leaf_of(node)) for node in nodes}
+        of_modules = {(name, place) for place, name in hooks.module_hooks.items()}
+        seen = [KnownHook(*one) for one in of_nodes | of_modules if one[1] >= 0]
+        return seen[0] if len(seen) == 1 else None
 
     def _unpacking(self, first: _TracebackStep) -> int | None:
         """The node whose saved tensor was being unpacked by this frame, if that is so."""
@@ -169,6 +186,15 @@ class _RaiserSearch:
             return None
         slots = ((n, list(saved.slots(node))) for n, node in enumerate(self._walked.nodes))
         return next((n for n, kept in slots if kept and not all(s.freed for s in kept)), None)
+
+    def _marked(self) -> int | None:
+        """The first node of the Function that is marked so, if it is the only one of this graph."""
+        found: dict[Any, int] = {}
+        for number, node in enumerate(self._walked.nodes):
+            function = getattr(type(node), "_forward_cls", None)
+            if getattr(getattr(function, "backward", None), "__code__", None) is _MARK:
+                found.setdefault(function, number)
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def _is_named(self, node: int, name: str) -> bool:
         return torch_name(self._walked.nodes[node]) == name

@@ -102,13 +102,12 @@ class StepTracker:
         leaves, optimizers = self._listener.leaves, self._listener.optimizers
         optimizers.spoiling.note_call(self._log.calls, not isinstance(whole, str))
         reached = made.reached()
-        leaves.note_reached(reached, counts=made.call.accumulates)
+        leaves.note_reached(reached)
         if made.call.accumulates:
             optimizers.order.backward(ids_of(reached))
             if made.is_full:
                 # It goes through all leaves that were ever used, which is too much for every call.
                 leaves.note_filled()
-                self._listener.score_weights.note_backward(made.sequences)
             self._accumulating.after(self._kept(made))
         else:
             self._note_gradients(made)

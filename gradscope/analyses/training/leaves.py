@@ -28,7 +28,6 @@ from gradscope.autograd.tensors import (
     requires_grad,
     storage_of,
 )
-from gradscope.model.loop_observations import RemadeParameters
 from gradscope.patched import Original, Patched
 from gradscope.recording.names import locals_of
 from gradscope.recording.recorder import Recorder
@@ -39,7 +38,7 @@ MAX_LEAVES = 500_000
 """Leaves that are remembered, and storages that the program has changed itself."""
 
 MAX_PLACES = 1_000
-"""Places that make or copy parameters, and that are remembered."""
+"""Places that copy parameters, and that are remembered."""
 
 MAX_COPIED = 20_000
 """Leaves that are remembered for each place that copies some."""
@@ -128,8 +127,7 @@ class Copies:
 class Leaves:
     """All leaves that were met.
 
-    ``copies`` and ``remade`` are told by the place that makes copies of leaves, and that makes
-    leaves anew for each backward call.  ``optimizers_made`` counts optimizers.
+    ``copies`` are told by the place that makes them.  ``optimizers_made`` counts optimizers.
 
     Args:
         recorder: is asked for places.
@@ -141,13 +139,11 @@ class Leaves:
         self, recorder: Recorder, on_rewrapped: Callable[[int, torch.Tensor, torch.Tensor], None]
     ) -> None:
         self.copies: dict[int, Copies] = {}
-        self.remade: dict[int, RemadeParameters] = {}
         self.optimizers_made = 0
         self._recorder = recorder
         self._on_rewrapped = on_rewrapped
         self._known: TensorTable[KnownLeaf] = TensorTable(MAX_LEAVES)
         self._edited: set[int] = set()
-        self._calls = 0
         self._any_reached = False
         self._constructor = Patched(nn.Parameter, "__new__", self._making)
         self._handle: Any = None
@@ -221,13 +217,6 @@ class Leaves:
         # Between the two may be functions that make such modules.
         in_another = (place for made, place in beyond if made)
         return next(in_another, beyond[0][1] if beyond else -1)
-
-    def made_anew(self) -> Iterator[RemadeParameters]:
-        """The places that have made parameters for several backward calls."""
-        for known in self.remade.values():
-            if known.times > 1 and not known.fit:
-                known.calls = self._calls
-                yield known
 
     # ------------------------------------------------------------------ how they are made
 
@@ -351,7 +340,6 @@ class Leaves:
     def note_edit(self, call: TorchCall) -> None:
         """The program itself changes a leaf, or reads its gradient."""
         if call.frame is call.user and call.operands:
-            self._note_fit(self.get(call.operands[0]).place)
             storage = storage_of(call.operands[0])
             # Before any gradient it may be an initialisation.
             is_edit = call.function in _MOVES or (call.results and self._any_reached)
@@ -360,22 +348,16 @@ class Leaves:
 
     # ------------------------------------------------------------------ what backward brings
 
-    def note_reached(self, leaves: Sequence[torch.Tensor], counts: bool = False) -> None:
-        """A backward call has brought these a gradient; it ``counts`` as one of its own."""
-        self._calls += counts
+    def note_reached(self, leaves: Sequence[torch.Tensor]) -> None:
+        """A backward call has brought these a gradient."""
         self._any_reached |= bool(leaves)
         for leaf, known in zip(leaves, self._known.get_all(leaves), strict=True):
             if known is None:
                 known = self._known[leaf] = KnownLeaf()
-            if known.reached >= OFTEN:
-                continue
-            known.reached += 1
-            if known.copied >= 0:
-                self.copies[known.copied].reached = True
-            if known.reached > 1:
-                self._note_fit(known.place)
-            elif counts:
-                self._note_first(known.place)
+            if known.reached < OFTEN:
+                known.reached += 1
+                if known.copied >= 0:
+                    self.copies[known.copied].reached = True
 
     def note_filled(self) -> None:
         """Leaves outside the watched graph may have got a gradient as well: a reentrant checkpoint
@@ -391,23 +373,6 @@ class Leaves:
             ]
         )
 
-    def _remade_at(self, place: int) -> RemadeParameters | None:
-        if place < 0 or (place not in self.remade and len(self.remade) >= MAX_PLACES):
-            return None
-        return self.remade.setdefault(place, RemadeParameters(place))
-
-    def _note_first(self, place: int) -> None:
-        """A parameter that was made here has got its first gradient."""
-        known = self._remade_at(place)
-        if known is not None and known.last != self._calls:
-            known.times, known.last = known.times + 1, self._calls
-
-    def _note_fit(self, place: int) -> None:
-        """A parameter that was made here is used for more than one gradient."""
-        known = self._remade_at(place)
-        if known is not None:
-            known.fit = True
-
     # ------------------------------------------------------------------ what optimizers do
 
     def note_optimizer(self) -> None:
@@ -416,12 +381,6 @@ class Leaves:
         for leaf, known in self.living():
             if known.name and not leaf.requires_grad and known.thawed is None:
                 known.thawed = -1
-
-    def note_step(self, leaves: Iterable[torch.Tensor]) -> None:
-        """An optimizer steps these: whoever compares models makes several, to learn each."""
-        if any(known.times > 1 and not known.fit for known in self.remade.values()):
-            for known in map(self.get, leaves):
-                self._note_fit(known.place)
 
     def note_given(self, leaves: Sequence[torch.Tensor], others: Iterable[torch.Tensor]) -> None:
         """An optimizer that holds these and others steps; the program itself has given these their

@@ -20,7 +20,7 @@ import torch
 from gradscope.analyses.training.leaves import is_gone
 from gradscope.analyses.training.used_gradients import BadGradients
 from gradscope.autograd.tensors import TensorTable
-from gradscope.model.loop_observations import MistakeKind, MistakenCall, OrderMistake
+from gradscope.model.loop_observations import MistakeKind, MistakenCall
 
 _sequence = torch._C._autograd._get_sequence_nr
 
@@ -54,11 +54,13 @@ class MistakenCalls:
         """Note that this time the call at this place was as it should be."""
         self._of(kind, place).fine += 1
 
-    def tell(self, kind: MistakeKind, place: int, *figures: int, other: int = -1) -> MistakenCall:
+    def tell(
+        self, kind: MistakeKind, place: int, parameters: int = 0, other: int = -1
+    ) -> MistakenCall:
         """Count one more call of this kind at this place."""
         known = self._of(kind, place)
         known.times += 1
-        known.figures = max(known.figures, figures)
+        known.parameters = max(known.parameters, parameters)
         known.other = other if other >= 0 else known.other
         return known
 
@@ -81,7 +83,7 @@ class _EmptyStep(NamedTuple):
     lost: Ids
 
 
-_CLIPS: tuple[OrderMistake, OrderMistake] = ("clip unused", "clip elsewhere")
+_CLIPS: tuple[MistakeKind, MistakeKind] = ("clip unused", "clip elsewhere")
 """A clipping that finds no gradient that waits for a step: of none at all, and of some."""
 
 

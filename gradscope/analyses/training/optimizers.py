@@ -62,7 +62,7 @@ class Optimizers:
         self.compares = True
         self.order = LoopOrder()
         self.any_stepped = False
-        self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = [leaves.note_step]
+        self.on_step: list[Callable[[Iterable[torch.Tensor]], None]] = []
         self.on_changed: list[Callable[[Sequence[torch.Tensor]], None]] = []
         self._leaves = leaves
         self._recorder = recorder

@@ -19,9 +19,8 @@ Nothing is said where [check](../check.md) says `meant`, as of a straight-throug
 reversed gradient; nor at kinks, and where the call cannot be repeated. A backward that writes
 into the gradient it is given is wrong whatever its numbers are. So is one that gives the same
 gradients whatever it is given, of a single number or of a straight-through estimator; where
-nothing but a 1 came to it, that is information. Where None is all that is wrong,
-[GS406](GS406.md) says so alone. The saved report has the verdict on each
-(`observations.functions`).
+nothing but a 1 came to it, that is information. None for an input that has a derivative is wrong,
+too. The saved report has the verdict on each (`observations.functions`).
 
 ## A program that has it, healed
 

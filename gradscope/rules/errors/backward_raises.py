@@ -1,7 +1,7 @@
 """GS410 backward-raises
 
-Something raises an exception while backward is under way: a hook, the backward of a custom
-Function, what brings back a saved tensor, or an operation of torch.
+An exception ends a backward call: a hook or the backward of a custom Function raises it, or what
+brings back a saved tensor; or torch refuses what these return, or an operation.
 
 ## How it is recognised
 
@@ -10,8 +10,10 @@ the line that registered the hook and the tensor whose gradient it gets; the for
 Function or the operation; and the line that raised. The program's own traceback is shown as
 python shows it. Of a Function that defines no `backward`, the line is the `def` that comes
 nearest to one: inside of another method, or under a name like it; else that of `forward`. Where
-the program catches the exception, the finding is information. What another rule explains (GS301
-to GS409, or a NaN that anomaly mode or a hook has found) is that rule's finding.
+an operation is differentiated twice that has only a first derivative, and torch names it, the
+line is the one that made it. Where the program catches the exception, the finding is information.
+What another rule explains (GS301 to GS409, or a NaN that anomaly mode or a hook has found) is that
+rule's finding.
 
 ## A program that has it, healed
 
@@ -40,11 +42,11 @@ GS410` leaves it out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gradscope.model.observations import Failure, Raiser, RaiserKind
-from gradscope.model.plain import AnyPlace
+from gradscope.model.observations import Failure, Location, Raiser, RaiserKind
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.rule import Rule
 from gradscope.words import first_line
@@ -59,13 +61,15 @@ class BackwardRaises(Rule):
         if failure is None or not failure.in_backward:
             return
         raiser = failure.raiser
-        words, name = _words(facts, raiser), "" if raiser is None else _named(facts, raiser)
+        words, name = _words(facts, failure), "" if raiser is None else _named(facts, raiser)
+        guilty = _once_only(facts, failure.message) if words is _TWICE else None
+        node = guilty if guilty is not None or raiser is None else raiser.node
         then = "" if failure.ended else ", and the program went on"
         yield facts.finding(
             "error" if failure.ended else "information",
             f"{words.who.format(name=name)} raised {failure.type}{then}.",
-            None if raiser is None else raiser.node,
-            location=facts.location(_place(failure, raiser)),
+            node,
+            location=_location(facts, failure, guilty),
             subject=raiser.name if raiser is not None and raiser.kind in _WITH_NAMES else "",
             evidence=(
                 f"{failure.type}: {first_line(failure.message)[:300]}",
@@ -121,7 +125,21 @@ _NO_LINE = _RaiserWords(
     "Backward of {name}",
     "What is raised there ends the whole call, and the leaves behind it get no gradient: the words "
     "above say why.",
-    "Change the Function as they say, or what is given to it here.",
+    "Change the Function as they say, or what is given to it here: backward returns for each "
+    "argument of forward a tensor of its shape, or None.",
+)
+_RETURNED = _RaiserWords(
+    "What the hook returned",
+    "It takes the place of the gradient, and torch refuses it: the words above say why.",
+    "Return nothing from a hook that only looks (a lambda always returns), else a tensor of the "
+    "same shape, dtype and device; a module's hook returns a tuple, `(grad,)`.",
+)
+_TWICE = _RaiserWords(
+    "Backward through a gradient",
+    "The gradient is itself differentiated (create_graph=True), and torch has no second derivative "
+    "there.",
+    "Use an operation that torch can differentiate twice; in a custom Function leave "
+    "once_differentiable out, and write backward with differentiable operations on saved tensors.",
 )
 _CALL = _RaiserWords(
     "The backward call",
@@ -136,14 +154,34 @@ _LOST = _RaiserWords(
 )
 
 
-def _words(facts: Facts, raiser: Raiser | None) -> _RaiserWords:
+def _words(facts: Facts, failure: Failure) -> _RaiserWords:
+    raiser = failure.raiser
     if facts.has_lost_a_rank and (raiser is None or raiser.kind == "operation"):
         return _LOST
     if raiser is None:
         return _CALL
-    # Such as a Function that defines no backward.
-    is_bare = raiser.kind == "Function" and raiser.raised is None
-    return _NO_LINE if is_bare else _WORDS[raiser.kind]
+    if _is_second(facts, failure.message, raiser):
+        return _TWICE
+    # Such as of a Function that defines no backward.
+    bare = {"Function": _NO_LINE, "hook": _RETURNED} if raiser.raised is None else {}
+    return bare.get(raiser.kind, _WORDS[raiser.kind])
+
+
+def _is_second(facts: Facts, text: str, raiser: Raiser) -> bool:
+    """Whether a derivative is missing, and it is that of a gradient."""
+    if "is not implemented" not in text:
+        return "differentiate twice" in text or "is not twice differentiable" in text
+    made = raiser.node is not None and facts.graph.nodes[raiser.node].backward_made
+    return "_backward" in text or made
+
+
+def _once_only(facts: Facts, text: str) -> int | None:
+    """The node of the operation that torch names, which has no second derivative."""
+    name = re.search(r"derivative for '?(?:aten::)?(\w+?)(?:_backward)?'? is not", text)
+    wanted = name[1].replace("_", "").lower()[:8] if name else ""
+    found = [node for node in facts.graph.nodes if node.short_op.lower().startswith(wanted)]
+    # Cdist, not the CdistBackward that the first derivative left in the graph.
+    return min(found, key=lambda node: len(node.short_op)).id if wanted and found else None
 
 
 def _named(facts: Facts, raiser: Raiser) -> str:
@@ -155,10 +193,11 @@ def _named(facts: Facts, raiser: Raiser) -> str:
     return facts.expression(raiser.made) or raiser.name or "an operation"
 
 
-def _place(failure: Failure, raiser: Raiser | None) -> AnyPlace:
+def _location(facts: Facts, failure: Failure, guilty: int | None) -> Location | None:
     """Where to look: a hook where it was registered, all else where forward made the node."""
-    places = (raiser.registered, raiser.made, raiser.raised) if raiser is not None else ()
-    return next((place for place in places if place is not None), failure.origin)
+    raiser, made = failure.raiser, None if guilty is None else facts.graph.nodes[guilty].origin
+    places = [made, *((raiser.registered, raiser.made, raiser.raised) if raiser else ())]
+    return next(filter(None, map(facts.location, places)), facts.location(failure.origin))
 
 
 def _evidence(facts: Facts, raiser: Raiser) -> Iterable[str]:

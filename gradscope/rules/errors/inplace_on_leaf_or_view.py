@@ -51,19 +51,13 @@ class InplaceOnLeafOrView(Rule):
 
 _LEAVES = (
     ErrorReading(
-        "a leaf Variable that requires grad",
-        "A leaf that requires grad is changed in place while gradients are recorded.",
+        "a leaf Variable",
+        "A leaf that requires grad is changed in place, or a part of it, while gradients are "
+        "recorded.",
         "Its old value is where backward ends; changed in place, the leaf would become the result "
-        "of an operation.",
+        "of an operation. An assignment by index changes it too.",
         "Change it under `with torch.no_grad():`, or make a new tensor with an out-of-place "
         "operation.",
-    ),
-    ErrorReading(
-        "view of a leaf Variable",
-        "A part of a leaf that requires grad is changed in place while gradients are recorded.",
-        "Its old value is where backward ends; an assignment by index changes it too.",
-        "Assign under `with torch.no_grad():`, or build the tensor first and make it a parameter "
-        "afterwards.",
     ),
     ErrorReading(
         r"BackwardHookFunction\w* is a view and",
@@ -80,16 +74,10 @@ _LEAVES = (
         "Use the out-of-place operation (`a = a * b`), or clone the result of the Function first.",
     ),
     ErrorReading(
-        "is a view and is being modified inplace",
+        "is a view and is being modified inplace|that returns multiple views",
         "A view that came out together with others is changed in place.",
         "unbind, split and chunk return several views of one tensor, and torch cannot tell the "
         "others of the change.",
         "Use the out-of-place operation (`a = a * b`), or clone the piece first.",
-    ),
-    ErrorReading(
-        "that returns multiple views",
-        "A view that came out together with others is changed in place.",
-        "unbind, split and chunk return several views of one tensor.",
-        "Use the out-of-place operation, or clone the piece first.",
     ),
 )

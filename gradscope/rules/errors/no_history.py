@@ -4,7 +4,7 @@ backward starts from a tensor that nothing with `requires_grad` went into.
 
 ## How it is recognised
 
-torch says so of the call that the program made, and no cut (GS303, GS304) explains it. Of a call in
+torch says so of the call that the program made, and no cut (GS303) explains it. Of a call in
 the backward of a custom Function, or in a hook, GS410 tells.
 
 ## A program that has it, healed

@@ -35,7 +35,7 @@ from collections.abc import Iterable
 
 from gradscope.model.observations import Alteration
 from gradscope.rules.facts import Facts, FindingDraft, short
-from gradscope.rules.questions.zeros import silenced
+from gradscope.rules.questions.stops import silenced
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 

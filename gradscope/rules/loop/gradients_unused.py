@@ -1,6 +1,6 @@
 """GS505 gradients-unused
 
-Gradients are dropped before a step has used them.
+Gradients are dropped before a step has used them, or there are none, as backward is never called.
 
 ## How it is recognised
 
@@ -8,6 +8,8 @@ Gradients are dropped before a step has used them.
   at the `zero_grad` that drops them; at the step, where that comes before backward.
 - All gradients are dropped three times in a row, or the program ends after two backward calls,
   and nothing has changed a leaf.
+- An optimizer steps twice while `.grad` of all its parameters is None, and the program has made no
+  backward call when it ends.
 
 ## A program that has it, healed
 
@@ -55,6 +57,10 @@ class GradientsUnused(Rule):
         for entry in dropped(facts):
             if entry.times >= FEWEST_EMPTY:
                 yield _empty(facts, entry)
+        for entry in facts.seen.mistaken_calls if not facts.seen.calls else ():
+            if entry.kind == "step alone" and entry.times >= FEWEST_EMPTY:
+                steps, all_of = count(entry.times, "step"), count(entry.parameters, "parameter")
+                yield _unused(facts, _ALONE, (entry.origin,), steps=steps, parameters=all_of)
         found = unstepped(facts)
         if found is not None:
             zeroed = facts.at(facts.seen.zeroed)
@@ -87,6 +93,11 @@ _UNSTEPPED = _Words(
 _ZEROED = _UNSTEPPED._replace(
     message="The gradients are zeroed, and no optimizer has used them.",
     evidence="{calls}, and no parameter has changed",
+)
+_ALONE = _Words(
+    "The optimizer steps, and nothing has computed a gradient: backward is never called.",
+    "{steps}, and .grad of all {parameters} was None",
+    "Call `loss.backward()` before `optimizer.step()`.",
 )
 _TOO_SOON = _Words(
     "{step} comes before the backward call whose gradients it needs.",

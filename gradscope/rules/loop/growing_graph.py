@@ -15,19 +15,7 @@ program holds results of four earlier steps with their graphs. Inner steps by
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first = nn.Linear(4, 4)
-         self.second = nn.Linear(4, 4)
-
-     def forward(self, x):
-         return self.second(torch.tanh(self.first(x)))
-
-
- model = Net()
+ model = nn.Linear(4, 4)
  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
  total = 0
  for _ in range(5):

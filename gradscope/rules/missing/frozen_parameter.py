@@ -14,24 +14,12 @@ That is information, for it may be meant.
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first = nn.Linear(4, 4)
-         self.second = nn.Linear(4, 4)
-
-     def forward(self, x):
-         return self.second(torch.tanh(self.first(x)))
-
-
- model = Net()
- model.first.requires_grad_(False)
--optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-+optimizer = torch.optim.SGD(model.second.parameters(), lr=0.1)
+ first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+ first.requires_grad_(False)
+-optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
++optimizer = torch.optim.SGD(second.parameters(), lr=0.1)
  for _ in range(3):
-     loss = model(torch.randn(8, 4)).pow(2).mean()
+     loss = second(torch.tanh(first(torch.randn(8, 4)))).pow(2).mean()
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()

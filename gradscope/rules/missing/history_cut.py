@@ -1,8 +1,8 @@
 """GS303 history-cut
 
-A call cuts the history on the only way from a parameter to the loss: `detach`, `.data`,
-`.item()`, `float()`, `numpy()`, `torch.tensor(...)`, `copy.deepcopy(...)`, `argmax`, a
-comparison, a cast to whole numbers (`.long()`).
+The history is cut on the only way from a parameter to the loss: by `detach`, `.data`, `.item()`,
+`float()`, `numpy()`, `torch.tensor(...)`, `copy.deepcopy(...)`, `argmax`, a comparison, a cast to
+whole numbers (`.long()`); where gradients are switched off; or by a reentrant checkpoint.
 
 ## How it is recognised
 
@@ -11,6 +11,16 @@ no optimizer), its result has no history, and no watched backward call reached t
 such calls the one is named whose result backward starts from, else one whose result comes into
 a graph; a cut in a loop is one finding. A custom Function cuts off what its forward uses and is
 not given as an argument. `copy.deepcopy` of a module does where backward reached only the copy.
+
+Of `no_grad` and `set_grad_enabled(False)` the line is the one that switched gradients off: the
+`with`, or the call, also that of a decorated function; of `inference_mode` the first call that ran
+there. All that ran there is one finding. Where a function of torch does so by itself, that is
+named: `dist.sample()`, which has a twin with history, `rsample()`. A pass of which nothing comes
+into a graph, such as an evaluation, is no reason for a parameter that was also used with history.
+
+A checkpoint with `use_reentrant=True` calls its function a second time in backward. Parameters
+that the first call used, and that get no gradient though backward comes to the checkpoint, had no
+part in the second: an attribute that the function reads was changed in between, or it cuts.
 
 Also told is what is made of the result and added to the loss, though other terms reach the
 parameters. It is a warning where a tensor was copied or made a plain number (`torch.tensor`,
@@ -25,23 +35,12 @@ number that is detached for its value. What only keeps the value of its own term
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first = nn.Linear(4, 4)
-         self.second = nn.Linear(4, 4)
-
-     def forward(self, x):
--        return self.second(self.first(x).detach())
-+        return self.second(torch.tanh(self.first(x)))
-
-
- model = Net()
- optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+ optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
  for _ in range(3):
-     loss = model(torch.randn(8, 4)).pow(2).mean()
+     hidden = torch.tanh(first(torch.randn(8, 4)))
+-    loss = second(hidden.detach()).pow(2).mean()
++    loss = second(hidden).pow(2).mean()
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()
@@ -61,20 +60,72 @@ from collections.abc import Iterable
 
 import msgspec
 
+from gradscope.model.observations import Cut, TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cuts import at_place, constant_losses, name_of, place_of
-from gradscope.rules.questions.missing import CutOffRule, find_missing, of_cut
-from gradscope.words import listed
+from gradscope.rules.questions.cuts import at_place, name_of, place_of
+from gradscope.rules.questions.missing import find_missing, of_cut
+from gradscope.rules.rule import Rule
+from gradscope.words import first_line, listed
 
 
-class HistoryCut(CutOffRule):
+class HistoryCut(Rule):
     code = "GS303"
     name = "history-cut"
-    reasons = ("function",)
+    before = {"GS310": "place", "GS317": "place", "GS409": "failure", "GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        yield from super().look(facts)
+        for cuts, learners in _cut_off(facts):
+            found = of_cut(facts, cuts[0], learners)
+            inside = _ran_inside(facts, cuts)
+            yield msgspec.structs.replace(found, evidence=(*found.evidence, *inside))
         yield from _constant_terms(facts)
+        yield from _inference_tensor(facts)
+
+
+def _cut_off(facts: Facts) -> Iterable[tuple[list[Cut], list[TrackedParameter]]]:
+    """The cuts with the learners behind them; one place is one cause, and so is inference mode, of
+    which nobody knows where it was entered."""
+    places: dict[object, tuple[list[Cut], list[TrackedParameter]]] = {}
+    by_cut = facts.once(find_missing).by_cut
+    for cut in facts.seen.cuts:
+        if cut in by_cut:
+            is_unknown = cut.reason == "inference_mode"
+            cause = cut.reason if is_unknown else place_of(cut)
+            cuts, behind = places.setdefault(cause, ([], []))
+            cuts.append(cut)
+            behind.extend(by_cut[cut])
+    return places.values()
+
+
+_MODES = ("no_grad", "inference_mode")
+
+
+def _ran_inside(facts: Facts, cuts: list[Cut]) -> list[str]:
+    """The calls that needed history, where another line has switched gradients off."""
+    if cuts[0].reason not in _MODES:
+        return []
+    calls = dict.fromkeys(cut.origin for cut in cuts if cut.origin != place_of(cuts[0]))
+    told = [f"{facts.expression(one)}{facts.at(one)}" for one in calls if facts.at(one)]
+    # Where inference mode was entered nobody knows, nor whether that was once.
+    ran = "in inference mode" if cuts[0].reason == "inference_mode" else "there"
+    return [f"ran {ran}, and needed history: {listed(told)}"] if told else []
+
+
+def _inference_tensor(facts: Facts) -> Iterable[FindingDraft]:
+    failure = facts.seen.failure
+    if failure is None or "nference tensor" not in failure.message:
+        return
+    cut = next((one for one in facts.seen.cuts if one.reason == "inference_mode"), None)
+    if cut not in facts.once(find_missing).by_cut:
+        yield facts.finding(
+            "error",
+            "A tensor that was made under inference_mode goes into a graph.",
+            location=facts.location(failure.origin if cut is None else place_of(cut)),
+            evidence=first_line(failure.message),
+            why="Such tensors can never take part in a gradient.",
+            remedy="Make it under torch.no_grad instead, or clone it before it is used.",
+            fails=True,
+        )
 
 
 _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
@@ -84,9 +135,6 @@ _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
     """Terms of a loss that are constants, though they were computed from parameters."""
     told = set(map(place_of, facts.once(find_missing).by_cut))
-    # Of what a loss of constants was made of, that loss tells.
-    constants = constant_losses(facts)
-    told |= {place_of(one) for cut in constants for one in cut.sources}
     starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     for cut in facts.seen.cuts:
         if not cut.summand or not cut.leaves or place_of(cut) in told:

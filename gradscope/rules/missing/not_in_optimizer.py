@@ -9,7 +9,9 @@ tensor, which two calls or more brought gradients that nothing reads. That is in
 may be meant. It is a warning where something speaks against that:
 
 - it is in a plain list, dict or attribute, or an `nn.Parameter` that belongs to no module;
-- it was made, or let learn, after the optimizers, and the program does not change it by hand;
+- it was made, or let learn, after the optimizers, and the program does not change it by hand: where
+  a single one of three backward calls or more reached it, as it is made anew for each, at the line
+  that makes it;
 - an optimizer holds what is no longer used, what it has taken the place of, or a copy of it;
 - two optimizers hold the same parameters, and none of this module;
 - it belongs to the module that makes the loss, and not to a network in it;
@@ -85,7 +87,6 @@ class NotInOptimizer(Rule):
             return  # where only an input is learned, the network is meant to stay as it is
         # A Parameter that forward makes anew of what it computed does change, with that.
         remade = [cut.origin for cut in facts.seen.cuts if cut.function == "Parameter"]
-        remade.extend(entry.origin for entry in facts.seen.remade)
         left = [
             item
             for item in learners

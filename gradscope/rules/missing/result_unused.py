@@ -16,25 +16,13 @@ modules are one finding, and so are parameters that the same line uses.
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first = nn.Linear(4, 4)
-         self.second = nn.Linear(4, 4)
-
-     def forward(self, x):
--        hidden = self.first(x)
--        hidden = self.second(x)
--        return hidden
-+        return self.second(torch.tanh(self.first(x)))
-
-
- model = Net()
- optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+ optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
  for _ in range(3):
-     loss = model(torch.randn(8, 4)).pow(2).mean()
+     x = torch.randn(8, 4)
+     hidden = torch.tanh(first(x))
+-    loss = second(x).pow(2).mean()
++    loss = second(hidden).pow(2).mean()
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()

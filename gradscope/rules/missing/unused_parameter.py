@@ -16,23 +16,12 @@ is one part of an installed library's model of which other parts learn.
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first = nn.Linear(4, 4)
-         self.second = nn.Linear(4, 4)
-
-     def forward(self, x):
--        return torch.tanh(self.first(x))
-+        return self.second(torch.tanh(self.first(x)))
-
-
- model = Net()
- optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+ first, second = nn.Linear(4, 4), nn.Linear(4, 4)
+ optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
  for _ in range(3):
-     loss = model(torch.randn(8, 4)).pow(2).mean()
+     hidden = torch.tanh(first(torch.randn(8, 4)))
+-    loss = hidden.pow(2).mean()
++    loss = second(hidden).pow(2).mean()
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()

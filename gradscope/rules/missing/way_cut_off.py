@@ -14,8 +14,8 @@ them.
 Left alone is what is cut off as a rule: targets, weights and what is compared, what keeps a
 value (`x + (q - x).detach()`), state that is carried over from before the last backward call,
 samples, indices and comparisons, the weights themselves, and what a target network or a frozen
-part has made. What a cut takes away altogether is [GS303](GS303.md), [GS304](GS304.md),
-[GS310](GS310.md), a warning.
+part has made. What a cut takes away altogether is [GS303](GS303.md) or [GS310](GS310.md), a
+warning.
 
 ## A program that has it, healed
 
@@ -24,24 +24,13 @@ part has made. What a cut takes away altogether is [GS303](GS303.md), [GS304](GS
  from torch import nn
 
  torch.manual_seed(0)
-
-
- class Net(nn.Module):
-     def __init__(self):
-         super().__init__()
-         self.first, self.skip = nn.Linear(4, 8), nn.Linear(8, 1)
-         self.deep = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1))
-
-     def forward(self, x):
-         h = torch.tanh(self.first(x))
--        return self.skip(h) + self.deep(h.detach())
-+        return self.skip(h) + self.deep(h)
-
-
- model = Net()
+ first, skip, deep = nn.Linear(4, 8), nn.Linear(8, 1), nn.Linear(8, 1)
+ model = nn.ModuleList([first, skip, deep])
  optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
  for _ in range(3):
-     loss = model(torch.randn(8, 4)).pow(2).mean()
+     hidden = torch.tanh(first(torch.randn(8, 4)))
+-    loss = (skip(hidden) + deep(hidden.detach())).pow(2).mean()
++    loss = (skip(hidden) + deep(hidden)).pow(2).mean()
      optimizer.zero_grad()
      loss.backward()
      optimizer.step()
@@ -74,7 +63,7 @@ class WayCutOff(Rule):
         places: dict[int | None, list[Cut]] = {}
         for cut in facts.seen.cuts:
             # What is drawn is cut off by nature, and a gradient is seldom differentiated itself; of
-            # inference mode GS304 tells once.
+            # inference mode GS303 tells once.
             is_told = cut.reason != "inference_mode" and cut.function != "grad"
             if cut.ways and not cut.within and is_told:
                 places.setdefault(place_of(cut), []).append(cut)

@@ -1,7 +1,4 @@
-"""Why the history is cut at a place, and what to do instead; which losses are of constants.
-
-Of the other cuts the rules decide which are told of.
-"""
+"""Why the history is cut at a place, and what to do instead."""
 
 from __future__ import annotations
 
@@ -169,18 +166,3 @@ def at_place(facts: Facts, cut: Cut) -> str:
     """Name the place of a cut, to begin a sentence with: ``At `x.item()` ``."""
     place = facts.expression(place_of(cut))
     return f"At {place} " if place else "Here "
-
-
-def constant_losses(facts: Facts) -> list[Cut]:
-    """The loss functions that never were given any history, and are added to the loss."""
-    # Where a step changes what was cut off before, that cut is the fault, and told.
-    starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
-    return [
-        cut
-        for cut in facts.seen.cuts
-        if cut.reason == "constant"
-        and facts.seen.optimizers
-        and cut.summand
-        and not cut.shared
-        and starved.isdisjoint(cut.sources)
-    ]

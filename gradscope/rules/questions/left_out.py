@@ -31,12 +31,19 @@ MOST_LEFT = 0.2
 """The share of all parameters (between others, of their elements as well) up to which those that
 are left out are called forgotten."""
 
+FEWEST_CALLS = 3
+"""Backward calls of which one reaches a parameter, before it is said to be made for that call."""
+
 _REPLACED = (
     "it took the place of a parameter that an optimizer still holds, and that is no longer used"
 )
 _AFTER = (
     "Make the optimizer after the model is complete; or add what came later: "
     "`optimizer.add_param_group(...)`."
+)
+_ONCE = (
+    "Make layers and parameters once, in `__init__` or before the loop, and the optimizer after "
+    "them."
 )
 _LATER = "Give the optimizer what is switched on later as well: `optimizer.add_param_group(...)`."
 _BOTH = "Give the optimizer the parameters of all of them."
@@ -74,6 +81,9 @@ def _late(facts: Facts, left: _Items) -> Evidence | None:
     """The parameters were made when the optimizers were there already."""
     if not all(item.late for item in left):
         return None
+    if all(item.once for item in left) and facts.seen.calls >= FEWEST_CALLS:
+        words = f"made after the optimizer, and reached by 1 of {facts.seen.calls:,} backward calls"
+        return Evidence(words, left[0].made, _ONCE)
     holder = next((item for item in facts.seen.learners if item.in_module and item.held_by), None)
     place = None if holder is None else order_of(facts, holder)
     return Evidence("made after the optimizer, which cannot hold it", place, _AFTER)

@@ -3,18 +3,15 @@ and the findings about it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import msgspec
 
 from gradscope.filesystem import is_installed
-from gradscope.model.observations import Cut, CutReason, TrackedParameter
+from gradscope.model.observations import Cut, TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
 from gradscope.rules.questions.optimizers import grouped
-from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 
 NO_HISTORY = "does not require grad and does not have a grad_fn"
@@ -240,35 +237,6 @@ def without_gradient(
         remedy=remedy,
         fails=first.wanted,
     )
-
-
-class CutOffRule(Rule):
-    """A rule about the cuts for some ``reasons``."""
-
-    reasons: ClassVar[tuple[CutReason, ...]]
-    before = {
-        "GS310": "place",
-        "GS409": "failure",
-        "GS317": "place",
-        "GS410": "failure",
-    }
-
-    def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        return (of_cut(facts, cuts[0], learners) for cuts, learners in self.cut_off(facts))
-
-    def cut_off(self, facts: Facts) -> Iterable[tuple[list[Cut], list[TrackedParameter]]]:
-        """The cuts with the learners behind them; one place is one cause, and so is inference mode,
-        of which nobody knows where it was entered."""
-        places: dict[object, tuple[list[Cut], list[TrackedParameter]]] = {}
-        by_cut = facts.once(find_missing).by_cut
-        for cut in facts.seen.cuts:
-            if cut in by_cut and cut.reason in self.reasons:
-                is_unknown = cut.reason == "inference_mode"
-                cause = cut.reason if is_unknown else place_of(cut)
-                cuts, behind = places.setdefault(cause, ([], []))
-                cuts.append(cut)
-                behind.extend(by_cut[cut])
-        return places.values()
 
 
 def of_cut(facts: Facts, cut: Cut, learners: list[TrackedParameter]) -> FindingDraft:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, NamedTuple, get_args
+from typing import ClassVar, NamedTuple
 
-from gradscope.model.loop_observations import MistakeKind, MistakenCall, OrderMistake
+from gradscope.model.loop_observations import MistakeKind, MistakenCall
 from gradscope.model.observations import Failure
 from gradscope.rules.facts import Facts, FindingDraft
 from gradscope.rules.rule import Rule
@@ -19,7 +19,7 @@ FEWEST = 2
 
 
 class MistakeWords(NamedTuple):
-    """What is said of one, with its expression, other place and figures filled in."""
+    """What is said of one, with its expression, other place and numbers filled in."""
 
     message: str
     evidence: str
@@ -57,22 +57,16 @@ class MistakeRule(Rule):
 
 
 def _told(facts: Facts, entry: MistakenCall, said: MistakeWords) -> FindingDraft:
-    # Of a call of a loop it is not the result that is odd.
-    of_result = entry.kind not in get_args(OrderMistake)
     named = {
         "this": facts.expression(entry.origin) or "This",
         "times": count(entry.times, "time"),
-        "steps": count(entry.times, "step"),
-        "parameters": count(next(iter(entry.figures), 0), "parameter"),
+        "parameters": count(entry.parameters, "parameter"),
         "beside": facts.placed(entry.other, said.otherwise),
     }
-    nodes = (n.id for n in facts.graph.nodes if of_result and n.origin == entry.origin)
     return facts.warning(
-        said.message.format(*entry.figures, **named),
-        next(nodes, None),
+        said.message.format(**named),
         location=facts.location(entry.origin),
-        subject=facts.variable(entry.origin) if of_result else "",
-        evidence=said.evidence.format(*entry.figures, **named),
+        evidence=said.evidence.format(**named),
         why=said.why,
         remedy=said.remedy,
     )

@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.terms import told
+from gradscope.rules.questions.norms import told_of_term
 from gradscope.rules.rule import Rule
 
 
@@ -53,7 +53,7 @@ class CancellingTerms(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for term in facts.seen.cancelling_terms:
-            yield told(
+            yield told_of_term(
                 facts,
                 term,
                 f"`{term.name}` and `{term.beside}` cancel: under 2 % of the larger gradient is "

@@ -32,7 +32,7 @@ from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, elements
 from gradscope.rules.questions.norms import FEWEST_ELEMENTS, passed_on, shares, takers
-from gradscope.rules.questions.zeros import all_zero, is_hinge, silenced
+from gradscope.rules.questions.stops import all_zero, is_hinge, silenced
 from gradscope.rules.rule import Rule
 from gradscope.words import count
 

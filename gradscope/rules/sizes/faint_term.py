@@ -48,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.terms import told
+from gradscope.rules.questions.norms import told_of_term
 from gradscope.rules.rule import Rule
 
 
@@ -58,7 +58,7 @@ class FaintTerm(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for term in facts.seen.faint_terms:
-            yield told(
+            yield told_of_term(
                 facts,
                 term,
                 f"`{term.name}` brings next to nothing beside `{term.beside}`: under 1 % of its "

@@ -41,8 +41,7 @@ from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, short
 from gradscope.rules.questions.norms import size_of
-from gradscope.rules.questions.stops import Stop, stops
-from gradscope.rules.questions.zeros import silenced
+from gradscope.rules.questions.stops import Stop, silenced, stops
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed
 

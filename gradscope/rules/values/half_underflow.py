@@ -30,7 +30,7 @@ from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft, elements, short
 from gradscope.rules.questions.ops import SCALING
-from gradscope.rules.questions.zeros import all_zero, silenced, zeroing
+from gradscope.rules.questions.stops import all_zero, silenced, zeroing
 from gradscope.rules.rule import Rule
 from gradscope.words import listed
 

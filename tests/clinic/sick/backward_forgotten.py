@@ -17,7 +17,7 @@ def run_epoch(model, loader, criterion, optimizer):
         optimizer.zero_grad()
         loss = criterion(model(x), y)
         total += loss.item()
-        optimizer.step()  # <- GS509
+        optimizer.step()  # <- GS505
     return total / len(loader)
 
 

@@ -13,7 +13,7 @@ class PairNet(nn.Module):
         self.readout = nn.Linear(landmarks, 1)
 
     def forward(self, positions):
-        distances = torch.cdist(positions, self.landmarks)  # <- GS407
+        distances = torch.cdist(positions, self.landmarks)  # <- GS410
         return self.readout(torch.exp(-distances)).sum()
 
 

@@ -15,7 +15,7 @@ class Vision(nn.Module):
         self.head = nn.Linear(24, 5)
 
     def forward(self, x):
-        x = checkpoint(self.stem, x, use_reentrant=True)  # <- GS309
+        x = checkpoint(self.stem, x, use_reentrant=True)  # <- GS303
         x = self.block(x)
         return self.head(x)
 

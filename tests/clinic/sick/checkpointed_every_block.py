@@ -24,7 +24,7 @@ class Trunk(nn.Module):
 
     def forward(self, x):
         for mixer in self.mixers:
-            x = checkpoint(mixer, x, use_reentrant=True)  # <- GS309
+            x = checkpoint(mixer, x, use_reentrant=True)  # <- GS303
         return x
 
 

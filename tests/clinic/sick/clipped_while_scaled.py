@@ -12,7 +12,7 @@ class Trainer:
     def backward(self, loss):
         self.scaler.scale(loss).backward()
         if self.limit > 0:
-            nn.utils.clip_grad_norm_(self.model.parameters(), self.limit)  # <- GS507
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.limit)  # <- GS506
 
     def step(self):
         self.scaler.step(self.optimizer)

@@ -13,7 +13,7 @@ train_x, train_y, test_x, test_y = x[:40], y[:40], x[40:], y[40:]
 
 def evaluate():
     model.eval()
-    torch.set_grad_enabled(False)  # <- GS304
+    torch.set_grad_enabled(False)  # <- GS303
     error = nn.functional.mse_loss(model(test_x), test_y)
     model.train()
     return error.item()
@@ -21,7 +21,7 @@ def evaluate():
 
 def train_epoch():
     optimizer.zero_grad()
-    prediction = model(train_x)  # <~ GS304
+    prediction = model(train_x)  # <~ GS303
     loss = nn.functional.mse_loss(prediction, train_y)
     loss.backward()
     optimizer.step()

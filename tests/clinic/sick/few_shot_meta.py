@@ -36,8 +36,8 @@ class Meta(nn.Module):
             ]
             with torch.no_grad():
                 losses_q[0] += F.cross_entropy(self.net(x_qry[i]), y_qry[i])
-            with torch.no_grad():  # <- GS304
-                losses_q[1] += F.cross_entropy(self.net(x_qry[i], fast), y_qry[i])  # <~ GS304
+            with torch.no_grad():  # <- GS303
+                losses_q[1] += F.cross_entropy(self.net(x_qry[i], fast), y_qry[i])  # <~ GS303
             for k in range(1, self.update_step):
                 loss = F.cross_entropy(self.net(x_spt[i], fast), y_spt[i])
                 grad = torch.autograd.grad(loss, fast, create_graph=True)

@@ -7,11 +7,11 @@ torch.manual_seed(0)
 
 norms = []
 model = nn.Sequential(nn.Linear(7, 14), nn.Tanh(), nn.Linear(14, 1))
-watch = lambda grad: [norms.append(grad.norm()), grad.norm()][-1]  # noqa: E731  # <- GS408
+watch = lambda grad: [norms.append(grad.norm()), grad.norm()][-1]  # noqa: E731  # <- GS410
 
 for name, parameter in model.named_parameters():
     if name.endswith("weight"):
-        parameter.register_hook(watch)  # <~ GS408
+        parameter.register_hook(watch)  # <~ GS410
 
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 x = torch.randn(26, 7)

@@ -11,9 +11,9 @@ class Trunk(nn.Module):
         super().__init__()
         self.layer = nn.Linear(8, 8)
 
-    @torch.inference_mode()  # <~ GS304
+    @torch.inference_mode()  # <~ GS303
     def features(self, x):
-        return torch.tanh(self.layer(x))  # <- GS304
+        return torch.tanh(self.layer(x))  # <- GS303
 
 
 class Head(nn.Module):

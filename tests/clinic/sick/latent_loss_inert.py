@@ -32,13 +32,13 @@ class Skipganomaly:
         self.fake = self.netg(x)
         self.pred_real, self.feat_real = self.netd(self.input)
         self.pred_fake, self.feat_fake = self.netd(
-            self.fake.detach()  # <- GS316
+            self.fake.detach()  # <- GS303
         )
 
     def backward_g(self):
         self.err_g_con = self.l_con(self.fake, self.input)
-        self.err_g_lat = self.l_lat(self.feat_fake.detach(), self.feat_real.detach())  # <~ GS316
-        self.err_g = self.w_con * self.err_g_con + self.w_lat * self.err_g_lat  # <~ GS316
+        self.err_g_lat = self.l_lat(self.feat_fake.detach(), self.feat_real.detach())  # <~ GS303
+        self.err_g = self.w_con * self.err_g_con + self.w_lat * self.err_g_lat  # <~ GS303
         self.err_g.backward()
 
     def backward_d(self):

@@ -11,11 +11,11 @@ class Guided:
         self.model = model
         for module in model.modules():
             if isinstance(module, nn.ReLU):
-                module.register_full_backward_hook(self.positive_only)  # <~ GS408
+                module.register_full_backward_hook(self.positive_only)  # <~ GS410
 
     @staticmethod
     def positive_only(_module, grad_input, _grad_output):
-        return grad_input[0].clamp(min=0)  # <- GS408
+        return grad_input[0].clamp(min=0)  # <- GS410
 
     def saliency(self, picture, label):
         picture = picture.clone().requires_grad_()

@@ -15,7 +15,7 @@ class Scorer(nn.Module):
 
     def forward(self, x):
         q, k, v = self.qkv(x)[:, None].chunk(3, dim=-1)
-        mixed = F.scaled_dot_product_attention(q, k, v)  # <- GS407
+        mixed = F.scaled_dot_product_attention(q, k, v)  # <- GS410
         return self.out(mixed[:, 0].mean(dim=1))
 
 

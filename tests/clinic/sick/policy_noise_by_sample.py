@@ -16,7 +16,7 @@ optimizer = torch.optim.Adam([*actor.parameters(), bias], lr=3e-4)
 def act(observation):
     mean, log_std = actor(observation).chunk(2, dim=-1)
     policy = Normal(mean, log_std.clamp(-5, 2).exp())
-    return torch.tanh(policy.sample())  # <- GS304
+    return torch.tanh(policy.sample())  # <- GS303
 
 
 for _ in range(4):

@@ -10,7 +10,7 @@ class PatchEncoder(nn.Module):
 
     def forward(self, image):
         features = torch.relu(self.norm(self.convolution(image))).flatten(1)
-        project = nn.Linear(features.shape[1], 10)  # <- GS312
+        project = nn.Linear(features.shape[1], 10)  # <- GS307
         return project(features)
 
 

@@ -38,7 +38,7 @@ class Model(nn.Module):
         self.select(task)
         x = x.requires_grad_(True)
         for layer in self.layers:
-            x = checkpoint(layer, x, use_reentrant=True)  # <- GS309
+            x = checkpoint(layer, x, use_reentrant=True)  # <- GS303
         self.select(None)
         return self.head(x.mean(1))
 

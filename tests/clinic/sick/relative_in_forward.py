@@ -18,7 +18,7 @@ class AttentionConv(nn.Module):
 
     def forward(self, x):
         batch, _, height, width = x.shape
-        rel = nn.Parameter(torch.randn(self.channels, self.kernel**2))  # <- GS312
+        rel = nn.Parameter(torch.randn(self.channels, self.kernel**2))  # <- GS307
         windows = F.unfold(self.key(F.pad(x, [1] * 4)), self.kernel)
         keys = windows.view(batch, self.channels, self.kernel**2, height, width)
         keys = keys + rel[None, :, :, None, None]

@@ -40,6 +40,6 @@ class CausalModel(nn.Module):
         if self.training:
             x.requires_grad_(True)
         for block in self.blocks:
-            x = checkpoint(block, x, use_reentrant=True) if self.training else block(x)  # <- GS309
-        self.scope.set(None)  # <~ GS309
+            x = checkpoint(block, x, use_reentrant=True) if self.training else block(x)  # <- GS303
+        self.scope.set(None)  # <~ GS303
         return self.head(x)

@@ -30,7 +30,7 @@ def train_model(model, loader, epochs, lr, amp=True, gradient_clipping=1.0):
 
             optimizer.zero_grad(set_to_none=True)
             scaler.scale(loss).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), gradient_clipping)  # <- GS507
+            torch.nn.utils.clip_grad_norm_(model.parameters(), gradient_clipping)  # <- GS506
             scaler.step(optimizer)
             scaler.update()
             epoch_loss += loss.item()

@@ -23,7 +23,7 @@ class InvertedResidual(nn.Module):
         if self.stride == 2:
             return out
         if self.c_in != self.c_out:
-            x = nn.Conv2d(self.c_in, self.c_out, 1, 1, 0)(x)  # <- GS312
+            x = nn.Conv2d(self.c_in, self.c_out, 1, 1, 0)(x)  # <- GS307
         return x + out
 
 

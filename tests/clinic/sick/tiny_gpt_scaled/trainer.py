@@ -30,8 +30,8 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         if self.cfg.use_amp:
             self.scaler.scale(loss).backward()
-            clip_grad_norm_(self.model.parameters(), self.cfg.grad_norm_clip)  # <- GS507
-            self.scaler.step(self.optimizer)  # <~ GS507
+            clip_grad_norm_(self.model.parameters(), self.cfg.grad_norm_clip)  # <- GS506
+            self.scaler.step(self.optimizer)  # <~ GS506
             self.scaler.update()
         else:
             loss.backward()

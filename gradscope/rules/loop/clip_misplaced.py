@@ -1,15 +1,18 @@
-"""GS506 clip-unused
+"""GS506 clip-misplaced
 
 Gradients are clipped before backward or after the step, where no step uses them; of other
-parameters than the step changes; or of a generator that is used up, which gives none.
+parameters than the step changes; of a generator that is used up, which gives none; or while they
+are still multiplied by the scale of a GradScaler.
 
 ## How it is recognised
 
 A line calls `clip_grad_norm_` or `clip_grad_value_` twice, each time the gradients are None,
 zero, or still those that a step has used, and never once are there new ones. Or it does so
 twice with a generator (or a filter of one) that had been gone through to its end:
-`model.parameters()`, kept in a variable, gives its parameters once. A limit of infinity only
-measures, and is left out.
+`model.parameters()`, kept in a variable, gives its parameters once. Or, between backward and
+`scaler.step(optimizer)` or `scaler.unscale_(optimizer)`, it clips gradients of this optimizer,
+while the scaler is switched on and its scale is not 1. A limit of infinity only measures, and is
+left out.
 
 ## A program that has it, healed
 
@@ -72,12 +75,20 @@ _WORDS: dict[MistakeKind, MistakeWords] = {
         "at each place.",
         fewest=FEWEST,
     ),
+    "clip scaled": MistakeWords(
+        "{this} clips gradients that are still multiplied by the scale of the GradScaler.",
+        "{times}; they are divided only at {beside}",
+        "The loss was multiplied by 65,536 or so, and the gradients with it, so the limit is "
+        "smaller by that factor than it says: next to nothing is left of every gradient.",
+        "Call `scaler.unscale_(optimizer)` after backward and before clipping.",
+        "scaler.step",
+    ),
 }
 
 
-class ClipUnused(MistakeRule):
+class ClipMisplaced(MistakeRule):
     code = "GS506"
-    name = "clip-unused"
+    name = "clip-misplaced"
     words = _WORDS
 
     def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:
