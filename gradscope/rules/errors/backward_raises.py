@@ -7,13 +7,10 @@ brings back a saved tensor; or torch refuses what these return, or an operation.
 
 The traceback tells which code ran, and the nodes that had run tell whose turn it was. Named are
 the line that registered the hook and the tensor whose gradient it gets; the forward line of the
-Function or the operation; and the line that raised. The program's own traceback is shown as
-python shows it. Of a Function that defines no `backward`, the line is the `def` that comes
-nearest to one: inside of another method, or under a name like it; else that of `forward`. Where
-an operation is differentiated twice that has only a first derivative, and torch names it, the
-line is the one that made it. Where the program catches the exception, the finding is information.
-What another rule explains (GS301 to GS409, or a NaN that anomaly mode or a hook has found) is that
-rule's finding.
+Function or the operation; and the line that raised. Of a Function that defines no `backward`,
+the line is the `def` that comes nearest to one, else that of `forward`; where a first derivative
+has none of its own, that of the operation which torch names. Where the program catches the
+exception, the finding is information. What another rule explains is that rule's finding.
 
 ## A program that has it, healed
 
@@ -36,8 +33,7 @@ rule's finding.
 
 ## When to ignore it
 
-A hook that ends backward on purpose by an exception that is caught. `gradscope doctor --ignore
-GS410` leaves it out.
+A hook that ends backward on purpose. `gradscope doctor --ignore GS410` leaves it out.
 """
 
 from __future__ import annotations
@@ -70,7 +66,9 @@ class BackwardRaises(Rule):
             f"{words.who.format(name=name)} raised {failure.type}{then}.",
             node,
             location=_location(facts, failure, guilty),
-            subject=raiser.name if raiser is not None and raiser.kind in _WITH_NAMES else "",
+            subject=raiser.name
+            if raiser is not None and raiser.kind in ("Function", "hook")
+            else "",
             evidence=(
                 f"{failure.type}: {first_line(failure.message)[:300]}",
                 *([] if raiser is None else _evidence(facts, raiser)),
@@ -79,10 +77,6 @@ class BackwardRaises(Rule):
             remedy=words.remedy,
             fails=True,
         )
-
-
-_WITH_NAMES = ("Function", "hook")
-"""Kinds of raisers that have a name in the program."""
 
 
 class _RaiserWords(NamedTuple):
@@ -104,16 +98,14 @@ _WORDS: dict[RaiserKind, _RaiserWords] = {
     ),
     "hook": _RaiserWords(
         "The hook{name}",
-        "Hooks run in the middle of backward; what one raises ends the whole call, and the leaves "
-        "behind it get no gradient.",
+        "Hooks run in the middle of backward; what one raises ends the whole call.",
         "Fix the hook at the line that raised, or take it away where it is registered.",
     ),
     "saved tensor": _RaiserWords(
         "What brings back a saved tensor of {name}",
         "Backward of this operation needs what it had saved. A hook of saved_tensors_hooks, or a "
         "checkpoint, which computes it again, has to bring it back and could not.",
-        "Fix what runs there: for a checkpoint, the function has to do the second time what it "
-        "did the first time.",
+        "Fix what runs there: a checkpoint's function has to do the same both times.",
     ),
     "operation": _RaiserWords(
         "Backward of {name}",
@@ -123,33 +115,31 @@ _WORDS: dict[RaiserKind, _RaiserWords] = {
 }
 _NO_LINE = _RaiserWords(
     "Backward of {name}",
-    "What is raised there ends the whole call, and the leaves behind it get no gradient: the words "
-    "above say why.",
+    "What is raised there ends the whole call: the words above say why.",
     "Change the Function as they say, or what is given to it here: backward returns for each "
     "argument of forward a tensor of its shape, or None.",
 )
 _RETURNED = _RaiserWords(
     "What the hook returned",
     "It takes the place of the gradient, and torch refuses it: the words above say why.",
-    "Return nothing from a hook that only looks (a lambda always returns), else a tensor of the "
-    "same shape, dtype and device; a module's hook returns a tuple, `(grad,)`.",
+    "Return nothing from a hook that only looks, else a tensor of the same shape, dtype and "
+    "device; a module's hook returns a tuple, `(grad,)`.",
 )
 _TWICE = _RaiserWords(
     "Backward through a gradient",
     "The gradient is itself differentiated (create_graph=True), and torch has no second derivative "
     "there.",
-    "Use an operation that torch can differentiate twice; in a custom Function leave "
-    "once_differentiable out, and write backward with differentiable operations on saved tensors.",
+    "Use what torch can differentiate twice: in the backward of a custom Function, too, without "
+    "once_differentiable and on saved tensors.",
 )
 _CALL = _RaiserWords(
     "The backward call",
-    "Torch refuses what the call is given, or what it asks for: the words above say why.",
+    "Torch refuses what it is given, or asks for: the words above say why.",
     "Change this call as they say.",
 )
 _LOST = _RaiserWords(
     "The backward call",
-    "The ranks wait for one another in backward. One that this rank waited for has ended, or makes "
-    "other calls.",
+    "The ranks wait for one another in backward. One has ended, or makes other calls.",
     "Look at what the other ranks say: the one that ended first is the cause.",
 )
 
@@ -160,11 +150,10 @@ def _words(facts: Facts, failure: Failure) -> _RaiserWords:
         return _LOST
     if raiser is None:
         return _CALL
-    if _is_second(facts, failure.message, raiser):
-        return _TWICE
     # Such as of a Function that defines no backward.
     bare = {"Function": _NO_LINE, "hook": _RETURNED} if raiser.raised is None else {}
-    return bare.get(raiser.kind, _WORDS[raiser.kind])
+    is_second = _is_second(facts, failure.message, raiser)
+    return _TWICE if is_second else bare.get(raiser.kind, _WORDS[raiser.kind])
 
 
 def _is_second(facts: Facts, text: str, raiser: Raiser) -> bool:
@@ -204,9 +193,8 @@ def _evidence(facts: Facts, raiser: Raiser) -> Iterable[str]:
     """Which line raised, and of what the hook or the Function is."""
     raised, made = facts.location(raiser.raised), facts.location(raiser.made)
     if raised is not None:
-        what = facts.expression(raiser.raised)
-        yield f"raised at {raised}" + (f" by {what}" if what else "")
-    if raiser.kind == "hook" and made is not None:
-        yield f"it gets the gradient of {facts.expression(raiser.made)} at {made}"
-    elif raiser.kind == "hook" and raiser.node in facts.leaf_names:
-        yield f"it gets the gradient of {facts.leaf_names[raiser.node]}"
+        yield " by ".join(filter(None, (f"raised at {raised}", facts.expression(raiser.raised))))
+    leaf = "" if raiser.node is None else facts.leaf_names.get(raiser.node, "")
+    whose = leaf if made is None else f"{facts.expression(raiser.made)} at {made}"
+    if raiser.kind == "hook" and whose:
+        yield f"it gets the gradient of {whose}"
