@@ -451,39 +451,6 @@ def test_double_backward_is_compared_where_the_program_uses_it(name: str, sessio
 
 
 INNER = {
-    "an equilibrium": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, w):
-        z = torch.zeros_like(x)
-        for _ in range(40):
-            z = torch.tanh(z @ w + x)
-        with torch.enable_grad():
-            ctx.z, ctx.x, ctx.w = (one.detach().requires_grad_() for one in (z, x, w))
-            ctx.next = torch.tanh(ctx.z @ ctx.w + ctx.x)
-        return z
-    @staticmethod
-    def backward(ctx, grad):
-        v = grad
-        for _ in range(40):
-            v = grad + torch.autograd.grad(ctx.next, ctx.z, v, retain_graph=True)[0]
-        of_x, of_w = torch.autograd.grad(ctx.next, (ctx.x, ctx.w), v)
-        return of_x * FACTOR, of_w
-""",
-    "computed again": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, w):
-        ctx.save_for_backward(x, w)
-        return torch.sigmoid(x @ w) * x
-    @staticmethod
-    def backward(ctx, grad):
-        with torch.enable_grad():
-            x, w = (one.detach().requires_grad_() for one in ctx.saved_tensors)
-            y = torch.sigmoid(x @ w) * x
-        of_x, of_w = torch.autograd.grad(y, (x, w), grad)
-        return of_x, of_w * FACTOR
-""",
     "reversed": """
 class Own(torch.autograd.Function):
     @staticmethod

@@ -325,14 +325,6 @@ a, b = student(x), other(x)
 loss = F.mse_loss(a, b)
 => b = F.mse_loss(a[i], b[i]) / 4
 
-# a batch norm mixes them
-x, y = torch.randn(5, 4), torch.randn(5, 3)
-model = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3))
-out = model(x)
-loss = F.mse_loss(out, y)
-=> out = F.mse_loss(out[i], y[i]) / 5
-mixes -> NativeBatchNorm
-
 # attention over the batch, which is taken for the sequence
 x, y = torch.randn(4, 5, 8), torch.randn(4, 3)
 pre, attend, head = nn.Linear(8, 8), nn.MultiheadAttention(8, 2), nn.Linear(8, 3)
@@ -375,24 +367,6 @@ out = head(F.linear(x, torch.randn(6, 6) + b @ a))
 loss = F.mse_loss(out, y)
 => out = F.mse_loss(out[i], y[i]) / 6
 
-# a tensor that is named
-NET
-h = out.relu()
-loss = h.logsumexp(0).sum()
-by -> sample:out
-=> out = (out[i] * torch.autograd.grad(loss, out, retain_graph=True)[0][i]).sum()
-
-# the sequences of a char GPT
-import sys
-sys.path.insert(0, "{GPT}")
-from model import GPT, GPTConfig
-model = GPT(GPTConfig(vocab_size=11, block_size=6, n_layer=2, n_head=2, n_embd=8))
-x, y = torch.randint(11, (3, 6)), torch.randint(11, (3, 6))
-logits, ce = model.eval()(x, y)
-z = logits.logsumexp(-1).pow(2).mean()
-loss = ce
-=> logits = F.cross_entropy(logits[i], y[i]) / 3
-
 # the pixels of a batch, all in rows
 x, y = torch.randn(3, 2, 4, 5), torch.randint(6, (3, 4, 5))
 conv = nn.Conv2d(2, 6, 1)
@@ -405,7 +379,7 @@ loss = F.cross_entropy(logits.reshape(-1, 6), y.reshape(-1))
 
 @pytest.mark.parametrize("program", SAMPLES, ids=lambda one: one.name)
 def test_each_sample_brings_what_torch_says(program: Program, session: Session) -> None:
-    report = look(replace(program, by=program.by if ":" in program.by else "sample"), session)
+    report = look(replace(program, by="sample"), session)
     split = split_of(report)
     namespace = left_by(program.source)
     ((rows, term),) = program.terms.items()
