@@ -493,19 +493,6 @@ def test_from_python_nothing_changes_either() -> None:
         namespace["loss"].backward()  # its buffers are there
 
 
-def test_a_saved_answer_is_shown_again(session: Session) -> None:
-    path = str(session.write(PROGRAMS[7].source))
-    asked = ("--of", "out", "--on", "x", "--axis", "1")
-    first = session.cli("depends", path, *asked).out
-    assert session.cli("depends", path, *asked, "-o", "told.json").status == 0
-    again = session.cli("depends", "told.json").out
-    assert again.partition("?")[2].split() == first.partition("?")[2].split()
-    assert session.cli("depends", path, *asked, "-o", "told.html").status == 0
-    none = session.cli("trace", path, "-o", "none.json")
-    assert none.status == 0
-    assert "none.json holds no dependence" in session.cli("depends", "none.json").err
-
-
 def test_of_nothing_measured_there_is_no_text() -> None:
     with process_preserved():
         x = torch.ones(2, requires_grad=True)

@@ -327,17 +327,6 @@ def test_a_saved_report_shows_its_findings(session: Session) -> None:
     assert "GS102" in session.cli("show", "saved.json", "--format", "dot").out
 
 
-@pytest.mark.parametrize("command", ["trace", "backward"])
-def test_a_report_of_another_command_holds_no_findings(command: str, session: Session) -> None:
-    session.look(SICK, command=command)
-    done = session.cli("doctor", "report.json")
-    assert (done.status, done.out) == (2, "")
-    assert done.err.splitlines() == [
-        "gradscope: report.json was not saved by the doctor: nobody has looked for findings",
-        f"gradscope: gradscope doctor {session.folder / 'program.py'} examines the program itself",
-    ]
-
-
 # ---------------------------------------------------------------- programs with little to see
 
 

@@ -372,14 +372,6 @@ def test_a_saved_answer_is_shown_again_without_torch(session: Session) -> None:
     assert (again.returncode, again.stdout) == (0, first.out), again.stderr
 
 
-def test_a_report_of_another_command_is_refused(session: Session) -> None:
-    path = str(session.write(MODELS["LSTM"]))
-    session.cli("trace", path, "-o", "graph.json")
-    done = session.cli("memory", "graph.json")
-    assert (done.status, done.out) == (2, "")
-    assert "graph.json holds no memory" in done.err
-
-
 def test_the_page_escapes_what_the_program_wrote(session: Session) -> None:
     program = """
     import torch

@@ -726,15 +726,6 @@ def text_of(report: Report) -> str:
     return " ".join(render(report, Options()).split())
 
 
-def test_a_saved_answer_is_shown_again(session: Session) -> None:
-    path = str(session.write(VAE_TOLD))
-    first = session.cli("backward", path, "--by", "term").out
-    assert session.cli("backward", path, "--by", "term", "-o", "told.json").status == 0
-    again = session.cli("backward", "told.json", "--by", "term").out
-    assert again.splitlines()[1:] == first.splitlines()[1:]
-    assert session.cli("backward", path, "--by", "term", "-o", "told.html").status == 0
-
-
 def test_the_page_colours_boxes_by_the_share_of_each_term(session: Session) -> None:
     text = "import torch\na = torch.tensor([1.0, 2.0], requires_grad=True)\nh = a * 1\n"
     text += "s = h.sum()\nt = 4 * h.sum()\nloss = s + t\nloss.backward()\n"
