@@ -466,7 +466,7 @@ def run_with_torch(place: Path, script: str, driver: str) -> subprocess.Complete
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        timeout=60,
+        timeout=300,
     )
 
 
