@@ -31,7 +31,7 @@ settings.load_profile("untimed")
 
 LONGEST = (
     *("clinic", "page_in_browser", "fuzz", "ranks", "docs", "hostile", "unharmed", "unchanged"),
-    *("deep", "faults", "derivatives", "diff", "cli", "doctor", "explain", "properties"),
+    *("deep", "faults", "derivatives", "diff", "cli", "doctor", "explain"),
     *("target_like_python", "render", "doctor_models", "released"),
 )
 """The files of tests that take more than ten seconds, the longest first."""
