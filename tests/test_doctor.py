@@ -67,10 +67,8 @@ class Run:
 RUNS = {
     "clean": Run(HEALTHY, "", 0, "no findings · 1 backward call watched"),
     "an error": Run(SICK, "", 1, "GS102 nonfinite-backward · error · program.py:3 · w.sqrt()"),
-    "an error, failing on errors": Run(SICK, "--fail-on error", 1, "1 error"),
     "ignored by code": Run(SICK, "--ignore GS102", 0, "no findings"),
     "ignored by name": Run(SICK, "--ignore nonfinite-backward", 0, "no findings"),
-    "ignored in small letters": Run(SICK, "--ignore gs102", 0, "no findings"),
     "ignoring a typo": Run(
         SICK, "--ignore GS1022", 2, "", "did you mean GS102 nonfinite-backward?"
     ),
@@ -111,13 +109,9 @@ RUNS = {
     ),
     "minutes": Run(trained(2), "--for 1.5m", 0, "2 backward calls watched\n"),
     "no time": Run(SICK, "--for 0", 2, "", "'0' is not a duration"),
-    "negative time": Run(SICK, "--for -1", 2, "", "'-1' is not a duration"),
     "words for time": Run(SICK, "--for ever", 2, "", "write 90s, 10m or 1h"),
-    "an unknown unit": Run(SICK, "--for 3d", 2, "", "'3d' is not a duration"),
     "an endless time": Run(SICK, f"--for {'9' * 400}", 2, "", "is not a duration"),
     "no steps": Run(SICK, "--steps 0", 2, "", "'0' is neither a positive number nor all"),
-    "negative steps": Run(SICK, "--steps -1", 2, "", "'-1' is neither a positive number"),
-    "words for steps": Run(SICK, "--steps abc", 2, "", "'abc' is neither a positive number"),
     "an unknown severity": Run(SICK, "--fail-on nope", 2, "", "'nope' is not one of"),
     "stopped at the finding": Run(SICK + "print('further')\n", "", 1, "1 error"),
     "from a call on": Run(
