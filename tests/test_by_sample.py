@@ -26,14 +26,6 @@ NETS = """
 net = S(L(4, 6), nn.ReLU(), L(6, 3))
 out = net(x(4))
 
-# tokens
-net = S(L(4, 6, bias=False), nn.GELU(), L(6, 3))
-out = net(x(5, 4)).mean(1)
-
-# as many tokens as samples
-net = S(L(4, 6), L(6, 3))
-out = net(x(N, 4)).mean(1)
-
 # steps first
 net = S(L(4, 6), L(6, 3))
 out = net(x(5, 4).transpose(0, 1).contiguous()).sum(0)
@@ -41,10 +33,6 @@ out = net(x(5, 4).transpose(0, 1).contiguous()).sum(0)
 # weights on the left
 net = L(4, 3, bias=False)
 out = (net.weight @ x(4).T).T
-
-# einsum
-net = L(4, 3, bias=False)
-out = torch.einsum('nti,oi->no', x(5, 4), net.weight)
 
 # a scaled product
 w, b = P(4, 3), P(3)
@@ -58,10 +46,6 @@ out = torch.baddbmm(x(2, 3), x(2, 4), w.expand(N, 4, 3)).sum(1)
 a, b, c = P(4), P(5, 1), P(1, 1, 4)
 out = (x(5, 4) * a + b - c / 2).tanh().sum(1)
 
-# a position for each sample
-a = P(N, 3)
-out = x(3) * a
-
 # convolutions
 net = S(nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 4, 3, stride=2, groups=2))
 out = net(x(2, 7, 6)).flatten(1)
@@ -73,10 +57,6 @@ out = net.to(memory_format=torch.channels_last)(x(2, 6, 5).to(memory_format=torc
 # a transposed convolution
 net = nn.ConvTranspose1d(2, 3, 3, stride=2)
 out = net(x(2, 5)).flatten(1)
-
-# frames
-net = nn.Conv2d(2, 3, 3)
-out = net(x(4, 2, 5, 5).flatten(0, 1)).view(N, 4, -1).mean(1)
 
 # norms
 net = S(nn.Conv1d(2, 4, 1), nn.GroupNorm(2, 4), nn.BatchNorm1d(4).eval(), nn.LayerNorm((4, 5)))
@@ -99,14 +79,6 @@ out = net(torch.arange(N)).tanh()
 net = nn.Embedding(7, 4, scale_grad_by_freq=True)
 out = net(ids(7, 5)).tanh().sum(1)
 
-# an embedding with sparse gradients
-net = nn.Embedding(7, 4, sparse=True)
-out = net(ids(7, 5)).tanh().sum(1)
-
-# rows of a parameter
-w = P(7, 4)
-out = w[ids(7, 5)].tanh().sum(1)
-
 # tied weights
 net = nn.Embedding(7, 4)
 h = net(ids(7, 5)).tanh()
@@ -116,10 +88,6 @@ out = (h @ net.weight.T).logsumexp(1)
 net = L(4, 4)
 h = net(net(x(5, 4)).relu())
 out = net(h.mean(1))
-
-# weights of weights
-net = nn.utils.parametrizations.weight_norm(L(4, 3))
-out = net(x(4))
 
 # a bilinear layer
 net = nn.Bilinear(4, 5, 3)
@@ -138,18 +106,9 @@ class Attention(nn.Module):
 net = S(nn.LayerNorm(8), Attention())
 out = net(x(5, 8)).mean(1)
 
-# attention of torch, steps first
-net = nn.MultiheadAttention(8, 2)
-h = x(5, 8).transpose(0, 1)
-out = net(h, h, h)[0].mean(0)
-
 # a GRU
 net = nn.GRU(3, 4, batch_first=True)
 out = net(x(5, 3))[0][:, -1]
-
-# an LSTM
-net = nn.LSTM(3, 4, 2)
-out = net(x(5, 3).transpose(0, 1))[0][-1]
 
 # views twice
 net = L(4, 3)
@@ -201,11 +160,6 @@ out = torch.addmm(b, torch.eye(N).to_sparse(), x(4) @ w)
 # a batch norm -> NativeBatchNorm
 net = S(L(4, 6), nn.BatchNorm1d(6), nn.ReLU(), L(6, 3))
 out = net(x(4))
-
-# likeness to the others
-net = L(4, 6)
-h = net(x(4))
-out = h @ h.T
 
 # one sample that is NaN
 net = L(4, 3)

@@ -53,16 +53,6 @@ def test_a_wrong_backward_is_found(name: str, session: Session) -> None:
     assert "wrong" in {one.verdict for one in report.checks.leaves} or case.element
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_its_right_twin_passes(name: str, session: Session) -> None:
-    path = str(session.write(program(name, is_right=True)))
-    done = session.cli("check", path, "-o", "report.json")
-    assert done.status == 0, done.out + done.err
-    checks = storage.load(session.folder / "report.json").checks
-    assert checks is not None
-    assert verdicts(checks) == {"right"}
-
-
 def test_the_numbers_are_both_told(session: Session) -> None:
     report, _ = checked(session, program("wrong sign", is_right=False))
     (one,) = named(report, "Reciprocal").inputs
@@ -653,14 +643,6 @@ loss.backward()
     assert "whole program" in data["answer"]
     (shown, *_) = data["overlays"]
     assert (shown["name"], [word for word, _ in shown["classes"]]) == ("derivatives", ["right"])
-
-
-def test_plain_characters_where_nothing_else_can_be_shown(
-    session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    done = session.cli("check", str(session.write(LOOP)))
-    assert "whole program" in done.out
 
 
 def test_the_picture_marks_what_is_wrong(session: Session) -> None:

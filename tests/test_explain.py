@@ -943,22 +943,6 @@ def test_the_hessian_row_by_row(session: Session) -> None:
         assert [float(value) for value in values] == hessian[index].tolist()
 
 
-def test_nodes_of_backward_carry_what_they_are_the_derivative_of(session: Session) -> None:
-    report = session.look_at(
-        str(EXAMPLES / "chain_rule.py"), "--create-graph", "a", command="trace"
-    )
-    made = {
-        (node.op, report.graph.origins[node.origin].expression)
-        for node in report.graph.nodes
-        if node.backward_made and node.origin is not None
-    }
-    assert ("DivBackward0", "torch.log(c)") in made
-    assert ("MulBackward0", "8 * b") in made
-    assert ("MulBackward0", "a * a") in made
-    forward = [node for node in report.graph.nodes if not node.backward_made]
-    assert {node.variable for node in forward if node.variable} == {"b", "c"}
-
-
 def test_a_derivative_of_a_derivative_leads_back_to_the_first_line(session: Session) -> None:
     report = session.look(
         """

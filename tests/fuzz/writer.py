@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from tests.fuzz.pieces import AGAIN, CHOICE, EXPRESSION, KINDS, NEW, PICK, Piece, makers, vocabulary
 
-INDENT = "    "
 DEEPEST = 2
 ALWAYS = ("values", "arithmetic", "reductions", "backward")
 NEVER = ("endings",)
