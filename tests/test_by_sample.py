@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 import gradscope
-from gradscope.analyses.split.contraction import Contraction
-from gradscope.autograd.nodes import leaf_of
 from gradscope.model.report import Report
 from gradscope.model.studies import Split
 from tests.looking import Session
@@ -294,51 +289,3 @@ loss = out.sigmoid().mean()
     report = gradscope.backward(left["loss"], by="sample")
     assert len(split_of(report).pieces) == size
     assert len(left["calls"]) == calls + 1  # and once for the gradient that is shown
-
-
-def data(*shape: int) -> torch.Tensor:
-    return torch.linspace(-9, 9, torch.Size(shape).numel()).view(shape).sin()
-
-
-def weight(*shape: int) -> nn.Parameter:
-    return nn.Parameter(data(*shape).cos())
-
-
-IDS = torch.tensor([5, 1, 1, 0, 2, 2])
-
-WRITTEN_OUT: dict[str, tuple[Callable[[], torch.Tensor], int]] = {
-    "a product": (lambda: data(6, 4) @ weight(4, 3), 0),
-    "a sum": (lambda: torch.addmm(weight(3), data(6, 4), weight(4, 3), alpha=2, beta=3), 0),
-    "from the left": (lambda: torch.addmm(weight(3, 1), weight(3, 4), data(4, 6)), 1),
-    "products": (lambda: torch.bmm(data(2, 6, 4), weight(2, 4, 3)), 1),
-    "sums": (lambda: torch.baddbmm(weight(1, 3), data(2, 6, 4), weight(2, 4, 3)), 1),
-    "expand": (lambda: weight(1, 3).expand(2, 6, 3), 1),
-    "embedding": (lambda: F.embedding(IDS, weight(6, 3), 1), 0),
-    "conv": (lambda: F.conv2d(data(6, 4, 7, 7), weight(6, 2, 3, 3), weight(6), 2, 1, 1, 2), 0),
-    "transposed": (lambda: F.conv_transpose1d(data(6, 4, 7), weight(4, 2, 3), weight(2), 2), 0),
-    "layer norm": (lambda: F.layer_norm(data(6, 4, 5), (4, 5), weight(4, 5), weight(4, 5)), 0),
-    "group norm": (lambda: F.group_norm(data(6, 4, 7), 2, weight(4), weight(4)), 0),
-    "batch norm": (
-        lambda: F.batch_norm(data(6, 4, 7), data(4), data(4) + 2, weight(4), weight(4)),
-        0,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", WRITTEN_OUT)
-def test_what_a_sum_is_made_of_is_written_out(name: str) -> None:
-    make, dim = WRITTEN_OUT[name]
-    out = make()
-    gradient = data(*out.shape)
-    assert out.grad_fn is not None
-    operands = [(slot, node) for slot, (node, _) in enumerate(out.grad_fn.next_functions) if node]
-    assert operands
-    for slot, node in operands:
-        operand = leaf_of(node)
-        assert operand is not None
-        asked = Contraction(out.grad_fn, slot, operand.shape, dim)
-        found = asked.parts(gradient, lambda one, at: one.movedim(at, 0).unsqueeze(at + 1))
-        rows = ((out.select(dim, row) * gradient.select(dim, row)).sum() for row in range(6))
-        wanted = [torch.autograd.grad(row, operand, retain_graph=True)[0] for row in rows]
-        assert found is not None
-        torch.testing.assert_close(found, torch.stack(wanted))
