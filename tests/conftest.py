@@ -31,7 +31,7 @@ settings.load_profile("untimed")
 
 LONGEST = (
     *("clinic", "page_in_browser", "fuzz", "ranks", "docs", "hostile", "unharmed", "unchanged"),
-    *("deep", "faults", "derivatives", "diff", "cli", "doctor", "explain", "properties"),
+    *("deep", "faults", "derivatives", "diff", "cli", "doctor", "explain"),
     *("target_like_python", "render", "doctor_models", "released"),
 )
 """The files of tests that take more than ten seconds, the longest first."""
@@ -130,7 +130,7 @@ def _installed() -> dict[str, object]:
 def process_preserved() -> Iterator[None]:
     """Undo what running a user's program changes in the interpreter."""
     argv, path, main = list(sys.argv), list(sys.path), sys.modules["__main__"]
-    modules, cwd = set(sys.modules), Path.cwd()
+    modules, cwd, limit = set(sys.modules), Path.cwd(), sys.getrecursionlimit()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -140,6 +140,7 @@ def process_preserved() -> Iterator[None]:
             sys.modules["torch"].set_grad_enabled(True)  # a program may have left it off
         sys.argv[:], sys.path[:] = argv, path
         sys.modules["__main__"] = main
+        sys.setrecursionlimit(limit)  # raised with every program, it would make each slower
         os.chdir(cwd)
         for name in set(sys.modules) - modules:
             if _is_of_a_program(sys.modules[name]):

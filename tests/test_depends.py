@@ -7,7 +7,6 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import pytest
 import torch
 
@@ -79,14 +78,6 @@ PROGRAMS = (
         "NativeBatchNorm",
     ),
     Program("batch norm in eval", "out = nn.BatchNorm1d(6).eval()(x)", OWN.format("i"), "0"),
-    Program(
-        "a batch norm of what was flattened",
-        "flat = nn.BatchNorm1d(6)(x.flatten(0, 1))\nout = flat.view(4, 6, 6)  # mixed",
-        EVERY.format("i", "j"),
-        "0",
-        "View",
-        exact=False,
-    ),
     Program("a causal mask", "out = attention(x, mask.triu(1))", CAUSAL, crossing="Bmm"),
     Program(
         "a causal mask that is off by one",
@@ -100,9 +91,6 @@ PROGRAMS = (
         "h = x.flip(1).cumsum(1).flip(1)  # mixed\nout = h.cumsum(1)",
         EVERY.format(":, i", ":, j"),
         crossing="Flip",
-    ),
-    Program(
-        "no mask", "out = attention(x, mask & False)", EVERY.format(":, i", ":, j"), crossing="Bmm"
     ),
     Program(
         "attention that takes the batch for the sequence",
@@ -125,27 +113,11 @@ PROGRAMS = (
         "0",
     ),
     Program(
-        "an RNN in both directions",
-        "rnn = nn.RNN(6, 3, batch_first=True, bidirectional=True)\nout = rnn(x)[0]  # mixed",
-        EVERY.format(":, i", ":, j"),
-        crossing="Stack",
-        exact=False,
-    ),
-    Program(
         "a convolution that looks ahead",
         "conv = nn.Conv1d(6, 6, 3, padding=1)\n"
         "out = conv(x.transpose(1, 2)).transpose(1, 2)  # mixed",
         LATER.format(0, 1),
         crossing="Convolution",
-    ),
-    Program(
-        "a convolution that is causal by padding",
-        "conv = nn.Conv1d(6, 6, 3)\n"
-        "h = F.pad(x.transpose(1, 2), (2, 0))\n"
-        "out = conv(h).transpose(1, 2)  # mixed",
-        CAUSAL,
-        crossing="Convolution",
-        exact=False,
     ),
     Program(
         "a convolution with steps",
@@ -183,14 +155,6 @@ PROGRAMS = (
         "what only rounding is left of",
         "out = torch.softmax(x + x.roll(1, 1).sum(2, keepdim=True), 2)",
         OWN.format(":, i"),
-        more="may be rounding: it is not counted as a gradient",
-    ),
-    Program(
-        "rounding in a sum of many",
-        "x = torch.randn(8, 512, requires_grad=True)\n"
-        "out = torch.softmax(x + x.roll(1, 0).sum(1, keepdim=True), 1)",
-        OWN.format("i"),
-        "0",
         more="may be rounding: it is not counted as a gradient",
     ),
     Program(
@@ -456,7 +420,7 @@ def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
 
 
 def test_a_budget_that_is_over_is_told(session: Session) -> None:
-    path = str(session.write(PROGRAMS[6].source))
+    path = str(session.write(PROGRAMS[5].source))
     done = session.cli("depends", path, "--of", "out", "--on", "x", "--budget", "0")
     assert done.status == 0
     assert "stopped after 0 s (--budget): 0 of 4 indices are told" in " ".join(done.out.split())
@@ -477,7 +441,7 @@ def test_nothing_changes_and_no_hook_runs(session: Session) -> None:
 def test_from_python_nothing_changes_either() -> None:
     namespace: dict[str, Any] = {}
     with process_preserved():
-        exec(compile(PROGRAMS[7].source, "program.py", "exec"), namespace)
+        exec(compile(PROGRAMS[6].source, "program.py", "exec"), namespace)
         out, x, state = namespace["out"], namespace["x"], torch.get_rng_state()
         version = x._version
         report = gradscope.depends(out, "x", axis=1)
@@ -491,25 +455,3 @@ def test_from_python_nothing_changes_either() -> None:
         with pytest.raises(GradscopeError, match="has no axis 7"):
             gradscope.depends(out, "x", axis=(0, 7))
         namespace["loss"].backward()  # its buffers are there
-
-
-def test_a_saved_answer_is_shown_again(session: Session) -> None:
-    path = str(session.write(PROGRAMS[7].source))
-    asked = ("--of", "out", "--on", "x", "--axis", "1")
-    first = session.cli("depends", path, *asked).out
-    assert session.cli("depends", path, *asked, "-o", "told.json").status == 0
-    again = session.cli("depends", "told.json").out
-    assert again.partition("?")[2].split() == first.partition("?")[2].split()
-    assert session.cli("depends", path, *asked, "-o", "told.html").status == 0
-    none = session.cli("trace", path, "-o", "none.json")
-    assert none.status == 0
-    assert "none.json holds no dependence" in session.cli("depends", "none.json").err
-
-
-def test_of_nothing_measured_there_is_no_text() -> None:
-    with process_preserved():
-        x = torch.ones(2, requires_grad=True)
-        report = gradscope.trace(x * 2)
-    with pytest.raises(GradscopeError, match="does not hold that answer"):
-        render(report, Options())
-    assert msgspec.structs.replace(report, dependence=None) == report

@@ -283,6 +283,8 @@ def test_doctor_and_check_say_the_same(name: str, session: Session) -> None:
     if known is not None:
         assert [one.verdict for one in checked] == [known.verdict]
         assert known.reason in checked[0].reason
+    if name.endswith(", right"):
+        assert {one.verdict for one in checked} == {"right"}
     assert [_plain(one) for one in examined] == [_plain(one) for one in checked]
 
 
@@ -344,7 +346,7 @@ NOT_COMPARED = {
         Own(
             "(__import__('time').sleep(1.3 * (x.dtype == torch.double)), x * 2)[1]", "grad * 3", ""
         ).text,
-        "Own (program.py:14), because one run of it in float64 takes 1.3",
+        "Own (program.py:14), because one run of it in float64 takes ",
     ),
     "given a module": (
         f"{HEAD}net = torch.nn.Linear(3, 3)\n"
@@ -451,39 +453,6 @@ def test_double_backward_is_compared_where_the_program_uses_it(name: str, sessio
 
 
 INNER = {
-    "an equilibrium": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, w):
-        z = torch.zeros_like(x)
-        for _ in range(40):
-            z = torch.tanh(z @ w + x)
-        with torch.enable_grad():
-            ctx.z, ctx.x, ctx.w = (one.detach().requires_grad_() for one in (z, x, w))
-            ctx.next = torch.tanh(ctx.z @ ctx.w + ctx.x)
-        return z
-    @staticmethod
-    def backward(ctx, grad):
-        v = grad
-        for _ in range(40):
-            v = grad + torch.autograd.grad(ctx.next, ctx.z, v, retain_graph=True)[0]
-        of_x, of_w = torch.autograd.grad(ctx.next, (ctx.x, ctx.w), v)
-        return of_x * FACTOR, of_w
-""",
-    "computed again": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, w):
-        ctx.save_for_backward(x, w)
-        return torch.sigmoid(x @ w) * x
-    @staticmethod
-    def backward(ctx, grad):
-        with torch.enable_grad():
-            x, w = (one.detach().requires_grad_() for one in ctx.saved_tensors)
-            y = torch.sigmoid(x @ w) * x
-        of_x, of_w = torch.autograd.grad(y, (x, w), grad)
-        return of_x, of_w * FACTOR
-""",
     "reversed": """
 class Own(torch.autograd.Function):
     @staticmethod

@@ -493,28 +493,10 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         steps=(),
         failure=Failure("ValueError", "no such file", A),
     ),
-    "calls in one region": see(
-        "GS303 warning 9",
-        learners=(REACHED, learner("b", used=A), learner("c", used=B)),
-        cuts=(
-            Cut(A, "linear", "no_grad", ("b",), feeds_graph=True, switched=C),
-            Cut(B, "linear", "no_grad", ("c",), feeds_graph=True, switched=C),
-        ),
-    ),
-    "an evaluation is no reason": see(
-        "GS302 warning 7",
-        learners=(REACHED, learner("b", used=A, recorded=True)),
-        cuts=(Cut(A, "linear", "no_grad", ("b",), switched=C),),
-    ),
     "an evaluation is all there was": see(
         "GS303 warning 9",
         learners=(REACHED, learner("b", used=A)),
         cuts=(Cut(A, "linear", "no_grad", ("b",), switched=C),),
-    ),
-    "used inside of a Function": see(
-        "GS303 warning 8",
-        learners=(REACHED, learner("b", used=A)),
-        cuts=(Cut(B, "Scaled", "function", ("b",), feeds_graph=True, inside=True),),
     ),
     "a target": see("", learners=(REACHED,), cuts=(Cut(B, "detach", "function", ("w",)),)),
     "the cut that feeds the graph": see(
@@ -561,13 +543,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "frozen": see(
         "GS305 information 7", learners=(REACHED, learner("b", requires_grad=False, made=A))
-    ),
-    "plain list": see(
-        "GS307 warning 7",
-        learners=(
-            REACHED,
-            learner("l.0.w", in_module=False, in_optimizer=False, reached=True, made=A, loose=True),
-        ),
     ),
     "a term that another one drowns": see(
         "GS207 information 7",
@@ -650,13 +625,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "silent change": see("GS308 warning 8", changes=(Change(0, "self", B, "mul_", silent=True),)),
     "loud change": see("GS401 error 8", changes=(Change(0, "self", B, "mul_"),)),
-    "freed": see(
-        "GS402 error 3",
-        failure=Failure(
-            "RuntimeError", "Trying to backward through the graph a second time", A, True
-        ),
-        freed=(Freed(0, B),),
-    ),
     "freed, and called again": see(
         "GS402 error 7",
         failure=Failure(
@@ -665,12 +633,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         freed=(Freed(0, B, "loss", stored=B),),
     ),
     "no history": see("GS409 error 7", failure=NO_HISTORY),
-    "no history because of a cut": see(
-        "GS303 error 8",
-        learners=(learner("b", used=A),),
-        cuts=(Cut(B, "argmax", "function", ("b",)),),
-        failure=NO_HISTORY,
-    ),
     "an error of the program's own": see("", failure=Failure("ValueError", "no such file", A)),
     "piling up inside of a step": see(
         "GS501 warning 8", steps=(Step(1), Step(2, reused=3, origin=A, in_closure=True)), zeroed=B
@@ -709,9 +671,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "clipped at the right time, too": see(
         "", mistaken_calls=(MistakenCall("clip unused", A, 9, other=B, fine=1),)
-    ),
-    "rounded away by a tiny rate": see(
-        "GS313 warning 8", effects=(StepEffect(A, "float32", 3, 100, 95, B),)
     ),
     "steps before the first backward": see(
         "", mistaken_calls=(MistakenCall("step alone", B, 2),), steps=STEPS
@@ -754,10 +713,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     ),
     "bias": see("", broadcasts=(Broadcast(1, "add", ((4, 3), (3,)), (4, 3)),)),
     "hook": see("GS504 information 7", alterations=(Alteration(A, "register_hook", 0, 1.0, 2.0),)),
-    "clipped": see(
-        "GS504 information 7", alterations=(Alteration(A, "clip_grad_norm_", None, 100.0, 0.1),)
-    ),
-    "clipped a little": see("", alterations=(Alteration(A, "clip_grad_norm_", None, 2.0, 1.0),)),
     "wrong derivative": see(
         "GS601 warning 3",
         functions=(CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),)),),
@@ -768,9 +723,6 @@ OBSERVED: dict[str, tuple[Report, str]] = {
             CallCheck((0,), "Own", "wrong", (GradientComparison(1, "", "wrong"),), returned=B),
         ),
     ),
-    "straight through": see("", functions=(CallCheck((0,), "Own", "meant"),)),
-    "not checked": see("", functions=(CallCheck((0,), "Own", "not checked", (), "why"),)),
-    "dead": see("", activities=(Activity(0, dead=1.0),)),
 }
 
 

@@ -117,22 +117,6 @@ EDITS = {
         (MLP, "loss.backward()", "loss.backward(torch.tensor(2.0))"),
         ["the first gradient that differs, in backward order: given at MeanBackward0"],
     ),
-    "dropout of a transformer off": (
-        (TRANSFORMER, "model = Model()", "model = Model().eval()"),
-        ["MulBackward0 of self.drop(self.down(hidden))", "only in A"],
-    ),
-    "one layer of a transformer": (
-        (TRANSFORMER, "model = Model()", "model = Model(); model.blocks[1].up.weight.data.mul_(2)"),
-        ["in the values of blocks.1.up.weight, before any gradient flowed"],
-    ),
-    "a detach in a transformer": (
-        (TRANSFORMER, "self.down(hidden)", "self.down(hidden.detach())"),
-        [
-            "ViewBackward0 of self.down(hidden) in blocks.2.down",
-            "only in A",
-            "self.down(hidden.detach())",
-        ],
-    ),
 }
 
 

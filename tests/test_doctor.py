@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import textwrap
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +46,8 @@ def trained(steps: int) -> str:
     return TRAINING.format(steps=steps)
 
 
-ENDLESS = trained(10**9)
+READY = "    if step == 3:\n        print('ready', flush=True)\n"
+ENDLESS = trained(10**9).replace('print("ready", flush=True)\n', "") + READY
 
 
 # ---------------------------------------------------------------- options and exit statuses
@@ -67,10 +67,8 @@ class Run:
 RUNS = {
     "clean": Run(HEALTHY, "", 0, "no findings · 1 backward call watched"),
     "an error": Run(SICK, "", 1, "GS102 nonfinite-backward · error · program.py:3 · w.sqrt()"),
-    "an error, failing on errors": Run(SICK, "--fail-on error", 1, "1 error"),
     "ignored by code": Run(SICK, "--ignore GS102", 0, "no findings"),
     "ignored by name": Run(SICK, "--ignore nonfinite-backward", 0, "no findings"),
-    "ignored in small letters": Run(SICK, "--ignore gs102", 0, "no findings"),
     "ignoring a typo": Run(
         SICK, "--ignore GS1022", 2, "", "did you mean GS102 nonfinite-backward?"
     ),
@@ -111,13 +109,9 @@ RUNS = {
     ),
     "minutes": Run(trained(2), "--for 1.5m", 0, "2 backward calls watched\n"),
     "no time": Run(SICK, "--for 0", 2, "", "'0' is not a duration"),
-    "negative time": Run(SICK, "--for -1", 2, "", "'-1' is not a duration"),
     "words for time": Run(SICK, "--for ever", 2, "", "write 90s, 10m or 1h"),
-    "an unknown unit": Run(SICK, "--for 3d", 2, "", "'3d' is not a duration"),
     "an endless time": Run(SICK, f"--for {'9' * 400}", 2, "", "is not a duration"),
     "no steps": Run(SICK, "--steps 0", 2, "", "'0' is neither a positive number nor all"),
-    "negative steps": Run(SICK, "--steps -1", 2, "", "'-1' is neither a positive number"),
-    "words for steps": Run(SICK, "--steps abc", 2, "", "'abc' is neither a positive number"),
     "an unknown severity": Run(SICK, "--fail-on nope", 2, "", "'nope' is not one of"),
     "stopped at the finding": Run(SICK + "print('further')\n", "", 1, "1 error"),
     "from a call on": Run(
@@ -327,17 +321,6 @@ def test_a_saved_report_shows_its_findings(session: Session) -> None:
     assert "GS102" in session.cli("show", "saved.json", "--format", "dot").out
 
 
-@pytest.mark.parametrize("command", ["trace", "backward"])
-def test_a_report_of_another_command_holds_no_findings(command: str, session: Session) -> None:
-    session.look(SICK, command=command)
-    done = session.cli("doctor", "report.json")
-    assert (done.status, done.out) == (2, "")
-    assert done.err.splitlines() == [
-        "gradscope: report.json was not saved by the doctor: nobody has looked for findings",
-        f"gradscope: gradscope doctor {session.folder / 'program.py'} examines the program itself",
-    ]
-
-
 # ---------------------------------------------------------------- programs with little to see
 
 
@@ -461,8 +444,8 @@ def test_a_backward_in_a_forked_process_is_its_own_affair(tmp_path: Path) -> Non
 
 def until_interrupted(ending: str) -> str:
     """A program that trains until somebody presses Ctrl-C, and then does this."""
-    head, ready, loop = ENDLESS.partition('print("ready", flush=True)\n')
-    return f"{head}try:\n{textwrap.indent(ready + loop, '    ')}{ending}"
+    head, start, loop = ENDLESS.partition("for step in ")
+    return f"{head}try:\n{textwrap.indent(start + loop, '    ')}{ending}"
 
 
 CATCHING = """except KeyboardInterrupt:
@@ -515,7 +498,7 @@ def test_a_terminated_run_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:
 def _interrupted(
     folder: Path, program: str, signals: list[signal.Signals], *options: str
 ) -> tuple[int, str, str]:
-    """Send each signal to a doctor whose program has said that it is ready, and has gone on."""
+    """Send each signal to a doctor whose program has said that it is ready."""
     (folder / "program.py").write_text(program)
     with subprocess.Popen(
         [forkserver.gradscope(), "doctor", "program.py", "--steps", "all", *options],
@@ -529,7 +512,6 @@ def _interrupted(
             stream = process.stderr if "json" in options else process.stdout
             for one in signals:
                 assert stream is not None and stream.readline() == "ready\n"
-                time.sleep(0.5)
                 process.send_signal(one)
             out, err = process.communicate(timeout=120)
         finally:

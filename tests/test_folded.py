@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from gradscope.errors import GradscopeError
 from gradscope.model.report import Report
 from gradscope.render import Options, render
 from gradscope.simplify import Folding
-from gradscope.simplify.folded import UnknownFocus, meant, simplify
+from gradscope.simplify.folded import meant, simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.view import View
 from tests.looking import Session
@@ -159,13 +158,6 @@ def test_focus_names_the_leaves_that_are_used_there() -> None:
     assert {names[node] for node in found if node in names} == {"x", *(f"W[{i}]" for i in range(4))}
     # Brackets are part of a name before they are a pattern.
     assert [names[node] for node in meant(graph, Folding(focus="W[2]"))] == ["W[2]"]
-
-
-def test_a_focus_that_matches_nothing_is_answered_with_the_nearest_names() -> None:
-    with pytest.raises(UnknownFocus) as caught:
-        simplify(PROGRAMS["deep transformer"].graph, Folding(focus="gpt.h.3.mpl"))
-    assert caught.value.hint.startswith("nearest: gpt.h.3.mlp,")
-    assert isinstance(caught.value, GradscopeError)
 
 
 def test_the_rounds_of_a_module_called_again_and_again_are_numbered() -> None:

@@ -10,17 +10,16 @@ import pytest
 
 from tests import forkserver
 from tests.fuzz.campaign import KEPT, kept_command
-from tests.fuzz.edit import statements, unwrapped, without
+from tests.fuzz.edit import statements, without
 from tests.fuzz.files import compared
 from tests.fuzz.pieces import makers, vocabulary
 from tests.fuzz.process import ROOT, environment
-from tests.fuzz.shrink import smallest
 from tests.fuzz.writer import write
 from tests.odd_programs import ODD
 from tests.programs import PROGRAMS as PROGRAMS_OF_TORCH
 from tests.test_unharmed import PROGRAMS as ONCE_HARMED
 
-SEED, PROGRAMS, COMMANDS_EACH = "a fixed seed", 10, 4
+SEED, PROGRAMS, COMMANDS_EACH = "a fixed seed", 16, 4
 
 ONCE_WRONG = {path.stem: path.read_text("utf-8") for path in sorted(KEPT.glob("*.py"))}
 
@@ -81,10 +80,3 @@ def test_statements_are_taken_out_line_by_line() -> None:
     shorter, places = without(lines, [found["    y = 2"], found["    z = 4"], found["x = 1"]])
     assert shorter == ["if x:", "    z = 3", "else:", "    pass", "print(x)"]
     assert places == [1, 3, 4, 5, 6]
-    assert unwrapped(lines[1:4], statements(lines[1:4])[0]) == ["y = 2", "z = 3"]
-
-
-def test_a_failing_program_is_made_small() -> None:
-    text = "".join(f"a{k} = {k}\n" for k in range(20)) + "for b in a3, 1:\n    c = a7\n    d = 1\n"
-    small = smallest(text, lambda shorter: "a7 = 7" in shorter and "c = a7" in shorter, 60)
-    assert small == "a7 = 7\nc = a7\n"

@@ -336,28 +336,6 @@ def test_a_vectorised_call_is_refused_with_a_way_out(session: Session) -> None:
     assert "--root y --gradient onehot:0" in done.err
 
 
-def test_saved_tensors_are_described_when_asked_for(session: Session) -> None:
-    report = session.look(X + "y = x * x\ny.sum().backward()\n", "--saved")
-    assert [name for name, _ in node_of(report, "x * x").saved] == ["other", "self"]
-
-
-def test_the_graph_of_torch_compile_is_opaque_and_its_edges_are_not(session: Session) -> None:
-    report = session.look("""
-        import torch
-        @torch.compile(backend="aot_eager")
-        def f(x):
-            return torch.sin(x) * 2
-        x = torch.ones(3, requires_grad=True)
-        f(x).sum().backward()
-        """)
-    (node,) = [node for node in report.graph.nodes if node.kind == "opaque"]
-    assert node.op == "CompiledFunction"
-    assert any("CompiledFunction hides" in note for note in report.notes)
-    assert new_gradient(report, "x").norm == pytest.approx(
-        2 * torch.cos(torch.ones(3)).norm().item()
-    )
-
-
 @pytest.mark.parametrize(("root", "is_said"), [("c", True), ("loss", False)])
 def test_a_chosen_root_is_said_to_start_with_1(root: str, is_said: bool, session: Session) -> None:
     code = "b = a * a\nc = 8 * b\nloss = torch.log(c)\nloss.backward()\n"

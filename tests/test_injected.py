@@ -17,6 +17,7 @@ SOURCES = [one.program.read_text("utf-8") for one in HEALTHY[::2]]
 TREES = [ast.parse(source) for source in SOURCES]
 
 
+@pytest.mark.long  # of the benchmarks, which few changes touch
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_fault_has_places_and_each_is_a_program_with_a_guilty_line(kind: Kind) -> None:
     places = 0

@@ -376,7 +376,7 @@ def test_open_starts_the_desktops_program(
     assert done.status == 0
     opened = tmp_path / "x.dot.opened"
     # It runs beside us and may need a moment.
-    for _ in range(1_000):
+    for _ in range(10_000):
         if opened.exists() and opened.read_text():
             break
         time.sleep(0.01)

@@ -153,12 +153,6 @@ def test_b4_buffers_freed_by_an_earlier_call(session: Session) -> None:
     assert "retain_graph=True" in note
 
 
-def test_b4_the_tree_says_it_too(session: Session) -> None:
-    path = str(session.write(TWICE))
-    done = session.cli("backward", path, "--call", "2")
-    assert "freed by `a.backward()`" in " ".join(done.out.split())
-
-
 def test_b4_the_call_that_really_freed_is_named(session: Session) -> None:
     text = HEAD + "y = (x * x).sum()\nz = (x * x).sum()\nz.backward()\ny.backward()\n"
     notes = notes_of_failure(
@@ -211,7 +205,6 @@ class Product(torch.autograd.Function):
     ("program", "saver", "changer"),
     [
         ("y = x.exp()\ny.add_(1)\n", "`x.exp()` at program.py:3", "`y.add_(1)` at program.py:4"),
-        ("y = x.exp()\ny += 1\n", "`x.exp()` at program.py:3", "`y += 1` at program.py:4"),
         ("y = x.exp()\ny[0] = 1\n", "`x.exp()` at program.py:3", "`y[0] = 1` at program.py:4"),
         (
             "y = x.exp()\ny.view(3)[1:].zero_()\n",
@@ -229,11 +222,6 @@ class Product(torch.autograd.Function):
             "`torch.nn.functional.relu(h, inplace=True)` at program.py:5",
         ),
         (
-            "w = torch.ones(3, requires_grad=True)\ny = x * w\nwith torch.no_grad():\n    w -= 1\n",
-            "`x * w` at program.py:4",
-            "`w -= 1` at program.py:6",
-        ),
-        (
             "w = torch.nn.Parameter(x.detach())\ny = x * w\nw.grad = w.detach()\n"
             "torch.optim.SGD([w], lr=0.1).step()\n",
             "`x * w` at program.py:4",
@@ -249,11 +237,6 @@ class Product(torch.autograd.Function):
             "for _ in range(20):\n    y = x.exp()\n    y.mul_(2)\n",
             "`x.exp()` at program.py:4",
             "`y.mul_(2)` at program.py:5",
-        ),
-        (
-            "for _ in range(20):\n    y = x.exp()\n    torch.nn.functional.relu(y, inplace=True)\n",
-            "`x.exp()` at program.py:4",
-            "`torch.nn.functional.relu(y, inplace=True)` at program.py:5",
         ),
     ],
 )

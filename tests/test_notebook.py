@@ -94,7 +94,7 @@ def outputs() -> dict[str, list[Any]]:
     """The outputs of each cell."""
     cells = [nbformat.v4.new_code_cell(text) for text in CELLS.values()]  # type: ignore[no-untyped-call]
     notebook = nbformat.v4.new_notebook(cells=cells)  # type: ignore[no-untyped-call]
-    NotebookClient(notebook, timeout=60, allow_errors=True).execute()
+    NotebookClient(notebook, timeout=300, allow_errors=True).execute()
     return {name: _joined(cell.outputs) for name, cell in zip(CELLS, notebook.cells, strict=True)}
 
 

@@ -90,19 +90,6 @@ def test_steps_that_were_skipped_are_counted_with_the_overflow(session: Session)
     assert done.status == 0
 
 
-@pytest.mark.parametrize("scale", ["2.0**16", "2.0**8"])
-def test_nothing_is_told_where_no_step_was_skipped(session: Session, scale: str) -> None:
-    session.write(program(scale))
-    assert "skipped" not in session.cli("doctor", "program.py").out
-
-
-def test_a_skip_late_in_a_run_is_counted_and_every_skip_is(session: Session) -> None:
-    late = "(900.0 if step in (12, 15) else 0.35)"
-    session.write(program("2.0**10", steps=20, target=late))
-    out = " ".join(session.cli("doctor", "program.py").out.split())
-    assert "2 of 20 steps skipped (scale 1024 → 256)" in out
-
-
 @pytest.mark.parametrize("skipped", [0, 1, 2])
 def test_fused_steps_are_told_of_as_the_others_are(skipped: int, session: Session) -> None:
     # They divide by the scale themselves, and no version counts what they write.

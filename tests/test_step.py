@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from gradscope.errors import ReportError
-from gradscope.model import storage
 from gradscope.model.invariants import check
 from gradscope.model.report import Report
 from gradscope.model.studies import LeafStep, StepVerdict, TakenStep
@@ -332,20 +331,13 @@ def test_a_step_across_the_gradient(session: Session) -> None:
 SAID = {
     "lr": ("SGD", "SGD (lr 0.05) at program.py:"),
     "momentum": ("momentum of a step before", "SGD (lr 0.02, momentum 0.9)"),
-    "goes down": ("SGD", "the step does what the gradient says"),
-    "rises": ("a rate far too high", "the loss rises. 1/"),
     "how much too long": ("a rate far too high", "times too long"),
     "uphill": ("the wrong sign", "the step goes uphill"),
-    "maximize": ("the wrong sign", "lr 0.05, maximize"),
-    "against": ("the wrong sign", "      -1.00"),
     "decay": ("weight decay", "lr 0.01, weight_decay 50"),
-    "nobody": ("by hand", "step: no optimizer was seen to make it"),
     "hooks": ("in hooks", "step: SGD (lr 0.05)"),
     "clipped": ("clipped", " times as long (clipped or scaled)"),
-    "accumulated": ("accumulated", "2 more backward calls came before the step was over"),
     "of several": ("accumulated", ".grad at the step was not the gradient of this call: cosine"),
     "closure": ("LBFGS", "2 more backward calls came before the step was over"),
-    "two": ("two optimizers", "step: Adam (lr 0.01) at program.py:"),
     "two of the same": (
         "two optimizers of the same",
         "step: SGD (lr 0.05) at program.py:18, Adam (lr 0.01) at program.py:19",
@@ -438,16 +430,11 @@ def test_the_program_is_stopped_after_the_step(session: Session) -> None:
     )
 
 
-def test_a_saved_step_is_shown_again(session: Session) -> None:
-    path = str(session.write(LOOP))
-    told = session.cli("check", "--step", path).out.partition("\n\nstep: ")[2]
-    assert told
-    session.cli("check", "--step", path, "-o", "report.json")
-    assert told in session.cli("check", "report.json").out
-    checks = storage.load(session.folder / "report.json").checks
+def test_a_step_of_a_leaf_that_is_not_there_is_refused(session: Session) -> None:
+    report = session.look(LOOP, "--step", command="check")
+    checks = report.checks
     assert checks is not None
     assert checks.step is not None
-    report = storage.load(session.folder / "report.json")
     broken = msgspec.structs.replace(checks.step, leaves=(LeafStep(4, 0.0, 0.0, 0.0, 0.0),))
     wrong = msgspec.structs.replace(checks, step=broken)
     with pytest.raises(ReportError, match=r"checks\.step"):

@@ -16,6 +16,7 @@ from gradscope.model.observations import Cut, Observations, Watched
 from gradscope.model.plain import Struct, to_json
 from gradscope.model.report import Report
 from gradscope.model.storage import decode, encode, load, pack
+from tests.looking import Session
 from tests.reports import CASES, chain, small
 
 
@@ -209,3 +210,36 @@ def test_the_advice_for_a_broken_file_names_no_other_command() -> None:
     assert caught.value.hint == (
         "make it again: run the command that wrote it once more, with -o FILE.json"
     )
+
+
+ANSWERS = {
+    **dict.fromkeys(("explain", "memory", "check", "check --step"), "holds no"),
+    "depends --of h --on w": "holds no dependence",
+    "backward --by term": "holds no split",
+    "doctor": "was not saved by the doctor",
+}
+ANSWERED = """
+import torch
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+h = w * 3
+fit, size = h.square().sum(), (w.detach() * h).sum()
+loss = fit + size
+loss.backward()
+optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("command", ANSWERS)
+def test_an_answer_is_shown_again_from_its_file(command: str, session: Session) -> None:
+    words, path = command.split(), str(session.write(ANSWERED))
+    first = session.cli(*words, path)
+    assert session.cli(*words, path, "-o", "saved.json.gz").status == first.status == 0
+    # A gradient that was taken apart is asked for as such again.
+    asked = words if words[0] == "backward" else words[:1]
+    again = session.cli(*asked, "saved.json.gz")
+    assert (again.status, again.out, again.err) == (0, first.out, "")
+    session.cli("trace", path, "-o", "plain.json")
+    refused = session.cli(*asked, "plain.json")
+    assert (refused.status, refused.out) == (2, "")
+    assert f"plain.json {ANSWERS[command]}" in refused.err

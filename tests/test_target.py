@@ -7,8 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import gradscope.target
 from gradscope.cli.last_target import recall, remember
 from gradscope.errors import TargetError
 from gradscope.target import Ending, Program, StopProgram, Target, parse_target, raise_interrupt
+from tests.conftest import process_preserved
 
 PROJECT = Path(gradscope.target.__file__).parents[2]
 
@@ -38,26 +38,9 @@ if __name__ == "__main__":
 """
 
 
-@contextmanager
-def as_it_was() -> Iterator[None]:
-    """Leave this process as it was before a target ran in it."""
-    lists = sys.argv, list(sys.argv), sys.path, list(sys.path)
-    main, limit, known = sys.modules["__main__"], sys.getrecursionlimit(), set(sys.modules)
-    try:
-        yield
-    finally:
-        sys.argv, arguments, sys.path, path = lists
-        sys.argv[:], sys.path[:] = arguments, path
-        sys.modules["__main__"] = main
-        sys.setrecursionlimit(limit)
-        for name in set(sys.modules) - known:
-            if (getattr(sys.modules[name], "__file__", None) or "").startswith(str(Path.cwd())):
-                del sys.modules[name]
-
-
 def run(target: Target, **callbacks: Callable[..., None]) -> Ending:
     """Run a target in this process and leave the process as it was."""
-    with as_it_was():
+    with process_preserved():
         return Program.prepare(target).run(**callbacks)
 
 
@@ -347,7 +330,7 @@ def test_what_a_program_leaves_is_there_for_what_runs_after_it(here: Path) -> No
         return [sys.argv, list(sys.argv), sys.path, list(sys.path), sys.modules["__main__"]]
 
     before = state()
-    with as_it_was():
+    with process_preserved():
         program = Program.prepare(parse_target("changes.py", ["a"]))
         assert state() == before
         ending = program.run()
@@ -466,7 +449,7 @@ def run_with_torch(place: Path, script: str, driver: str) -> subprocess.Complete
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(PROJECT)},
-        timeout=60,
+        timeout=300,
     )
 
 

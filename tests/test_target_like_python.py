@@ -100,14 +100,16 @@ warnings.warn("d", DeprecationWarning)
 print(1 is 1)
 """,
     "threads": """
-import atexit, threading, time
+import atexit, threading
 atexit.register(print, "atexit")
+told = threading.Event()
 def work():
-    time.sleep(0.05)
+    told.wait()
     print("worked")
     1 / 0
 threading.Thread(target=work, name="worker").start()
 print("main")
+told.set()
 """,
     "changed directory": "import os; os.chdir(os.sep); raise ValueError(os.getcwd())",
     "future": "from __future__ import annotations\ndef f(a: B): pass\nprint(f.__annotations__)\n",

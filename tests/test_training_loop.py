@@ -106,14 +106,7 @@ NEAREST = "F.cross_entropy(-torch.cdist(features, head.weight), y)"
 MADE = f"optimizer = torch.optim.SGD({HELD}, lr=0.1)"
 MEANT = {
     "in eval mode": ("head.eval()", HELD, LOSS),
-    "loaded": ("head.load_state_dict({'weight': torch.randn(3, 8)})", HELD, LOSS),
     "given other data as well": ("pass", HELD, "F.mse_loss(head(features), head(torch.ones(8)))"),
-    "beside it": (
-        "pass",
-        HELD,
-        "(F.mse_loss(features, torch.ones(8)) + head(torch.ones(8)).sum())",
-    ),
-    "more is left out": ("pass", "body.parameters()", LOSS),
     "a layer before it": (
         "head = nn.Linear(8, 3); last.train()",
         "[*body.parameters(), *head.parameters()]",
@@ -125,11 +118,6 @@ MEANT = {
 @pytest.mark.parametrize("loss", [LOSS, NEAREST])
 def test_a_last_layer_that_is_left_out(loss: str, session: Session) -> None:
     assert told(session, HEADED.format(before="pass", held=HELD, loss=loss)) == [("GS307", MADE)]
-
-
-def test_a_last_layer_of_a_model_in_eval_mode_is_told_as_well(session: Session) -> None:
-    before = "body.eval(); last.eval(); head.eval()"
-    assert told(session, HEADED.format(before=before, held=HELD, loss=LOSS)) == [("GS307", MADE)]
 
 
 @pytest.mark.parametrize("name", MEANT)
@@ -204,19 +192,3 @@ def test_what_is_lost_without_a_word(session: Session) -> None:
 
 def test_what_only_looks_like_it(session: Session) -> None:
     assert found(session, f"{LOOPS}{MODELS}{CALM}") == []
-
-
-@pytest.mark.parametrize("chosen", ["y > 5", "y >= 0"])
-def test_a_mask_that_selects_nothing(chosen: str, session: Session) -> None:
-    text = f"""
-model = nn.Linear(4, 3)
-optimizer = torch.optim.Adam(model.parameters())
-for step in range(5):
-    each = F.cross_entropy(model(x), y, reduction="none")
-    loss = (each * ({chosen}).float()).sum()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-"""
-    line = f"loss = (each * ({chosen}).float()).sum()"
-    assert told(session, text) == [("GS205", line)] * (chosen == "y > 5")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pytest
 import torch
@@ -15,8 +15,6 @@ import gradscope
 from gradscope import Row
 from gradscope.model.rows import TermRow, line_of, row_of
 from tests.looking import Session
-
-Losses = Callable[["Autoencoder", torch.Tensor], Mapping[str, torch.Tensor]]
 
 
 class Autoencoder(nn.Module):

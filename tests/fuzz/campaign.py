@@ -15,16 +15,12 @@ from pathlib import Path
 from tests.fuzz.compare import Difference
 from tests.fuzz.pieces import vocabulary
 from tests.fuzz.repair import repaired
-from tests.fuzz.shrink import smallest
 from tests.fuzz.trial import ASKING, SPAWNED, Place, Tried, chosen, tried
 from tests.fuzz.writer import Draft, write
 
 VARIANTS = 2
 SPAWNED_EVERY = 40
 """One program in so many is run in processes of its own, which takes ten times as long."""
-
-SHRINKING = 30.0
-"""Seconds for making one program small."""
 
 KEPT = Path(__file__).parent / "kept"
 Signature = tuple[str, str, str]
@@ -69,13 +65,13 @@ class Campaign:
         folder: where they lie and run.
         variants: under how many of the variants each is run.
         commands: under how many of all its commands each is run; None is all.
-        shrinks: how often the same difference is worth a smaller program.
+        most: how many programs that differ alike are kept.
     """
 
     folder: Path
     variants: int = VARIANTS
     commands: int | None = None
-    shrinks: int = 2
+    most: int = 2
     tally: Tally = field(default_factory=Tally)
 
     def run(self, seed: str) -> Iterator[Failure]:
@@ -101,8 +97,8 @@ class Campaign:
         self.tally.seconds += time.monotonic() - start
         for difference in {one.signature: one for one in result.found}.values():
             self.tally.differed[difference.signature] += 1
-            if self.tally.differed[difference.signature] <= self.shrinks:
-                yield Failure(seed, difference, self.smaller(usable.text, difference))
+            if self.tally.differed[difference.signature] <= self.most:
+                yield Failure(seed, difference, usable.text)
 
     def _count(self, program: Draft, result: Tried) -> None:
         self.tally.runs += result.runs
@@ -111,16 +107,6 @@ class Campaign:
             return
         self.tally.ran.update(_names(program))
         self.tally.said.update(re.sub(r"\d+|'[^']*'", "#", line)[:100] for line in result.said)
-
-    def smaller(self, text: str, difference: Difference) -> str:
-        """The smallest program found that shows the same difference under the same command."""
-        place = Place(self.folder)
-
-        def shows(shorter: str) -> bool:
-            found = tried(shorter, place, [difference.command]).found
-            return any(one.signature == difference.signature for one in found)
-
-        return smallest(text, shows, SHRINKING)
 
 
 def _names(draft: Draft) -> Counter[str]:

@@ -19,8 +19,6 @@ class Statement:
     is_alone: bool
     is_compound: bool
     is_pass: bool
-    body: int
-    """The line where its body begins, if it is a compound statement."""
 
 
 def statements(lines: Sequence[str]) -> list[Statement]:
@@ -47,16 +45,14 @@ def _inside(node: ast.AST) -> Iterator[Statement]:
 def _described(statement: ast.stmt, is_alone: bool) -> Statement:
     decorators = getattr(statement, "decorator_list", [])
     first = min([statement.lineno, *(one.lineno for one in decorators)]) - 1
-    inner = getattr(statement, "body", None)
     assert statement.end_lineno is not None
     return Statement(
         first,
         statement.end_lineno,
         statement.col_offset,
         is_alone,
-        inner is not None,
+        hasattr(statement, "body"),
         isinstance(statement, ast.Pass),
-        inner[0].lineno - 1 if isinstance(inner, list) else statement.end_lineno,
     )
 
 
@@ -76,13 +72,6 @@ def without(lines: Sequence[str], taken: Sequence[Statement]) -> tuple[list[str]
         if not idle:
             return [line for _, line in kept], [at for at, _ in kept]
         del kept[idle[0].first]
-
-
-def unwrapped(lines: Sequence[str], statement: Statement) -> list[str]:
-    """The lines with the body of a compound statement in its place."""
-    body = lines[statement.body : statement.end]
-    step = len(body[0]) - len(body[0].lstrip()) - statement.indent
-    return [*lines[: statement.first], *(line[step:] for line in body), *lines[statement.end :]]
 
 
 def caught(lines: Sequence[str], statement: Statement) -> list[str]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from tests.fuzz.pieces import AGAIN, CHOICE, EXPRESSION, KINDS, NEW, PICK, Piece, makers, vocabulary
 
-INDENT = "    "
 DEEPEST = 2
 ALWAYS = ("values", "arithmetic", "reductions", "backward")
 NEVER = ("endings",)
@@ -68,15 +67,10 @@ class Draft:
         """The program."""
         return "\n".join(self.lines) + "\n"
 
-    @property
-    def body(self) -> list[str]:
-        """The lines of its pieces, without what stands around them."""
-        return [line for line, piece in zip(self.lines, self.pieces, strict=True) if piece]
 
-
-def write(seed: str, categories: Sequence[str] = ()) -> Draft:
-    """The program of a seed, of pieces of these categories if there are any."""
-    return _Writer(seed, categories).program()
+def write(seed: str) -> Draft:
+    """The program of a seed."""
+    return _Writer(seed).program()
 
 
 def framed(body: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
@@ -107,7 +101,6 @@ def telling(text: str) -> str:
 @dataclass
 class _Writer:
     seed: str
-    only: Sequence[str] = ()
     random: random.Random = field(init=False)
     lines: list[str] = field(default_factory=list)
     owners: list[Piece | None] = field(default_factory=list)
@@ -120,9 +113,6 @@ class _Writer:
 
     def _menu(self) -> list[Piece]:
         """Each program takes from some of the pieces only, so that these meet more often."""
-        if self.only:
-            chosen = [piece for name in self.only for piece in vocabulary()[name]]
-            return [piece for piece in chosen if "backward()" not in piece.text]
         heavy = self.random.random() < HEAVY
         menu = []
         for category, pieces in vocabulary().items():
@@ -143,8 +133,7 @@ class _Writer:
         self._values()
         for _ in range(self.random.choice([2, 4, 6, 9, 14, 20])):
             self._emit(self._choice(), 0)
-        if not self.only:
-            self._end()
+        self._end()
         head, tail = framed(self.lines, self.random.randrange(100))
         return Draft(
             self.seed,
@@ -175,8 +164,6 @@ class _Writer:
 
     def _choice(self, depth: int = 0) -> Piece:
         allowed = self.menu
-        if self.only:
-            return self._weighted(allowed)
         if depth:
             allowed = [
                 piece

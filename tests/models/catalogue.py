@@ -23,13 +23,10 @@ from {__name__} import LATEST
 LATEST[:] = [loss]
 """
 
-LATER = {"step of a GAN": 2, "training against an attack": 2}
-"""Programs that have made another backward call before that of their loss, and its number."""
-
 
 @dataclass(frozen=True)
 class Model:
-    """A program that makes ``loss``, and the number of the backward call on it."""
+    """A program that makes ``loss``."""
 
     package: str
     name: str
@@ -39,11 +36,6 @@ class Model:
     def program(self) -> str:
         """What every command is given."""
         return self.text.lstrip() + _END
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """What tells the commands which backward call is meant."""
-        return ("--call", str(LATER[self.name])) if self.name in LATER else ()
 
     def loss(self) -> torch.Tensor:
         """Make the loss, without gradscope."""

@@ -128,13 +128,4 @@ def call(own, kept, x):
 out = vmap(call, (0, 0, None))(weights, buffers, torch.randn(5, 3))
 loss = out.var(0).mean() + out.square().mean()
 """,
-    "weights made by another network": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-maker = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 15))
-made = maker(torch.randn(2))
-weight, bias = made[:12].view(3, 4), made[12:]
-loss = nn.functional.linear(torch.randn(5, 4), weight, bias).tanh().square().sum()
-""",
 }

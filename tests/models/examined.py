@@ -32,7 +32,7 @@ class _Examined:
         self.counts["edges"] += len(self.expected.edges)
         self.counts["leaves"] += len(self.expected.leaves)
         for command in ("trace", "explain", "memory"):
-            report = self.answer(command, *self.model.options)
+            report = self.answer(command)
             assert comparable(report) == graph, command
             if command == "memory":
                 self.memory(report)
@@ -45,7 +45,7 @@ class _Examined:
         return answered(self.session, command, *options, self.program, status=status)
 
     def backward(self) -> Report:
-        report = self.answer("backward", "--run-on", "--values", *self.model.options)
+        report = self.answer("backward", "--run-on", "--values")
         self.same_grads()
         same_graph_and_flow(report, self.expected)
         return report
@@ -66,7 +66,7 @@ class _Examined:
     def check(self) -> None:
         """No derivative is called wrong, but where it is meant to be."""
         is_wrong = self.model.name in WRONG
-        checks = self.answer("check", *self.model.options, status=int(is_wrong)).checks
+        checks = self.answer("check", status=int(is_wrong)).checks
         assert checks is not None and checks.is_wrong == is_wrong
         for call in checks.calls:
             self.counts[f"calls {call.verdict}"] += 1

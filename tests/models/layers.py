@@ -3,16 +3,6 @@
 from __future__ import annotations
 
 PROGRAMS = {
-    "multilayer perceptron": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-net = nn.Sequential(
-    nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Dropout(0.2), nn.Linear(16, 16), nn.SELU(),
-    nn.AlphaDropout(0.1), nn.Linear(16, 3),
-)
-loss = nn.functional.cross_entropy(net(torch.randn(6, 8)), torch.randint(3, (6,)))
-""",
     "WaveNet": """
 import torch
 from torch import nn
@@ -48,37 +38,6 @@ packed = pack_padded_sequence(torch.randn(3, 5, 4), torch.tensor([5, 3, 2]), bat
 out, last = gru(packed)
 padded, lengths = pad_packed_sequence(out, batch_first=True)
 loss = head(padded).squeeze(-1).square().sum() / lengths.sum() + last.abs().mean()
-""",
-    "loop over an LSTM cell": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-cell, head = nn.LSTMCell(3, 5), nn.Linear(5, 3)
-h, c, loss = torch.zeros(2, 5), torch.zeros(2, 5), 0
-x = torch.randn(2, 3)
-for step in range(6):
-    h, c = cell(x, (h, c))
-    x = head(h)
-    loss = loss + (x - step).square().mean()
-""",
-    "LSTM with projections, and a plain RNN": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-lstm, rnn = nn.LSTM(4, 8, proj_size=3), nn.RNN(3, 5, nonlinearity="relu")
-out, (h, c) = lstm(torch.randn(6, 2, 4))
-more, _ = rnn(out, torch.randn(1, 2, 5))
-loss = more.mean() + h.square().sum() + c.abs().sum()
-""",
-    "transformer encoder": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-layer = nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True, norm_first=True)
-net, head = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(8, 3)
-mask = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
-out = net(torch.randn(2, 5, 8), src_key_padding_mask=mask)
-loss = nn.functional.cross_entropy(head(out[:, 0]), torch.tensor([0, 2]))
 """,
     "transformer, encoder and decoder": """
 import torch

@@ -14,42 +14,6 @@ net = nn.Sequential(
 out = net(torch.randn(3, 1, 12, 12))
 loss = nn.functional.nll_loss(out.log_softmax(1), torch.tensor([1, 2, 0]))
 """,
-    "residual network": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-class Block(nn.Module):
-    def __init__(self, inside, outside, stride):
-        super().__init__()
-        self.first = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
-        self.norm1, self.norm2 = nn.BatchNorm2d(outside), nn.BatchNorm2d(outside)
-        self.second = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
-        self.shortcut = nn.Identity() if stride == 1 else nn.Conv2d(inside, outside, 1, stride)
-        self.relu = nn.ReLU(inplace=True)
-    def forward(self, x):
-        out = self.norm2(self.second(self.relu(self.norm1(self.first(x)))))
-        out += self.shortcut(x)
-        return self.relu(out)
-net = nn.Sequential(
-    nn.Conv2d(3, 4, 3), nn.MaxPool2d(2), Block(4, 4, 1), Block(4, 8, 2), Block(8, 8, 1),
-    nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 5),
-)
-loss = nn.CrossEntropyLoss(label_smoothing=0.1)(net(torch.randn(4, 3, 16, 16)), torch.arange(4))
-""",
-    "densely connected network": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-layers = nn.ModuleList(
-    nn.Sequential(nn.BatchNorm2d(3 + 4 * k), nn.ReLU(), nn.Conv2d(3 + 4 * k, 4, 3, padding=1))
-    for k in range(4)
-)
-head = nn.Linear(19, 2)
-found = [torch.randn(2, 3, 8, 8)]
-for layer in layers:
-    found.append(layer(torch.cat(found, 1)))
-loss = head(torch.cat(found, 1).mean((2, 3))).logsumexp(1).sum()
-""",
     "U-Net": """
 import torch
 from torch import nn
@@ -113,20 +77,6 @@ unpool, decode = nn.MaxUnpool2d(2), nn.ConvTranspose2d(4, 1, 3, padding=1)
 images = torch.rand(2, 1, 8, 8)
 small, indices = pool(encode(images).relu())
 loss = nn.functional.binary_cross_entropy_with_logits(decode(unpool(small, indices)), images)
-""",
-    "vision transformer": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-patches, token = nn.Conv2d(3, 8, 4, 4), nn.Parameter(torch.zeros(1, 1, 8))
-places = nn.Parameter(torch.randn(1, 17, 8))
-attend, norm = nn.MultiheadAttention(8, 2, batch_first=True), nn.LayerNorm(8)
-head = nn.Linear(8, 4)
-x = patches(torch.randn(2, 3, 16, 16)).flatten(2).transpose(1, 2)
-x = torch.cat([token.expand(2, -1, -1), x], 1) + places
-h = norm(x)
-x = x + attend(h, h, h, need_weights=False)[0]
-loss = nn.functional.cross_entropy(head(x[:, 0]), torch.tensor([1, 3]))
 """,
     "MLP-Mixer": """
 import torch

@@ -4,20 +4,6 @@ of."""
 from __future__ import annotations
 
 PROGRAMS = {
-    "step of a GAN": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-maker = nn.Sequential(nn.Linear(2, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
-judge = nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
-optimizer = torch.optim.Adam(judge.parameters(), 0.01, betas=(0.5, 0.999))
-real, fake = torch.randn(6, 3), maker(torch.randn(6, 2))
-told = nn.functional.binary_cross_entropy_with_logits
-(told(judge(real), torch.ones(6, 1)) + told(judge(fake.detach()), torch.zeros(6, 1))).backward()
-optimizer.step()
-judge.requires_grad_(False)
-loss = told(judge(fake), torch.ones(6, 1))
-""",
     "gradient penalty": """
 import torch
 from torch import nn
@@ -53,22 +39,6 @@ code = book(torch.cdist(z, book.weight).argmin(1))
 through = z + (code - z).detach()
 loss = (decode(through) - x).square().mean()
 loss = loss + (code - z.detach()).square().mean() + 0.25 * (z - code.detach()).square().mean()
-""",
-    "MAML": """
-import torch
-from torch import nn
-from torch.func import functional_call
-torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(1, 8), nn.Tanh(), nn.Linear(8, 1))
-weights, loss = dict(net.named_parameters()), 0
-for task in range(2):
-    x = torch.linspace(-2, 2, 6)[:, None]
-    y, fast = torch.sin(x + task), weights
-    for step in range(2):
-        inner = (functional_call(net, fast, (x,)) - y).square().mean()
-        slopes = torch.autograd.grad(inner, list(fast.values()), create_graph=True)
-        fast = {name: one - 0.1 * g for (name, one), g in zip(fast.items(), slopes)}
-    loss = loss + (functional_call(net, fast, (x + 0.1,)) - y).square().mean()
 """,
     "diffusion": """
 import torch
@@ -153,20 +123,6 @@ opaque = 1 - torch.exp(-nn.functional.softplus(density.squeeze(-1)) * 0.3)
 passed = torch.cumprod(1 - opaque + 1e-10, 1)
 loss = ((opaque * passed)[..., None] * color.sigmoid()).sum(1).sub(0.5).square().mean()
 """,
-    "several losses": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-body, kind, size = nn.Linear(5, 8), nn.Linear(8, 3), nn.Linear(8, 1)
-spread = nn.Parameter(torch.zeros(3))
-h = body(torch.randn(6, 5)).relu()
-losses = torch.stack([
-    nn.functional.cross_entropy(kind(h), torch.randint(3, (6,))),
-    nn.functional.poisson_nll_loss(size(h).squeeze(1), torch.ones(6)),
-    nn.functional.kl_div(kind(h).log_softmax(1), torch.full((6, 3), 1 / 3), reduction="batchmean"),
-])
-loss = (losses * torch.exp(-spread) + spread).sum()
-""",
     "policy gradient": """
 import torch
 from torch import nn
@@ -180,18 +136,6 @@ gain = rewards.flip(0).cumsum(0).flip(0) - value(states).squeeze(1)
 loss = -(chosen.log_prob(action) * gain.detach() + 0.01 * chosen.entropy()).mean()
 loss = loss + gain.square().mean()
 """,
-    "Q-learning with a frozen copy": """
-import copy
-import torch
-from torch import nn
-torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4))
-frozen = copy.deepcopy(net).requires_grad_(False)
-states, action = torch.randn(6, 3), torch.randint(4, (6, 1))
-with torch.no_grad():
-    target = torch.rand(6, 1) + 0.9 * frozen(torch.randn(6, 3)).amax(1, keepdim=True)
-loss = nn.functional.smooth_l1_loss(net(states).gather(1, action), target)
-""",
     "distillation": """
 import torch
 from torch import nn
@@ -201,28 +145,5 @@ x = torch.randn(6, 4)
 with torch.inference_mode():
     soft = (teacher(x) / 2).softmax(1)
 loss = nn.functional.kl_div((pupil(x) / 2).log_softmax(1), soft.clone(), reduction="batchmean")
-""",
-    "neural differential equation": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-field = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 2))
-x, h = torch.randn(4, 2, requires_grad=True), 0.2
-y = x
-for _ in range(5):
-    a = field(y)
-    b = field(y + h / 2 * a)
-    c = field(y + h / 2 * b)
-    y = y + h / 6 * (a + 2 * b + 2 * c + field(y + h * c))
-loss = torch.nn.functional.mse_loss(y, -x)
-""",
-    "training against an attack": """
-import torch
-from torch import nn
-torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-x, y = torch.randn(5, 4, requires_grad=True), torch.randint(3, (5,))
-(slope,) = torch.autograd.grad(nn.functional.cross_entropy(net(x), y), x)
-loss = nn.functional.cross_entropy(net((x + 0.1 * slope.sign()).detach()), y)
 """,
 }
