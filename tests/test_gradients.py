@@ -371,6 +371,10 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     session.write(f"{LEAVES}{line}\ny.sum().backward()\n")
     text = " ".join(session.cli("backward", "program.py", "--format", format).out.split())
     assert told in text
+    # The operation is marked where it stands.
+    marks = {"tree": "▲ ○ Sigmoid", "dot": "▲ falls to 3.576e-7"}
+    mark = marks.get(format, "▲ falls to 3.576e-7 · 1.414")
+    assert (mark in text) == ("falls" in told)
     words = "only zeros", "NaN or infinity", "vanishes", "falls"
     assert told or not any(word in text for word in words)
 

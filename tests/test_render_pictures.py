@@ -130,11 +130,8 @@ def test_a_weight_that_its_module_transposes_has_no_box_for_it(session: Session)
         net = torch.nn.Linear(3, 2)
         x = torch.ones(4, 3, requires_grad=True)
         y = net(x) + x @ w.t()
-        slope, = torch.autograd.grad(y.tanh().sum(), x, create_graph=True)
-        slope.square().sum().backward()
-        """,
-        "--call",
-        "2",
+        y.tanh().sum().backward()
+        """
     )
 
     def texts(folding: Folding) -> str:

@@ -7,6 +7,7 @@ Must not know of gradients or of any output format.
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import accumulate, pairwise
 
 import msgspec
@@ -41,7 +42,7 @@ def rows_of_tree(view: View) -> int:
 
 
 def straight_to_leaves(view: View, graph: Graph, told: frozenset[int]) -> View:
-    """The view without the operations that only turn a leaf for the call they were made in, as
+    """The view without the operations that only turn a leaf for the one call they were made in, as
     ``Linear`` turns its weight: what arrives there is drawn as arriving at the leaf.  Nodes of
     which something is ``told`` stay."""
     ends = _turned(view, graph, told)
@@ -66,13 +67,15 @@ def straight_to_leaves(view: View, graph: Graph, told: frozenset[int]) -> View:
 def _turned(view: View, graph: Graph, told: frozenset[int]) -> dict[int, int]:
     """For each operation that only turns a leaf that leaf, as items."""
     incoming, outgoing = view.incoming(), view.outgoing()
+    many = Counter(edge.target for edge in graph.edges)
     ends: dict[int, int] = {}
     # From the leaves up, for what is turned twice.
     for item in reversed(view.items):
         node = graph.nodes[item.members[0]]
         if item.kind != "op" or node.short_op not in TURNS or item.id in view.roots:
             continue
-        if node.raised or not told.isdisjoint(item.members):
+        is_for_one = all(many[member] == 1 for member in item.members)
+        if node.raised or not is_for_one or not told.isdisjoint(item.members):
             continue
         targets = [view.links[link].target for link in outgoing[item.id]]
         users = [view.items[view.links[link].source] for link in incoming[item.id]]

@@ -20,6 +20,9 @@ from gradscope.simplify.hierarchy import Group, Hierarchy
 from gradscope.simplify.sums import Sums
 from gradscope.simplify.view import Frame, Item, Link, View
 
+FALL = 1e-3
+"""What one operation leaves of a gradient, element by element, is worth a word from here on."""
+
 LOUDEST: tuple[State, ...] = ("non-finite", "finite", "zero", "none", "not reached")
 
 
@@ -204,6 +207,36 @@ def ends(graph: Graph, backward: BackwardPass) -> list[float]:
     infos = (arriving(backward, one.id) for one in graph.nodes if one.kind != "leaf")
     norms = [float(info.norm or 0) for info in infos if info.state == "finite" and info.norm]
     return norms[:1] + norms[1:][-1:]
+
+
+class Fall(NamedTuple):
+    """An operation on the only way from a root to all leaves that leaves next to nothing: the norm
+    of what arrives there, and of what it sends on."""
+
+    node: int
+    before: float
+    after: float
+
+
+def fall(graph: Graph, backward: BackwardPass) -> Fall | None:
+    """The first such operation; None where there are several roots or none is one."""
+    below: dict[int, list[int]] = {}
+    for index, edge in enumerate(graph.edges):
+        below.setdefault(edge.source, []).append(index)
+    edges = below.get(graph.roots[0].node, []) if len(graph.roots) == 1 else []
+    while len(edges) == 1:
+        edge = graph.edges[edges[0]]
+        came, left = backward.at(edge.source, 0), backward.on_edge(edges[0])
+        ends = (edge.source, 0), (edge.target, edge.output)
+        tensors = [graph.nodes[node].output(output) for node, output in ends]
+        shapes = {tensor.shape for tensor in tensors if tensor is not None}
+        # A mean leaves little to each of many, and a weight is meant.
+        is_each = len(shapes) == 1 and None not in tensors and shapes != {()}
+        norms = [float(one.norm or 0) for one in (came, left) if one.state == "finite"]
+        if is_each and len(norms) == 2 and 0 < norms[1] < FALL * norms[0]:
+            return Fall(edge.source, *norms)
+        edges = below.get(edge.target, [])
+    return None
 
 
 def zeros(graph: Graph, backward: BackwardPass) -> list[Node]:

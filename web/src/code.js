@@ -130,6 +130,14 @@ export class Code {
     return each.map(({ node }) => `${shorten(visible(model.names(node)[0] ?? `#${node}`), NAME, true)} ${told(model.upstream(node))}`).join(", ");
   }
 
+  /** Begin with the function that made the first of these nodes. */
+  begin(nodes) {
+    const place = nodes.map((node) => this.model.origin(node)).find((one) => one && this.at.has(`${one.file}:${one.line}`));
+    let row = place && this.at.get(`${place.file}:${place.line}`);
+    while (row && row.tagName !== "H2") row = row.previousElementSibling;
+    if (row) this.element.scrollTop = row.offsetTop;
+  }
+
   /** Mark the lines that made what is selected, and bring the first into sight. */
   mark(thing) {
     for (const one of this.marked ?? []) one.classList.remove("here");

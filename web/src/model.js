@@ -306,12 +306,14 @@ export class Model {
     return this._read((pass) => this.gradient(pass.edges[edge], pass));
   }
 
-  upstream(node, output = 0) {
+  /** What arrives at a node; of one with several outputs, at one of them or at all. */
+  upstream(node, output) {
     return this._read((pass) => this.upstreamIn(pass, node, output));
   }
 
-  upstreamIn(pass, node, output = 0) {
-    return this.gradient(pass.upstream[node][output], pass);
+  upstreamIn(pass, node, output) {
+    const row = pass.upstream[node];
+    return output === undefined && row.length > 1 ? combine(row.map((one) => this.gradient(one, pass))) : this.gradient(row[output ?? 0], pass);
   }
 
   /** What was given for a root. */

@@ -103,9 +103,10 @@ export class Viewer extends Drawing {
 
   /** The whole, or of what does not fit what is most of it, or where it begins. */
   _home() {
-    const key = `g${mainGroup(this.model, this.open)}`;
-    this._look(this.boxes.get(key)?.open ? key : this._rootKey());
+    const group = mainGroup(this.model, this.open);
+    this._look(this.boxes.get(`g${group}`)?.open ? `g${group}` : this._rootKey());
     this._choose(null);
+    this.code.begin(this.model.templates.contents(group).members);
   }
 
   _rootKey() {

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.scale import FEWEST_CELLS, Round, exceptions, extremes, short
+from gradscope.render.drawing.scale import FEWEST_CELLS, Round, exceptions, extremes, short, span
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP
@@ -134,11 +134,26 @@ def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -
     """The notes of an item, what failed and sums first; of other gradients than the scene's where
     they are given."""
     raised = "" if item.folded else scene.graph.nodes[item.members[0]].raised
+    onwards = _onwards(scene, item, gradients or scene.gradients)
     cut = scene.cut(item.members)
     first = [Note(remark=raised, across=True)] if raised else []
     last = [Note(remark=cut, across=True)] if cut else []
     sums = _sums(scene, item, gradients or scene.gradients)
-    return [*first, *sums, *_strips(scene, item), *_saved(scene, item), *last]
+    return [*first, *sums, *_strips(scene, item), *onwards, *_saved(scene, item), *last]
+
+
+def _onwards(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Note]:
+    """What goes on to the next round of what is drawn once, where nothing else leaves it."""
+    link = scene.onwards.get(item.id)
+    is_first = item is next(
+        (one for one in scene.view.items if one.template == item.template), None
+    )
+    # Of what comes last in a round it goes without saying.
+    if link is None or gradients is None or not is_first:
+        return []
+    return [
+        Note(remark=f"to the next round: ‖g‖ {span(gradients.link_by_rounds(link))}", across=True)
+    ]
 
 
 def frame(scene: Scene, template: Frame) -> Note:

@@ -278,13 +278,12 @@ class Labels:
         return [*bars, *(text(line, GREY, 10) for line in words)]
 
     def _badge(self, item: Item) -> Line:
-        """The sign and the rule of the worst finding about an item, or that it makes a NaN."""
+        """The sign and the rule of the worst finding about an item, or what it does."""
         severity = self.scene.badge(item)
         if severity is None:
             return []
-        words = next(
-            (short(finding.rule) for finding in self.scene.about(item)), "makes NaN or Inf"
-        )
+        rules = (short(finding.rule) for finding in self.scene.about(item))
+        words = next(rules, self.scene.blame())
         return text(f"{SIGNS[severity]} {words}  ", BADGE_INKS[severity], bold=True)
 
     def _size(self, info: GradientInfo | None) -> str:
@@ -353,6 +352,7 @@ class Labels:
         # Widened, the scale may end beyond the largest number.
         ends = (10 ** min(end, 308) for end in (scale.low, scale.high))
         low, high = (numbers.number(float(f"{end:.1g}")) for end in ends)
+        high += " and more" if scale.is_passed else ""
         swatches = [block(8, 9, color) for color in STEPS]
         below = f" · {scale.far_below:,} far below" if scale.far_below else ""
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}{below}", FAINT, 10)]

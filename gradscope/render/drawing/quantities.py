@@ -14,7 +14,7 @@ from gradscope.render.drawing.facts import meeting, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.words.findings import INKS
+from gradscope.render.words.findings import BADGES, INKS
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs
@@ -102,8 +102,8 @@ class Quantities:
         return [] if whole is None else [self.item_of[node] for node in whole.results]
 
     def _sizes(self, whole: Made | None, pieces: Sequence[Made]) -> list[Cell]:
-        """The size of what arrives, how often, and a strip in the order of backward; and that it
-        makes NaN of it, where no finding below the line says so."""
+        """The size of what arrives, how often, and a strip in the order of backward; and what
+        it is to blame for, where no finding below the line says so."""
         gradients, items = self.scene.gradients, self._items(whole)
         if gradients is None or not items:
             return [""] * 3
@@ -112,7 +112,11 @@ class Quantities:
         drawn = strip(infos, STRIP, self.glyphs) if many else ""
         nodes = {node for piece in pieces for node in piece.nodes}
         is_guilty = not (self.scene.report.findings or nodes.isdisjoint(self.scene.badges))
-        made = Part(f"{self.glyphs.bad} makes NaN or Inf · ", INKS["error"])
+        severity = (
+            self.scene.badges[min(nodes & self.scene.badges.keys())] if is_guilty else "error"
+        )
+        sign = self.glyphs.text(BADGES[severity])
+        made = Part(f"{sign} {self.scene.blame()} · ", INKS[severity])
         return [
             (made, self._size(infos)) if is_guilty else self._size(infos),
             Part(f"×{len(infos):,}" * many, "dim"),

@@ -63,6 +63,8 @@ class Scale:
         # A single outlier must not push everything else onto one step.
         low = logs[len(logs) // 32] if logs else 0.0
         high = logs[-1 - len(logs) // 100] if logs else 0.0
+        self.is_passed = bool(logs) and high < logs[-1]
+        """Whether the largest are beyond it."""
         # Widened on both sides, so that equal norms lie in the middle, which means typical.
         missing = max(narrowest - (high - low), 0.0) / 2
         self.low = low - missing

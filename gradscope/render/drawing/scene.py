@@ -26,7 +26,7 @@ from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES, badges, head, worst
 from gradscope.render.words.text import is_of_library, short_files, source_url
 from gradscope.simplify.folded import simplify
-from gradscope.simplify.gradients import ViewGradients
+from gradscope.simplify.gradients import Fall, ViewGradients, fall
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Frame, Item, Link, View
 from gradscope.words import count, listed, one_line, option
@@ -246,6 +246,28 @@ class Scene:
         ends = {(self.graph.edges[i].target, self.graph.edges[i].output) for i in link.edges}
         return self.tensor(*ends.pop()) if len(ends) == 1 else None
 
+    @cached_property
+    def onwards(self) -> dict[int, Link]:
+        """What goes on to the next round of what is drawn once, by the item that it comes from,
+        where nothing but that leaves it, as the skip around the first block of a model: as a link
+        to itself."""
+        items = self.view.items
+        leaving = {
+            link.source
+            for link in self.view.links
+            if items[link.target].template != items[link.source].template
+            and items[link.target].kind != "leaf"
+        }
+        inside = {node: one.id for one in items if one.template is not None for node in one.members}
+        found: dict[int, list[int]] = {}
+        for edge in (edge for template in self.view.templates for edge in template.carried):
+            found.setdefault(inside[self.graph.edges[edge].source], []).append(edge)
+        return {
+            item: Link(item, item, tuple(edges))
+            for item, edges in found.items()
+            if item not in leaving
+        }
+
     def turns(self, link: Link) -> str:
         """``T``: what turns a leaf and stands on the link into it, or ""."""
         node = self.graph.nodes[self.graph.edges[link.edges[0]].target]
@@ -253,8 +275,7 @@ class Scene:
         return node.short_op if is_turned else ""
 
     def to_leaf(self, link: Link) -> Link:
-        """A link with what turns a leaf for it alone behind it, so that it is as the leaf gets
-        it."""
+        """A link with what turns a leaf behind it, so that it is as the leaf gets it."""
         edges = link.edges
         while onwards := [self._onwards[edge] for edge in edges if edge in self._onwards]:
             edges = (*(edge for edge in edges if edge not in self._onwards), *onwards)
@@ -262,13 +283,11 @@ class Scene:
 
     @cached_property
     def _onwards(self) -> dict[int, int]:
-        """For each edge into what turns a leaf, where it is the only one, the edge behind that."""
+        """For each edge into what turns a leaf the edge behind that."""
         turning = {*self.view.on_links}
-        edges = self.graph.edges
-        users = Counter(edge.target for edge in edges if edge.target in turning)
-        behind = {edge.source: at for at, edge in enumerate(edges) if edge.source in turning}
-        into = ((at, edge.target) for at, edge in enumerate(edges) if users[edge.target] == 1)
-        return {at: behind[target] for at, target in into}
+        edges = [*enumerate(self.graph.edges)]
+        behind = {edge.source: at for at, edge in edges if edge.source in turning}
+        return {at: behind[edge.target] for at, edge in edges if edge.target in turning}
 
     def values(self, info: GradientInfo | TensorInfo, sizes: tuple[int, ...] | None) -> str | None:
         """The numbers of a tensor, if they are known and few, or asked for; or why they cannot be
@@ -359,11 +378,23 @@ class Scene:
     @cached_property
     def badges(self) -> dict[int, Severity]:
         """The severity of the worst finding about each node that has one; without findings the node
-        that makes the first NaN or infinity."""
+        that makes the first NaN or infinity, or that leaves next to nothing for all leaves."""
+        found = badges(self.report.findings)
         node, made_here = self.first_bad or (0, False)
-        return badges(self.report.findings) or (
-            {node: "error"} if self.alarm() and made_here else {}
-        )
+        if found or self.first_bad is not None:
+            return found or ({node: "error"} if self.alarm() and made_here else {})
+        return {self.fall.node: "warning"} if self.fall is not None else {}
+
+    @cached_property
+    def fall(self) -> Fall | None:
+        """Where the gradient is lost before any leaf, if it is."""
+        return None if self.backward is None else fall(self.graph, self.backward)
+
+    def blame(self) -> str:
+        """What the node that is marked without a finding does."""
+        if self.first_bad is not None or self.fall is None:
+            return "makes NaN or Inf"
+        return f"falls to {numbers.number(self.fall.after)}"
 
     def badge(self, item: Item) -> Severity | None:
         """The worst severity of a node in this item."""

@@ -19,9 +19,6 @@ FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
 
 
-FALL = 1e-3
-"""What one operation leaves of a gradient, element by element, is worth a word from here on."""
-
 MOST_AT_A_GLANCE = 8
 """Leaves whose gradients a reader has seen without being told which is the largest."""
 
@@ -40,24 +37,11 @@ def verdict(scene: Scene) -> str:
 
 def _falls(scene: Scene) -> str:
     """The operation on the only way from the root to all leaves that leaves next to nothing."""
-    graph, backward = scene.graph, scene.backward
-    below: dict[int, list[int]] = {}
-    for index, edge in enumerate(graph.edges):
-        below.setdefault(edge.source, []).append(index)
-    edges = below.get(graph.roots[0].node, []) if len(graph.roots) == 1 else []
-    while backward is not None and len(edges) == 1:
-        edge = graph.edges[edges[0]]
-        came, left = backward.at(edge.source, 0), backward.on_edge(edges[0])
-        tensors = scene.tensor(edge.source, 0), scene.tensor(edge.target, edge.output)
-        shapes = {tensor.shape for tensor in tensors if tensor is not None}
-        # A mean leaves little to each of many, and a weight is meant.
-        is_each = len(shapes) == 1 and None not in tensors and shapes != {()}
-        norms = [float(one.norm or 0) for one in (came, left) if one.state == "finite"]
-        if is_each and len(norms) == 2 and 0 < norms[1] < FALL * norms[0]:
-            sizes = f"{number(norms[0])} to {number(norms[1])}"
-            return f"‖g‖ falls from {sizes} at {scene.name_node(edge.source)}, before any leaf"
-        edges = below.get(edge.target, [])
-    return ""
+    if scene.fall is None:
+        return ""
+    node, before, after = scene.fall
+    sizes = f"{number(before)} to {number(after)}"
+    return f"‖g‖ falls from {sizes} at {scene.name_node(node)}, before any leaf"
 
 
 def _sizes(scene: Scene) -> str:

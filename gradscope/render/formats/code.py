@@ -106,8 +106,8 @@ class _Code(Head):
             yield from () if is_folded else self._rows(function)
 
     def _folded_of(self, functions: Sequence[SourceFunction]) -> set[int]:
-        """The functions of installed packages that are a line each: those that have no room.  What
-        a finding is about is open."""
+        """The functions of installed packages that are a line each, where not all have room: those
+        that ran once, and those inside of others.  What a finding is about is open."""
         guilty = {finding.location.file for finding in self.untold if finding.location}
         closed = {
             position: function
@@ -116,12 +116,27 @@ class _Code(Head):
         }
         own = (len(one.lines) + 2 for at, one in enumerate(functions) if at not in closed)
         room = max(self.options.lines, FEWEST_LINES) - HEAD_LINES - sum(own) - len(closed)
-        for position, function in [*closed.items()]:
+        for position, function in sorted(closed.items(), key=lambda one: self._rank(one[1])):
             more = len(function.lines) + 1
             if more <= room:
                 room -= more
                 del closed[position]
         return {*closed}
+
+    def _rank(self, function: SourceFunction) -> tuple[bool, int]:
+        """Whether it ran once, and in how many modules that call one another."""
+        graph = self.scene.graph
+        pieces = [piece for line in function.lines if line is not None for piece in line.pieces]
+        is_once = max((len(piece.results) for piece in pieces), default=0) < 2
+        calls = {graph.nodes[piece.nodes[0]].call for piece in pieces if piece.nodes}
+        # All at once: the outermost of them has no call around it first.
+        depth = 0
+        while calls and None not in calls:
+            calls, depth = (
+                {graph.calls[call].parent for call in calls if call is not None},
+                depth + 1,
+            )
+        return is_once, depth
 
     def _folded(self, function: SourceFunction) -> list[Cell]:
         """A function of an installed package as one line, with all that it made."""

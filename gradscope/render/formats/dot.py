@@ -201,6 +201,7 @@ class _Drawing:
         """A frame around what is drawn once.  Its head is a node above the first item, through
         which the gradient enters: no arrow crosses its words."""
         items = [item for item in self.scene.view.items if item.template == number]
+        ids = {item.id for item in items}
         self.entrances[items[0].id] = head = f"frame{number}"
         with self.graph.subgraph(name=f"cluster{number}") as frame:
             frame.attr(label="", **FRAME)
@@ -213,7 +214,14 @@ class _Drawing:
                 last.attr(rank="max")
                 for index in (i for item in items for i in self.ends[item.id] if self._leaves(i)):
                     last.node(f"exit{index}")
+                onwards = [one for item, one in self.scene.onwards.items() if item in ids]
+                if onwards:
+                    last.node(f"next{number}", label="next round", shape="plaintext", fontsize="10")
         self.graph.edge(head, str(items[0].id), tooltip=" ")
+        for link in onwards:
+            self.graph.edge(
+                str(link.source), f"next{number}", **self._words(*self.arrows.flow(link))
+            )
 
     def _draw_leaves(self, leaves: list[Item]) -> None:
         """One box for many leaves of one node, and one arrow into it."""
@@ -365,14 +373,17 @@ class _Drawing:
             self._draw_item(name, target)
         self._draw_arrow(name, index, link)
 
-    def _draw_arrow(self, name: str, index: int, link: Link) -> None:
-        words, style = self.arrows.flow(link)
+    def _words(self, words: str, style: dict[str, str]) -> dict[str, str]:
+        """The style of an arrow with what stands beside it."""
         if words and self.labelled:
             # Graphviz measures from the middle of an arrow, however thick it is.
             room = block(10, 1 + round(float(style.get("penwidth", "1")) / 2))
             style["label"] = box([[room, *text(f" {words} ", style.get("fontcolor", INK), 10)]])
         # Without any, Graphviz would show its own: the ids of both ends.
-        style["tooltip"] = _plain(words) or " "
+        return {**style, "tooltip": _plain(words) or " "}
+
+    def _draw_arrow(self, name: str, index: int, link: Link) -> None:
+        style = self._words(*self.arrows.flow(link))
         source = self.scene.view.items[link.source]
         has_outlet = self._has_outlets(source) and index in self.ends[source.id]
         outlet = f":{self.ends[source.id].index(index)}" if has_outlet else ""
