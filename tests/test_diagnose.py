@@ -808,7 +808,11 @@ RAISERS: dict[str, tuple[Raiser | None, int, str]] = {
         7,
         "The hook log",
     ),
-    "what a hook returned": (Raiser("hook", "", 0, A, B), 8, "What the hook returned raised"),
+    "what a hook returned": (
+        Raiser("hook", "", 0, A, B),
+        8,
+        "Torch, given what the hook returned, raised",
+    ),
     "a saved tensor": (
         Raiser("saved tensor", "Mul", 0, A),
         7,

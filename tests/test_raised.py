@@ -158,6 +158,13 @@ Outer.apply(x).sum().backward()
         "it gets the gradient of x",
         subject="step",
     ),
+    "what a hook returns after the leaf has its gradient": Raising(
+        "net = nn.Linear(3, 2)\nnet.bias.register_post_accumulate_grad_hook(lambda p: p.grad)\n"
+        "net(x).sum().backward()\n",
+        "net.bias.register_post_accumulate_grad_hook(lambda p: p.grad)",
+        "Torch, given what the hook returned, raised RuntimeError.",
+        "it gets the gradient of bias",
+    ),
     "a hook on several tensors": Raising(
         "def both(grads):\n    raise KeyError('both')\nz = x * 2\n"
         "torch.autograd.graph.register_multi_grad_hook([x, z], both)\nz.sum().backward()\n",
@@ -212,6 +219,31 @@ Outer.apply(x).sum().backward()
         "slope.square().sum().backward()\n",
         "Half.apply(x)",
         "Backward through a gradient raised RuntimeError.",
+    ),
+    "a Function that has no second derivative by its own words": Raising(
+        """
+class Slope(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, grad, x):
+        return 2 * grad * x
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError("second derivative is not implemented")
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, grad):
+        return Slope.apply(grad, *ctx.saved_tensors)
+slope, = torch.autograd.grad(Square.apply(x).sum(), x, create_graph=True)
+slope.square().sum().backward()
+""",
+        "Square.apply(x)",
+        "Backward of Slope raised NotImplementedError.",
+        "by `raise NotImplementedError",
+        subject="Slope",
     ),
     "a hook that found a NaN": Raising(
         "def check(grad):\n    assert grad.isfinite().all(), 'NaN'\n"

@@ -30,6 +30,9 @@ _APPLY: CodeType = BackwardCFunction.apply.__code__
 _BY_HOOK = re.compile(r"\bhooks?\b.* (changed|returned|should)|\bhook\b.* to return")
 """Torch's words where what a hook has returned cannot take the place of the gradient."""
 
+_LATE = "post accumulate grad hooks should"
+_OF_LEAVES = "register_post_accumulate_grad_hook"
+
 _CHECKED = re.compile(r"Function '?(\w+)'? returned")
 """Torch's words where it has looked at what a node sent: that node has run."""
 
@@ -139,10 +142,9 @@ class _RaiserSearch:
         """A hook raised: on which node, and where was it registered?"""
         hooks = self._listener.alterations
         known = next(filter(None, map(hooks.codes.of, codes)), None)
-        node = self._turn()
         # The last leaf has its gradient by the time such a hook runs.
-        if known is not None and known.function == "register_post_accumulate_grad_hook":
-            node = self._made.flow.latest
+        is_late = _LATE in self._text or (known is not None and known.function == _OF_LEAVES)
+        node = self._made.flow.latest if is_late else self._turn()
         if node is not None:
             live = self._walked.nodes[node]
             # One function may hang on many tensors: this very one was registered where?

@@ -120,8 +120,8 @@ _NO_LINE = _RaiserWords(
     "argument of forward a tensor of its shape, or None.",
 )
 _RETURNED = _RaiserWords(
-    "What the hook returned",
-    "It takes the place of the gradient, and torch refuses it: the words above say why.",
+    "Torch, given what the hook returned,",
+    "It cannot take the place of the gradient: the words above say why.",
     "Return nothing from a hook that only looks, else a tensor of the same shape, dtype and "
     "device; a module's hook returns a tuple, `(grad,)`.",
 )
@@ -134,7 +134,7 @@ _TWICE = _RaiserWords(
 )
 _CALL = _RaiserWords(
     "The backward call",
-    "Torch refuses what it is given, or asks for: the words above say why.",
+    "Torch refuses what the call is given, or asks for: the words above say why.",
     "Change this call as they say.",
 )
 _LOST = _RaiserWords(
@@ -150,10 +150,12 @@ def _words(facts: Facts, failure: Failure) -> _RaiserWords:
         return _LOST
     if raiser is None:
         return _CALL
+    if raiser.raised is not None:
+        return _WORDS[raiser.kind]
+    if _is_second(facts, failure.message, raiser):
+        return _TWICE
     # Such as of a Function that defines no backward.
-    bare = {"Function": _NO_LINE, "hook": _RETURNED} if raiser.raised is None else {}
-    is_second = _is_second(facts, failure.message, raiser)
-    return _TWICE if is_second else bare.get(raiser.kind, _WORDS[raiser.kind])
+    return {"Function": _NO_LINE, "hook": _RETURNED}.get(raiser.kind, _WORDS[raiser.kind])
 
 
 def _is_second(facts: Facts, text: str, raiser: Raiser) -> bool:
