@@ -616,6 +616,29 @@ def test_clipping_before_unscaling_gets_one_remedy(session: Session) -> None:
     assert "Raise the limit" not in done.out
 
 
+MADE_IN_FORWARD = """
+import torch
+from torch import nn
+first = nn.Linear(4, 8)
+optimizer = torch.optim.SGD(first.parameters(), lr=0.1)
+def forward(x):
+    middle = nn.Linear(8, 8)
+    last = nn.Linear(8, 1)
+    return last(torch.tanh(middle(first(x))))
+for _ in range(4):
+    optimizer.zero_grad()
+    forward(torch.randn(8, 4)).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def test_all_lines_that_make_layers_anew_are_named(session: Session) -> None:
+    path = session.write(MADE_IN_FORWARD)
+    done = session.cli("doctor", str(path))
+    assert "reached by 1 of 4 backward calls" in done.out
+    assert f"made at {path.name}:6, {path.name}:7" in done.out
+
+
 def test_a_gradient_estimated_through_black_boxes_is_no_cut(session: Session) -> None:
     path = session.write(BLACK_BOX.replace("{gradient}", "estimate"))
     assert session.cli("doctor", str(path)).out == "no findings · 1 backward call watched\n"

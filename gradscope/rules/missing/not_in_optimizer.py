@@ -122,7 +122,8 @@ def _left_out(
     )
     seen, remedy = [], _REGISTER if loose else _COMPLETE
     if meant:
-        made = next((place for item in group if (place := facts.location(item.made))), None)
+        places = filter(None, (facts.location(item.made) for item in group))
+        made = listed(map(str, places), 3)
         seen, remedy = [meant.words, *([f"made at {made}"] if made else [])], meant.remedy
     elif stale:
         seen = ["the optimizer holds parameters that are no longer used"]
