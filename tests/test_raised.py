@@ -295,6 +295,11 @@ def test_a_cut_that_cannot_be_the_reason_hides_no_exception(session: Session) ->
     assert [rule for rule, _ in found[1:]] == ["GS303"]
 
 
+def test_of_a_missing_second_derivative_basic_operations_are_the_remedy(session: Session) -> None:
+    path = str(session.write(HEAD + RAISING["once_differentiable"].program))
+    assert "such as basic operations" in session.cli("doctor", path).out
+
+
 WITHOUT = OWN.replace("def backward(", "def backwards(") + "Own.apply(x).sum().backward()\n"
 
 

@@ -129,8 +129,8 @@ _TWICE = _RaiserWords(
     "Backward through a gradient",
     "The gradient is itself differentiated (create_graph=True), and torch has no second derivative "
     "there.",
-    "Use what torch can differentiate twice: in the backward of a custom Function, too, without "
-    "once_differentiable and on saved tensors.",
+    "Use what torch can differentiate twice, such as basic operations; in the backward of a custom "
+    "Function, too, without once_differentiable and on saved tensors.",
 )
 _CALL = _RaiserWords(
     "The backward call",
@@ -154,7 +154,7 @@ def _words(facts: Facts, failure: Failure) -> _RaiserWords:
         return _WORDS[raiser.kind]
     if _is_second(facts, failure.message, raiser):
         return _TWICE
-    # Such as of a Function that defines no backward.
+    # No line of the program raised.
     return {"Function": _NO_LINE, "hook": _RETURNED}.get(raiser.kind, _WORDS[raiser.kind])
 
 
