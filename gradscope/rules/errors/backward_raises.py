@@ -90,8 +90,7 @@ class _RaiserWords(NamedTuple):
 _WORDS: dict[RaiserKind, _RaiserWords] = {
     "Function": _RaiserWords(
         "Backward of {name}",
-        "Torch runs the backward of a custom Function as it stands; what it raises ends the whole "
-        "call, and the leaves behind it get no gradient.",
+        "Torch runs the backward of a custom Function as it stands; what it raises ends the call.",
         "Fix it at the line that raised. Backward knows its ctx and the gradients it is given: "
         "what else it needs, forward has to keep, tensors with `ctx.save_for_backward`; what it "
         "computes has history only under `torch.enable_grad()`.",
@@ -127,14 +126,13 @@ _RETURNED = _RaiserWords(
 )
 _TWICE = _RaiserWords(
     "Backward through a gradient",
-    "The gradient is itself differentiated (create_graph=True), and torch has no second derivative "
-    "there.",
+    "A gradient is differentiated (create_graph=True) where torch has no second derivative.",
     "Use what torch can differentiate twice, such as basic operations; in the backward of a custom "
     "Function, too, without once_differentiable and on saved tensors.",
 )
 _CALL = _RaiserWords(
     "The backward call",
-    "Torch refuses what the call is given, or asks for: the words above say why.",
+    "Torch refuses what the call is given or asks for: the words above say why.",
     "Change this call as they say.",
 )
 _LOST = _RaiserWords(
