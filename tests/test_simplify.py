@@ -119,6 +119,56 @@ def test_a_loop_over_a_list_of_modules_is_named_by_them(below: str) -> None:
     assert repeat.type == ("Up Double" if below == "bottom" else "Double Up")
 
 
+@pytest.mark.parametrize(
+    ("paths", "title"),
+    [(("stem", "body", "neck"), "stem\u2013neck"), (("9", "10", "11"), "9\u201311")],
+)
+def test_modules_whose_names_differ_are_named_by_the_ends(
+    paths: tuple[str, ...], title: str
+) -> None:
+    program = Program()
+    x = program.leaf("x")
+    for path in paths:
+        program.enter(path, "Block")
+        x = program.op("TanhBackward0", [(program.op("ExpBackward0", [(x, 1)], (1,)), 1)], (1,))
+        program.exit()
+    groups = hierarchy_of(program.report((x, (1.0,))).graph).groups
+    assert [group.title for group in groups if group.kind == "repeat"] == [title]
+
+
+@pytest.mark.parametrize(
+    ("around", "helper", "module", "title"),
+    [
+        ("solve", "solve", "Field", "repeat in solve()"),
+        ("Solver.forward", "Solver.forward", "Field", "repeat in Solver.forward()"),
+        # Of both it cannot be said in which the loop is.
+        ("solve", "step", "Field", ""),
+        ("Solver.forward", "step", "Field", ""),
+        ("<module>", "<module>", "Field", ""),
+    ],
+)
+def test_a_repeat_of_many_operations_is_named_by_the_only_function_that_it_is_in(
+    around: str, helper: str, module: str, title: str
+) -> None:
+    program = Program()
+    x = program.leaf("x")
+    program.enter("", "Solver")
+    for _ in range(5):
+        program.enter("field", module)
+        program.function = f"{module}.forward"
+        x = program.op("TanhBackward0", [(x, 1)], (1,), "field(x)")
+        program.exit()
+        program.function = around
+        x = program.op("AddBackward0", [(x, 1)], (1,), "x + 1")
+        program.function = helper
+        for op in ("Exp", "Sin", "Cos"):
+            x = program.op(f"{op}Backward0", [(x, 1)], (1,), f"{op}(x)")
+    program.function = "<module>"
+    groups = hierarchy_of(program.report((x, (1.0,))).graph).groups
+    (found,) = [group.title for group in groups if group.kind == "repeat"]
+    assert found == (title or "Cos → Sin → Exp → Add → Tanh")
+
+
 def test_what_only_some_rounds_have_is_drawn_with_those_that_have_it() -> None:
     program = Program()
     x = program.leaf("x")
