@@ -609,6 +609,19 @@ def test_a_sum_is_no_residual_without_an_addition_or_beside_it() -> None:
     assert "sum of 2 edges" in as_text(report, "tree")
 
 
+@pytest.mark.parametrize("shape", [(2,), (1,)])
+def test_a_bias_of_each_round_is_no_skip(shape: tuple[int, ...]) -> None:
+    program = Program()
+    h = program.leaf("x", data=(1.0, 1.0), shape=(2,))
+    bias = program.leaf("bias", data=(1.0,), shape=shape)
+    for _ in range(2):
+        h = program.op("AddBackward0", [(h, 1), (bias, 1)], (1.0, 1.0), "h + bias")
+    report = program.report((h, (1.0, 1.0)))
+    (leaf,) = [one.node for one in report.graph.leaves if one.names == ("bias",)]
+    share = Sums(report.graph, report.passes[0]).residual(leaf)
+    assert (share is None) == (shape == (1,))
+
+
 @pytest.mark.parametrize("more", [0, 1])
 def test_a_sum_of_very_many_is_no_residual(more: int) -> None:
     program = Program()
