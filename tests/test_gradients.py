@@ -360,6 +360,10 @@ a, b, c = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
         ("y = a * 2 * torch.sqrt(b - b.detach()) + c", "; 1 of 3 leaves gets NaN or infinity"),
         ("y = a * 2 * torch.where(b > 5, b / 0, b) + c", "; 1 of 3 leaves gets NaN or infinity"),
         ("y = torch.sigmoid(5 * (a + b + c))", "‖g‖ falls from 1.414 to 3.576e-7 at Sigmoid of"),
+        (
+            "y = torch.sigmoid(5 * (a + b.detach() + 0 * b + c))",
+            "1 of 3 leaves gets only zeros: b · ‖g‖ falls from 1.414 to 3.576e-7 at Sigmoid of",
+        ),
         # What a mean and a weight leave is meant; and b is reached by another way.
         ("y = 1e-5 * (a + b + c).repeat(9999).mean()", ""),
         ("y = torch.sigmoid(5 * (a + c)) + b", ""),

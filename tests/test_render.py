@@ -105,6 +105,51 @@ def test_the_budget_is_kept_and_what_is_missing_is_counted(deep: bool, lines: in
     assert int(more.replace(",", "")) > 50
 
 
+def test_rows_of_what_is_drawn_above_are_counted_where_they_are_left_out() -> None:
+    program = Program()
+    leaves = [program.leaf(name) for name in "abcdefgh"]
+    deep = leaves[0]
+    for number in range(48):
+        names = [(deep, 1.0), *[(leaves[number % 8], 1.0)] * (number < 8)]
+        deep = program.op(f"Op{number}Backward0", names, (1.0,), f"step{number}(x)")
+    wide = program.op("StackBackward0", [(leaf, 1.0) for leaf in leaves], (1.0,), "penalty")
+    loss = program.op("AddBackward0", [(deep, 1.0), (wide, 1.0)], (1.0,), "loss")
+    report = program.report((loss, (1.0,)))
+
+    def drawn(lines: int) -> tuple[int, int, str]:
+        rows = tree(report, lines=lines).split("\n\n")[0].splitlines()
+        start = next(at for at, row in enumerate(rows) if row.startswith("node"))
+        more = re.fullmatch(r"… (\d+) more (node|row)s?: --all", rows[-1])
+        shown = len(rows) - start - 1
+        return (shown - 1, int(more[1]), more[2]) if more else (shown, 0, "")
+
+    everything, nothing, _ = drawn(500)
+    assert nothing == 0
+    nouns = set()
+    for lines in range(12, everything + 30):
+        shown, left, noun = drawn(lines)
+        nouns.add(noun)
+        assert shown + left == everything if noun != "node" else shown < everything
+    assert nouns == {"node", "row", ""}
+
+
+def test_a_tree_says_what_goes_on_to_the_next_round_unless_it_comes_last() -> None:
+    program = Program()
+    x = program.leaf("x")
+    for number in range(16):
+        program.enter(f"blocks.{number}", "Block")
+        inner = program.op("TanhBackward0", [(x, 0.5)], (1.0,), "tanh(x)")
+        both = program.op("AddBackward0", [(x, 1.0), (inner, 1.0)], (1.0,), "x + tanh(x)")
+        x = program.op("MulBackward0", [(both, 0.5)], (1.0,), "0.5 * x")
+        program.exit()
+    rows = tree(program.report((x, (1.0,)))).splitlines()
+    inside = [row for row in rows if row.lstrip("├─└│ ").startswith("┊")]
+    (place,) = [at for at, row in enumerate(inside) if "to the next round" in row]
+    assert "○ Add" in inside[place - 1] and "○ Tanh" in "".join(inside[place:])
+    # 0.5 in the last round, 0.75 of that in each before; the first has no round before it.
+    assert inside[place].endswith(f"to the next round: ‖g‖ {0.5 * 0.75**14:.4g}–0.5")
+
+
 @pytest.mark.parametrize("lines", [24, 30, 40])
 def test_a_tree_opens_less_before_it_is_cut(lines: int) -> None:
     text = tree(transformer(), lines=lines)

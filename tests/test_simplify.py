@@ -119,6 +119,56 @@ def test_a_loop_over_a_list_of_modules_is_named_by_them(below: str) -> None:
     assert repeat.type == ("Up Double" if below == "bottom" else "Double Up")
 
 
+@pytest.mark.parametrize(
+    ("paths", "title"),
+    [(("stem", "body", "neck"), "stem\u2013neck"), (("9", "10", "11"), "9\u201311")],
+)
+def test_modules_whose_names_differ_are_named_by_the_ends(
+    paths: tuple[str, ...], title: str
+) -> None:
+    program = Program()
+    x = program.leaf("x")
+    for path in paths:
+        program.enter(path, "Block")
+        x = program.op("TanhBackward0", [(program.op("ExpBackward0", [(x, 1)], (1,)), 1)], (1,))
+        program.exit()
+    groups = hierarchy_of(program.report((x, (1.0,))).graph).groups
+    assert [group.title for group in groups if group.kind == "repeat"] == [title]
+
+
+@pytest.mark.parametrize(
+    ("around", "helper", "module", "title"),
+    [
+        ("solve", "solve", "Field", "repeat in solve()"),
+        ("Solver.forward", "Solver.forward", "Field", "repeat in Solver.forward()"),
+        # Of both it cannot be said in which the loop is.
+        ("solve", "step", "Field", ""),
+        ("Solver.forward", "step", "Field", ""),
+        ("<module>", "<module>", "Field", ""),
+    ],
+)
+def test_a_repeat_of_many_operations_is_named_by_the_only_function_that_it_is_in(
+    around: str, helper: str, module: str, title: str
+) -> None:
+    program = Program()
+    x = program.leaf("x")
+    program.enter("", "Solver")
+    for _ in range(5):
+        program.enter("field", module)
+        program.function = f"{module}.forward"
+        x = program.op("TanhBackward0", [(x, 1)], (1,), "field(x)")
+        program.exit()
+        program.function = around
+        x = program.op("AddBackward0", [(x, 1)], (1,), "x + 1")
+        program.function = helper
+        for op in ("Exp", "Sin", "Cos"):
+            x = program.op(f"{op}Backward0", [(x, 1)], (1,), f"{op}(x)")
+    program.function = "<module>"
+    groups = hierarchy_of(program.report((x, (1.0,))).graph).groups
+    (found,) = [group.title for group in groups if group.kind == "repeat"]
+    assert found == (title or "Cos → Sin → Exp → Add → Tanh")
+
+
 def test_what_only_some_rounds_have_is_drawn_with_those_that_have_it() -> None:
     program = Program()
     x = program.leaf("x")
@@ -557,6 +607,19 @@ def test_a_sum_is_no_residual_without_an_addition_or_beside_it() -> None:
     gradients = ViewGradients(report.graph, report.passes[0], simplify(report.graph))
     assert [gradients.residual(node.id) for node in report.graph.nodes] == [None] * 6
     assert "sum of 2 edges" in as_text(report, "tree")
+
+
+@pytest.mark.parametrize("shape", [(2,), (1,)])
+def test_a_bias_of_each_round_is_no_skip(shape: tuple[int, ...]) -> None:
+    program = Program()
+    h = program.leaf("x", data=(1.0, 1.0), shape=(2,))
+    bias = program.leaf("bias", data=(1.0,), shape=shape)
+    for _ in range(2):
+        h = program.op("AddBackward0", [(h, 1), (bias, 1)], (1.0, 1.0), "h + bias")
+    report = program.report((h, (1.0, 1.0)))
+    (leaf,) = [one.node for one in report.graph.leaves if one.names == ("bias",)]
+    share = Sums(report.graph, report.passes[0]).residual(leaf)
+    assert (share is None) == (shape == (1,))
 
 
 @pytest.mark.parametrize("more", [0, 1])

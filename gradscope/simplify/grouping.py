@@ -221,7 +221,7 @@ class _Grouping:
 
     def _described(self, entries: list[int], period: int, count: int) -> GroupDraft:
         """``h.*`` for modules that differ in a number only, with what the loop does between them;
-        else operations, or where these are many the function that has the loop, and
+        else operations, or where these are many the function in which they are, and
         expressions."""
         columns = [self._titles(entries[i::period]) for i in range(period)]
         if all(columns) or any(len(set(titles)) > 1 for titles in columns):
@@ -231,9 +231,10 @@ class _Grouping:
             names = list(titles)
             if names == ["*"]:
                 # Those in a Sequential have nothing but numbers for names.
-                numbers = [title for column in columns for title in column]
-                ends = min(numbers, key=_natural), max(numbers, key=_natural)
-                names = ["\u2013".join(ends)]
+                each = [title for entry in entries for title in self._titles([entry])]
+                if all(map(str.isdecimal, each)):
+                    each.sort(key=int)
+                names = [f"{each[0]}\u2013{each[-1]}"]
             return GroupDraft("repeat", _shortened(names), " ".join(types), count=count)
         # In the order of the program, and of repeats one round.
         nodes = [
@@ -246,12 +247,14 @@ class _Grouping:
         origins = [self.graph.origin_of(node) for node in reversed(nodes)]
         words = [origin.expression for origin in origins if origin and origin.expression]
         steps = list(dict.fromkeys(node.short_op for node in reversed(nodes)))
-        functions = {origin.function for origin in origins if origin}
-        # The loop is around a module that is called in it.
-        outer = {name for name in functions if not name.endswith(".forward")} or functions
+        functions = {_short(origin.function) for origin in origins if origin}
+        # The repeat is around the modules that are called in it.
+        called = {f"{name}.forward" for name in self._modules(entries[:period])}
+        outer = functions - called or functions
         title = _shortened(steps)
         if len(steps) > MOST_STEPS and len(outer) == 1 and not outer & {"", "<module>"}:
-            title = f"loop in {outer.pop().rpartition('<locals>.')[2]}()"
+            # Only that it is there is known: the loop may be in what calls the function.
+            title = f"repeat in {outer.pop()}()"
         return GroupDraft(
             "repeat", title, label=_shortened(list(dict.fromkeys(words))), count=count
         )
@@ -268,6 +271,16 @@ class _Grouping:
             else:
                 inside = made.contents[rounds] if made.kind == "repeat" else made.contents
                 waiting.extend(reversed(inside))
+        return found
+
+    def _modules(self, entries: list[int]) -> set[str]:
+        """The classes of the modules that are called in some entries."""
+        waiting, found = [*entries], set()
+        for entry in waiting:
+            made = self.draft.group_of(entry)
+            if made is not None:
+                waiting.extend(made.contents)
+                found |= {made.type} if made.kind == "module" else set()
         return found
 
     def _word(self, entry: int) -> int:
@@ -369,9 +382,9 @@ def pattern(names: Sequence[str]) -> str:
     return f"{distinct[0]} … {distinct[-1]}"
 
 
-def _natural(number: str) -> tuple[int, str]:
-    """By which ``9`` comes before ``10``."""
-    return len(number), number
+def _short(function: str) -> str:
+    """Its name without that of the function in which it is defined."""
+    return function.rpartition("<locals>.")[2]
 
 
 def _shortened(steps: list[str]) -> str:

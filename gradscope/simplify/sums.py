@@ -72,7 +72,11 @@ class Sums:
         start = min((s for s in edges if self.graph.nodes[s].short_op == "Add"), default=None)
         if start is None or not 1 < len(edges) <= MOST_PARTS or node in self._altered:
             return None
-        if not all(self._goes_through(start, source) for source in edges if source != start):
+        tensors = self.graph.nodes[start].output(0), self.graph.nodes[node].output(output)
+        # As of a bias that each round of a loop adds: what is broadcast is no way around anything.
+        is_smaller = len({tensor.shape for tensor in tensors if tensor is not None}) > 1
+        ways = (self._goes_through(start, source) for source in edges if source != start)
+        if is_smaller or not all(ways):
             return None
         sizes = {s: _size(self.backward.on_edge(number)) for s, number in edges.items()}
         total = math.fsum(size or 0.0 for size in sizes.values())

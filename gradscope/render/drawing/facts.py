@@ -145,11 +145,11 @@ def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -
 def _onwards(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Note]:
     """What goes on to the next round of what is drawn once, where nothing else leaves it."""
     link = scene.onwards.get(item.id)
-    is_first = item is next(
-        (one for one in scene.view.items if one.template == item.template), None
-    )
+    if link is None or gradients is None:
+        return []
     # Of what comes last in a round it goes without saying.
-    if link is None or gradients is None or not is_first:
+    inside = [one for one in scene.view.items if one.template == item.template]
+    if item is [one for one in inside if one.kind not in ("leaf", "leaves")][-1]:
         return []
     return [
         Note(remark=f"to the next round: ‖g‖ {span(gradients.link_by_rounds(link))}", across=True)

@@ -87,10 +87,11 @@ class Head(Writer):
         ]
         return self.fitted(" · ".join(word for word in words if word), "bold")
 
-    def left_out(self, nodes: int) -> Iterator[str]:
-        """How much is missing at the end, and how to see it."""
+    def left_out(self, nodes: int, rows: int) -> Iterator[str]:
+        """How much is missing at the end, nodes or else only rows, and how to see it."""
         depth = f"{option('depth', 'N')}, {option('all')}"
-        return self.more(nodes, "node", depth if self.scene.graph.calls else "")
+        left = (nodes, "node") if nodes else (rows, "row")
+        return self.more(*left, depth if self.scene.graph.calls else "")
 
 
 NODE = Column("", right=True)

@@ -31,8 +31,8 @@ def verdict(scene: Scene) -> str:
     """
     if scene.report.findings or scene.gradients is None:
         return ""
-    wrong = _spoilt(scene) or " · ".join(filter(None, (_zeros(scene), vanishing(scene))))
-    return wrong or _falls(scene) or _sizes(scene)
+    lost = (_zeros(scene), vanishing(scene), _falls(scene))
+    return _spoilt(scene) or " · ".join(filter(None, lost)) or _sizes(scene)
 
 
 def _falls(scene: Scene) -> str:

@@ -86,9 +86,8 @@ class _Tree:
         if self.options.names == "torch":
             head += self.head.wrapped(NUMBERED, "dim")
         yield from head
-        view = self.scene.view
-        rows = len(view.links) + len(view.roots) + sum(self.notes) + len(view.templates)
-        heads = len(view.roots) - 1 and len(view.roots)
+        rows, roots = self._many_rows(), len(self.scene.view.roots)
+        heads = roots if roots > 1 else 0
         leaves = self._leaf_table()
         wanted = len(leaves) + 2 if leaves else 0
         room = rows
@@ -103,6 +102,11 @@ class _Tree:
             yield ""
             yield from leaves.lines(max(wanted - 1, 4))
 
+    def _many_rows(self) -> int:
+        """How many rows all trees have."""
+        view = self.scene.view
+        return len(view.links) + len(view.roots) + sum(self.notes) + len(view.templates)
+
     def _trees(self, room: int) -> Iterator[str]:
         """All trees under one head line, as far as there is room; then how much is missing."""
         scene = self.scene
@@ -111,18 +115,19 @@ class _Tree:
         for root in range(len(scene.view.roots)):
             starts[len(rows)] = root
             rows.extend(islice(self.walk.rows(root), max(room - len(rows), 0)))
+        left = self._many_rows() - len(rows)
+        if left:
+            # The line that says so stands for one.
+            rows, left = rows[:-1], left + 1
         shown = {row.item for row in rows if row.kind == "definition"}
         missing = sum(len(item.members) for item in scene.view.items if item.id not in shown)
-        if missing:
-            rows = rows[:-1]
         lines = iter(self.head.table(self.cells.columns(), map(self.cells.of, rows)))
         yield next(lines)
         for position, line in enumerate(lines):
             if position in starts and len(starts) > 1:
                 yield self._root_head(starts[position])
             yield line
-        if missing:
-            yield from self.head.left_out(missing)
+        yield from self.head.left_out(missing, left)
 
     def _root_head(self, root: int) -> str:
         label = visible(self.scene.graph.roots[root].label)
