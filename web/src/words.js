@@ -96,7 +96,7 @@ export function groupWords(model, group, title = model.group(group).title, isOnc
   const size = kind === "leaves" ? plural(rounds, "leaf", "leaves") : plural(model.ops[group], "op");
   const times = kind === "repeat" ? ` ×${count(rounds)}${absentOf(model, group, isOnce)}` : "";
   // Of a short loop the expression made last says most; a long one, and a repeat of modules, has a title of its own.
-  const name = kind === "repeat" && !type && !title.startsWith("loop in ") ? label.split(" → ")[0] || title : title.split(" → ").map((one) => within(model, group, one)).join(" → ") || label;
+  const name = kind === "repeat" && !type && !title.startsWith("repeat in ") ? label.split(" → ")[0] || title : title.split(" → ").map((one) => within(model, group, one)).join(" → ") || label;
   // A number does not say what it is.
   if (/^[\d.\u2013]+$/.test(name) && type) return { name: inside(visible(`${name} ${type}`)), type: "", times, size };
   return { name: inside(visible(name)), type: type === name ? "" : inside(visible(type)), times, size };

@@ -175,6 +175,11 @@ class Scene:
         # Where it stands for many rounds, `*` stands for their numbers.
         lists = [re.escape(one).replace(r"\*", r"\d+") for one in repeat.title.split(" → ")]
         paths = [path for path in self.graph.absent if any(re.fullmatch(a, path) for a in lists)]
+        # The same list of a block beside the repeat is not meant.
+        nodes = (self.graph.nodes[node] for nodes in repeat.rounds for node in nodes)
+        called = {self.graph.calls[node.call].path for node in nodes if node.call is not None}
+        around = {path: f"{path.rpartition('.')[0]}." for path in paths}
+        paths = [path for path in paths if any(one.startswith(around[path]) for one in called)]
         names = [".".join(path.split(".")[-2:]) for path in paths]
         return f" · ∅ {visible(listed(names, MOST_NAMED))}" if names else ""
 
