@@ -220,10 +220,12 @@ class Fall(NamedTuple):
 
 def fall(graph: Graph, backward: BackwardPass) -> Fall | None:
     """The first such operation; None where there are several roots or none is one."""
+    if len(graph.roots) != 1:
+        return None
     below: dict[int, list[int]] = {}
     for index, edge in enumerate(graph.edges):
         below.setdefault(edge.source, []).append(index)
-    edges = below.get(graph.roots[0].node, []) if len(graph.roots) == 1 else []
+    edges = below.get(graph.roots[0].node, [])
     while len(edges) == 1:
         edge = graph.edges[edges[0]]
         came, left = backward.at(edge.source, 0), backward.on_edge(edges[0])

@@ -63,7 +63,7 @@ export class Viewer extends Drawing {
       else if (isRatio && first) {
         this._openTo({ node: Number(first) });
         this._makeRoom();
-        this.reveal({ node: Number(first) });
+        this._look(this.keyOf({ node: Number(first) }));
         this.select(null); // for the panel tells of the whole comparison
       }
     }

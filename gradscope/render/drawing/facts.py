@@ -134,7 +134,7 @@ def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -
     """The notes of an item, what failed and sums first; of other gradients than the scene's where
     they are given."""
     raised = "" if item.folded else scene.graph.nodes[item.members[0]].raised
-    onwards = _onwards(scene, item, gradients or scene.gradients)
+    onwards = _to_next_round(scene, item, gradients or scene.gradients)
     cut = scene.cut(item.members)
     first = [Note(remark=raised, across=True)] if raised else []
     last = [Note(remark=cut, across=True)] if cut else []
@@ -142,9 +142,9 @@ def notes_of(scene: Scene, item: Item, gradients: ViewGradients | None = None) -
     return [*first, *sums, *_strips(scene, item), *onwards, *_saved(scene, item), *last]
 
 
-def _onwards(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Note]:
+def _to_next_round(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Note]:
     """What goes on to the next round of what is drawn once, where nothing else leaves it."""
-    link = scene.onwards.get(item.id)
+    link = scene.to_next_round.get(item.id)
     if link is None or gradients is None:
         return []
     # Of what comes last in a round it goes without saying.

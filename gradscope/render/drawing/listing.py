@@ -80,10 +80,9 @@ class SourceFunction:
     lines: list[SourceLine | None]
 
     @property
-    def size(self) -> int:
-        """How many nodes it made."""
-        lines = (line for line in self.lines if line is not None)
-        return sum(len(piece.nodes) for line in lines for piece in line.pieces)
+    def pieces(self) -> list[Made]:
+        """All its expressions, line by line."""
+        return [piece for line in self.lines if line is not None for piece in line.pieces]
 
 
 def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]:

@@ -175,6 +175,8 @@ class Scene:
         # Where it stands for many rounds, `*` stands for their numbers.
         lists = [re.escape(one).replace(r"\*", r"\d+") for one in repeat.title.split(" → ")]
         paths = [path for path in self.graph.absent if any(re.fullmatch(a, path) for a in lists)]
+        if not paths:
+            return ""
         # The same list of a block beside the repeat is not meant.
         nodes = (self.graph.nodes[node] for nodes in repeat.rounds for node in nodes)
         called = {self.graph.calls[node.call].path for node in nodes if node.call is not None}
@@ -252,7 +254,7 @@ class Scene:
         return self.tensor(*ends.pop()) if len(ends) == 1 else None
 
     @cached_property
-    def onwards(self) -> dict[int, Link]:
+    def to_next_round(self) -> dict[int, Link]:
         """What goes on to the next round of what is drawn once, by the item that it comes from,
         where nothing but that leaves it, as the skip around the first block of a model: as a link
         to itself."""
@@ -282,12 +284,12 @@ class Scene:
     def to_leaf(self, link: Link) -> Link:
         """A link with what turns a leaf behind it, so that it is as the leaf gets it."""
         edges = link.edges
-        while onwards := [self._onwards[edge] for edge in edges if edge in self._onwards]:
-            edges = (*(edge for edge in edges if edge not in self._onwards), *onwards)
+        while behind := [self._behind[edge] for edge in edges if edge in self._behind]:
+            edges = (*(edge for edge in edges if edge not in self._behind), *behind)
         return Link(link.source, link.target, edges)
 
     @cached_property
-    def _onwards(self) -> dict[int, int]:
+    def _behind(self) -> dict[int, int]:
         """For each edge into what turns a leaf the edge behind that."""
         turning = {*self.view.on_links}
         edges = [*enumerate(self.graph.edges)]

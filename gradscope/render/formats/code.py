@@ -83,7 +83,7 @@ class _Code(Head):
             line = f"{BADGES[finding.severity]} {head(finding)}"
             yield self.fitted(line, INKS_OF[finding.severity])
             yield from paragraph("  ", self.glyphs.text(finding.message), self.options.width)
-        made = sum(function.size for function in functions)
+        made = sum(len(piece.nodes) for function in functions for piece in function.pieces)
         nodes = self.scene.graph.nodes
         missing = sum(nodes[node].kind != "leaf" for node in self.wanted) - made
         if missing:
@@ -126,22 +126,20 @@ class _Code(Head):
     def _rank(self, function: SourceFunction) -> tuple[bool, int]:
         """Whether it ran once, and in how many modules that call one another."""
         graph = self.scene.graph
-        pieces = [piece for line in function.lines if line is not None for piece in line.pieces]
+        pieces = function.pieces
         is_once = max((len(piece.results) for piece in pieces), default=0) < 2
         calls = {graph.nodes[piece.nodes[0]].call for piece in pieces if piece.nodes}
         # All at once: the outermost of them has no call around it first.
         depth = 0
         while calls and None not in calls:
-            calls, depth = (
-                {graph.calls[call].parent for call in calls if call is not None},
-                depth + 1,
-            )
+            calls = {graph.calls[call].parent for call in calls if call is not None}
+            depth += 1
         return is_once, depth
 
     def _folded(self, function: SourceFunction) -> list[Cell]:
         """A function of an installed package as one line, with all that it made."""
         lines = [line for line in function.lines if line is not None and line.pieces]
-        pieces = [piece for line in lines for piece in line.pieces]
+        pieces = function.pieces
         results = sorted(node for line in lines for one in line.wholes for node in one.results)
         numbers = dict.fromkeys((lines[0].number, lines[-1].number))
         at = Part(f":{'–'.join(map(str, numbers))}", "dim", "never")

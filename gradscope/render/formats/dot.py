@@ -214,7 +214,7 @@ class _Drawing:
                 last.attr(rank="max")
                 for index in (i for item in items for i in self.ends[item.id] if self._leaves(i)):
                     last.node(f"exit{index}")
-                onwards = [one for item, one in self.scene.onwards.items() if item in ids]
+                onwards = [one for item, one in self.scene.to_next_round.items() if item in ids]
                 if onwards:
                     last.node(f"next{number}", label="next round", shape="plaintext", fontsize="10")
         self.graph.edge(head, str(items[0].id), tooltip=" ")
