@@ -383,6 +383,33 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     assert told or not any(word in text for word in words)
 
 
+DEEP = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, root):
+        super().__init__()
+        self.fc, self.root = nn.Linear(4, 4), root
+    def forward(self, x):
+        h = torch.relu(self.fc(x))
+        return x + (h**0.5 if self.root else h)
+
+torch.manual_seed(0)
+nn.Sequential(*(Block(number == 4) for number in range(12)))(torch.randn(8, 4)).sum().backward()
+"""
+
+
+def test_what_is_to_blame_is_seen_however_much_is_closed(session: Session) -> None:
+    path = str(session.write(DEEP))
+    tree = session.cli("backward", path).out
+    (row,) = [line for line in tree.splitlines() if "✖ ○ Pow " in line]
+    assert "h**0.5" in row
+    assert "✖ makes NaN or Inf" in session.cli("backward", path, "--format", "dot").out
+    # Who says how deep to look gets that.
+    assert "✖ ○" not in session.cli("backward", path, "--depth", "1").out
+
+
 def test_a_leaf_that_is_not_reached_gets_no_zeros(session: Session) -> None:
     session.write(f"{LEAVES}(a * torch.relu(-b)).sum().backward(inputs=[a])\n")
     text = session.cli("backward", "program.py").out

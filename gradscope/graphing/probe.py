@@ -45,7 +45,7 @@ from gradscope.recording.failed import FailedCall
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.version import VERSION
-from gradscope.words import count, either, listed, speaks_python
+from gradscope.words import count, either, speaks_python
 
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""
@@ -107,7 +107,7 @@ class Probe:
         graph = msgspec.structs.replace(
             self.graph, origins=origins, leaves=self._leaves(), absent=absent
         )
-        every_note = (*notes, *self._limits(absent))
+        every_note = (*notes, *self._limits())
         told = tuple(map(self._assembler.with_hooks, passes))
         finished = Report(graph, meta(), told, every_note, **(studied or {}))
         return checked(finished)
@@ -233,11 +233,8 @@ class Probe:
             *(notes or ["the program's own backward would fail in the same way"]),
         )
 
-    def _limits(self, absent: Sequence[str]) -> tuple[str, ...]:
+    def _limits(self) -> tuple[str, ...]:
         limits = list(hidden(self.graph))
-        if absent:
-            plural = "were never called: their" if len(absent) > 1 else "was never called: its"
-            limits.append(f"{listed(absent)} {plural} parameters get no gradient")
         operations = [node for node in self.graph.nodes if node.kind != "leaf"]
         unseen = sum(node.origin is None for node in operations)
         if unseen and speaks_python():

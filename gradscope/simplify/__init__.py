@@ -19,9 +19,9 @@ class Folding:
     as long as at most ``limit`` things are seen.  ``all``: fold nothing.  ``path``: draw only the
     ways to this leaf.  ``focus``: show what matches this pattern (see :mod:`.folded`) and close the
     rest; inside it ``depth``, ``limit`` and ``all`` say how far, 1 being its own contents.
-    ``at_once``: as :mod:`.at_once` says; ``told``: nodes of which something is to be said then;
-    ``rows``: those that a tree may have.  Without it is for a picture, where repeats inside of
-    what is drawn once are closed."""
+    ``at_once``: as :mod:`.at_once` says; ``told``: nodes of which something is to be said then,
+    ``blamed``: those to blame, worst first; ``rows``: those that a tree may have.  Without these it
+    is for a picture, where repeats inside of what is drawn once are closed."""
 
     depth: int | None = None
     all: bool = False
@@ -30,6 +30,7 @@ class Folding:
     focus: str | None = None
     at_once: bool = False
     told: frozenset[int] = frozenset()
+    blamed: tuple[int, ...] = ()
     rows: int | None = None
 
     @property

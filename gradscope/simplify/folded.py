@@ -33,6 +33,7 @@ from gradscope.simplify.opening import (
     opened_inside,
     opened_to,
     opened_to_fit,
+    opened_towards,
 )
 from gradscope.simplify.partition import Partition
 from gradscope.simplify.view import View
@@ -40,6 +41,9 @@ from gradscope.words import listed, nearest, one_line, option
 
 MOST_NAMES = 8
 """Names listed in one message."""
+
+MOST_BLAMED = 3
+"""Nodes to blame up to which modules are opened."""
 
 
 class UnknownFocus(GradscopeError):
@@ -191,14 +195,17 @@ def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
     """With less opened, if that is small enough to be looked at and what would be opened is not."""
     size: Callable[[View], int] = height if folding.rows is None else rows_of_tree
     most = folding.rows or MOST_ROWS
-    told = folding.told
+    told, blamed = folding.told, folding.blamed[:MOST_BLAMED]
     opened = _opened(hierarchy, folding)
+    if folding.depth is None:
+        opened = opened_towards(hierarchy, opened, blamed)
     part.close(hierarchy, opened)
     view = lower = straight_to_leaves(part.view(), part.graph, told)
     limit = FEW if folding.depth is not None or opened.by_rounds else folding.limit
     while size(lower) > most and limit > FEW:
         limit -= 1
         fewer = opened_to_fit(hierarchy, limit, nested=folding.rows is not None)
+        fewer = opened_towards(hierarchy, fewer, blamed)
         if fewer != opened:
             part.close(hierarchy, opened := fewer)
             lower = straight_to_leaves(part.view(), part.graph, told)

@@ -6,7 +6,7 @@ drawn.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from gradscope.simplify.hierarchy import Hierarchy
@@ -151,6 +151,25 @@ def opened_inside(hierarchy: Hierarchy, groups: Set[int], depth: int | None = No
             levels[group.id] = levels[group.parent] + 1
     opened = {group for group, level in levels.items() if depth is None or level <= depth}
     return Opened(opened, opened if depth is None else groups)
+
+
+def opened_towards(hierarchy: Hierarchy, opened: Opened, nodes: Iterable[int]) -> Opened:
+    """With the modules and functions around these nodes, too, so that they are seen; not what is
+    inside of a closed repeat, where one round is as good as another."""
+    groups = set(opened.groups)
+    stand_in: dict[int, int] = {}
+    for repeat in sorted(opened.groups - opened.by_rounds):
+        template = hierarchy.template(repeat)
+        stand_in.update({} if template is None else template.nodes)
+    for node in nodes:
+        way: list[int] = []
+        group = hierarchy.owner[stand_in.get(node, node)]
+        while group not in groups:
+            way.append(group)
+            group = hierarchy.groups[group].parent or 0
+        if all(hierarchy.groups[one].kind in ("module", "function") for one in way):
+            groups.update(way)
+    return Opened(groups, opened.by_rounds)
 
 
 def _things(hierarchy: Hierarchy, group: int) -> int:

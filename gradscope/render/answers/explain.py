@@ -15,6 +15,7 @@ from gradscope.render.answers.explained import INDENT, Explained
 from gradscope.render.answers.explained_paths import leaf_by_leaf
 from gradscope.render.answers.explained_step import StepWriter, as_table, is_long
 from gradscope.render.answers.explained_weights import WeightWriter
+from gradscope.render.drawing.verdict import alarm
 from gradscope.render.options import Options
 from gradscope.words import count, joined, option
 
@@ -124,8 +125,8 @@ def _head(explained: Explained) -> Iterator[str]:
     target = visible(report.meta.target)
     words = [target, explained.scene.size(), count(leaves, "leaf"), _subject(explained)]
     yield explained.fitted(" · ".join(word for word in words if word), "bold")
-    if explained.scene.alarm():
-        yield from explained.wrapped(f"{explained.glyphs.bad} {explained.scene.alarm()}")
+    if told := alarm(explained.scene):
+        yield from explained.wrapped(f"{explained.glyphs.bad} {told}")
     for note in report.notes:
         yield from explained.wrapped(visible(note))
     left = leaves - len(explained.answer.leaves)

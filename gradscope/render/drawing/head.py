@@ -18,7 +18,7 @@ from gradscope.render.drawing import river
 from gradscope.render.drawing.cells import Cells
 from gradscope.render.drawing.scale import BAD_INK, exceptions, extremes
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.drawing.verdict import repeats, verdict
+from gradscope.render.drawing.verdict import alarm, repeats, verdict
 from gradscope.render.options import Options
 from gradscope.render.words.findings import BADGES, INKS
 from gradscope.render.words.table import Cell, Column, Part, Writer
@@ -59,7 +59,7 @@ class Head(Writer):
         scene, glyphs = self.scene, self.glyphs
         yield self.title(scene.direction())
         # On top: in a long tree the row it is about may be far below, or left out.
-        sign, ink = (f"{glyphs.bad} ", BAD_INK) if scene.alarm() else ("", "")
+        sign, ink = (f"{glyphs.bad} ", BAD_INK) if alarm(scene) else ("", "")
         if told := verdict(scene):
             yield from self.wrapped(sign + scene.only + told, ink)
         known = scene.findings() if findings else []

@@ -31,7 +31,7 @@ from gradscope.render.drawing.scale import (
 )
 from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.drawing.verdict import verdict
+from gradscope.render.drawing.verdict import alarm, sentences
 from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.findings import BADGES
@@ -283,7 +283,7 @@ class Labels:
         if severity is None:
             return []
         rules = (short(finding.rule) for finding in self.scene.about(item))
-        words = next(rules, self.scene.blame())
+        words = next(rules, self.scene.blame.words())
         return text(f"{SIGNS[severity]} {words}  ", BADGE_INKS[severity], bold=True)
 
     def _size(self, info: GradientInfo | None) -> str:
@@ -327,9 +327,10 @@ class Labels:
             text(" · ".join(fact for fact in facts if fact), FAINT, 11),
             text(scene.folded(), FAINT, 11),
         ]
-        sign, ink = ("⚠ ", MAGENTA) if scene.alarm() else ("", INK)
-        if said := scene.options.verdict or verdict(scene):
-            lines.append(text(sign + said, ink))
+        sign, ink = ("⚠ ", MAGENTA) if alarm(scene) else ("", INK)
+        said = [scene.options.verdict] if scene.options.verdict else sentences(scene)
+        lines.extend(text(f"{sign}{one}", ink) for one in said[:1])
+        lines.extend(text(one) for one in said[1:])
         for severity, line in scene.findings()[:MOST_FINDINGS]:
             lines.append(
                 text(f"{SIGNS[severity]} {shorten(line, LONGEST_TITLE, '…')}", BADGE_INKS[severity])

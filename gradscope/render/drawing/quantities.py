@@ -110,15 +110,16 @@ class Quantities:
         infos = [gradients.entering(item) for item in items]
         many = len(infos) > 1
         drawn = strip(infos, STRIP, self.glyphs) if many else ""
-        nodes = {node for piece in pieces for node in piece.nodes}
-        is_guilty = not (self.scene.report.findings or nodes.isdisjoint(self.scene.badges))
-        severity = (
-            self.scene.badges[min(nodes & self.scene.badges.keys())] if is_guilty else "error"
-        )
-        sign = self.glyphs.text(BADGES[severity])
-        made = Part(f"{sign} {self.scene.blame()} · ", INKS[severity])
+        size = self._size(infos)
+        badges = {} if self.scene.report.findings else self.scene.blame.badges
+        blame: tuple[Part, ...] = ()
+        guilty = badges.keys() & {node for piece in pieces for node in piece.nodes}
+        if guilty:
+            severity = badges[min(guilty)]
+            sign = self.glyphs.text(BADGES[severity])
+            blame = (Part(f"{sign} {self.scene.blame.words()} · ", INKS[severity]),)
         return [
-            (made, self._size(infos)) if is_guilty else self._size(infos),
+            (*blame, size) if blame else size,
             Part(f"×{len(infos):,}" * many, "dim"),
             Part(drawn, self.scene.scale.ink(middle(infos))),
         ]

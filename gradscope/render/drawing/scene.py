@@ -17,16 +17,18 @@ from typing import Self
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
 from gradscope.model.observations import Finding, Severity
-from gradscope.model.plain import TensorInfo, in_rows
+from gradscope.model.plain import TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
+from gradscope.render.drawing.blame import Blame
 from gradscope.render.drawing.scale import Round, Scale
 from gradscope.render.drawing.spread import spread
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.findings import BADGES, badges, head, worst
+from gradscope.render.words.findings import BADGES, head, worst
 from gradscope.render.words.text import is_of_library, short_files, source_url
+from gradscope.simplify import Folding
 from gradscope.simplify.folded import simplify
-from gradscope.simplify.gradients import Fall, ViewGradients, fall
+from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Frame, Item, Link, View
 from gradscope.words import count, listed, one_line, option
@@ -45,9 +47,10 @@ class Scene:
         self.report = report
         self.options = options
         self.graph = report.graph
-        self.view: View = simplify(report.graph, options.folding)
-        self.incoming = self.view.incoming()
         self.backward = _chosen_pass(report, options.call)
+        self.blame = Blame(report, self.backward)
+        self.view: View = simplify(report.graph, self._folding())
+        self.incoming = self.view.incoming()
         self.gradients: ViewGradients | None = None
         on_edges: Iterable[GradientInfo] = ()
         if self.backward is not None:
@@ -61,10 +64,17 @@ class Scene:
         pointed at."""
         overlay = options.overlay is not None and not options.overlay.is_ratio
         pointed = overlay or report.explanation or options.names == "torch"
-        told = {finding.node.id for finding in report.findings if finding.node is not None}
-        told.update(node for one in report.passes for node in one.altered)
-        folding = replace(options.folding, at_once=not pointed, told=frozenset(told), rows=rows)
+        folding = replace(options.folding, at_once=not pointed, rows=rows)
         return cls(report, replace(options, folding=folding))
+
+    def _folding(self) -> Folding:
+        """How far to fold, with the nodes of which something is to be said."""
+        folding = self.options.folding
+        if not folding.at_once:
+            return folding
+        told = {finding.node.id for finding in self.report.findings if finding.node is not None}
+        told.update(node for one in self.report.passes for node in one.altered)
+        return replace(folding, told=frozenset(told), blamed=self.blame.nodes())
 
     @cached_property
     def _files(self) -> dict[str, str]:
@@ -333,28 +343,6 @@ class Scene:
         few = numbers.element_count(tensor.values, tensor.dtype) <= MOST_FACTORS
         return (self.values(tensor, tensor.shape) or "") if few else ""
 
-    @cached_property
-    def first_bad(self) -> tuple[int, bool] | None:
-        """The first node in backward order with a gradient that is not finite.
-
-        With it, whether that node made it: what it received was finite, what it passed on is not.
-        """
-        if self.backward is None:
-            return None
-        bad = [info.state == "non-finite" for info in self.backward.gradients]
-        makers = {
-            e.source
-            for e, entry in zip(self.graph.edges, self.backward.edges, strict=True)
-            if bad[entry]
-        }
-        # Ids are in the order of backward, so the first one found is the first there is.
-        for node, row in enumerate(self.backward.upstream):
-            if any(bad[entry] for entry in row):
-                return node, False
-            if node in makers:
-                return node, True
-        return None
-
     def called(self, node: Node) -> str:
         """``Log`` of ``LogBackward0``, or as torch calls it where that is asked; a custom
         Function's class."""
@@ -371,43 +359,10 @@ class Scene:
         place = self.place(record.origin)
         return " ".join(words) + (f" ({place})" if place else "")
 
-    def alarm(self) -> str:
-        """A sentence on the first gradient that is not finite, or ""."""
-        if self.first_bad is None or self.report.findings or self.backward is None:
-            return ""  # findings say it better
-        node, made_here = self.first_bad
-        what = "makes" if made_here else "receives"
-        sent = zip(self.graph.edges, self.backward.edges, strict=True)
-        infos = (self.backward.gradients[entry] for edge, entry in sent if edge.source == node)
-        rows = in_rows(info.rows for info in infos) if made_here else ""
-        return f"{self.name_node(node)} {what} the first NaN or infinity in backward order{rows}"
-
-    @cached_property
-    def badges(self) -> dict[int, Severity]:
-        """The severity of the worst finding about each node that has one; without findings the node
-        that makes the first NaN or infinity, or that leaves next to nothing for all leaves."""
-        found = badges(self.report.findings)
-        node, made_here = self.first_bad or (0, False)
-        if found or self.first_bad is not None:
-            return found or ({node: "error"} if self.alarm() and made_here else {})
-        return {self.fall.node: "warning"} if self.fall is not None else {}
-
-    @cached_property
-    def fall(self) -> Fall | None:
-        """Where the gradient is lost before any leaf, if it is."""
-        return None if self.backward is None else fall(self.graph, self.backward)
-
-    def blame(self) -> str:
-        """What the node that is marked without a finding does."""
-        if self.first_bad is not None or self.fall is None:
-            return "makes NaN or Inf"
-        return f"falls to {numbers.number(self.fall.after)}"
-
     def badge(self, item: Item) -> Severity | None:
         """The worst severity of a node in this item."""
-        if not self.badges:
-            return None
-        return worst(self.badges[node] for node in item.members if node in self.badges)
+        badges = self.blame.badges
+        return worst(badges[node] for node in item.members if node in badges) if badges else None
 
     def about(self, item: Item) -> list[Finding]:
         """The findings about nodes in this item, worst first."""

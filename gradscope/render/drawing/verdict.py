@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gradscope.escaping import visible
-from gradscope.model.plain import State
+from gradscope.model.plain import State, in_rows
 from gradscope.render.drawing.scale import Round, vanished
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import number
@@ -23,23 +23,39 @@ MOST_AT_A_GLANCE = 8
 """Leaves whose gradients a reader has seen without being told which is the largest."""
 
 
-def verdict(scene: Scene) -> str:
+def sentences(scene: Scene) -> list[str]:
     """What is wrong with the gradients of a pass, as far as they show it: where the first NaN or
     infinity is and which leaves it reaches, leaves that get only zeros, from where on next to
     nothing arrives, at which operation it is lost before any leaf.  Where nothing is, what many
-    leaves get; "" for few.  Findings say it better.
+    leaves get; "" for few.  Findings say it better, but for modules that were never called.
     """
-    if scene.report.findings or scene.gradients is None:
-        return ""
-    lost = (_zeros(scene), vanishing(scene), _falls(scene))
-    return _spoilt(scene) or " · ".join(filter(None, lost)) or _sizes(scene)
+    absent = _never_called(scene)
+    told: Sequence[str] = (absent,)
+    if alarm(scene):
+        told = (_spoilt(scene), absent)
+    elif not scene.report.findings and scene.gradients is not None:
+        lost = " · ".join(filter(None, (_zeros(scene), vanishing(scene), _falls(scene))))
+        told = (absent, lost or _sizes(scene))
+    return [*filter(None, told)]
+
+
+def verdict(scene: Scene) -> str:
+    """All of it in one line."""
+    return " · ".join(sentences(scene))
+
+
+def _never_called(scene: Scene) -> str:
+    """The modules of a list that were never called, though others of it were."""
+    paths = [*map(visible, scene.graph.absent)]
+    whose = "were never called: their" if len(paths) > 1 else "was never called: its"
+    return f"{listed(paths)} {whose} parameters get no gradient" if paths else ""
 
 
 def _falls(scene: Scene) -> str:
     """The operation on the only way from the root to all leaves that leaves next to nothing."""
-    if scene.fall is None:
+    if scene.blame.fall is None:
         return ""
-    node, before, after = scene.fall
+    node, before, after = scene.blame.fall
     sizes = f"{number(before)} to {number(after)}"
     return f"‖g‖ falls from {sizes} at {scene.name_node(node)}, before any leaf"
 
@@ -58,10 +74,20 @@ def _sizes(scene: Scene) -> str:
 
 
 def _spoilt(scene: Scene) -> str:
-    if not scene.alarm():
-        return ""
     bad = _leaves(scene, "non-finite")
-    return f"{scene.alarm()}; {_get(scene, bad)} NaN or infinity"
+    return f"{alarm(scene)}; {_get(scene, bad)} NaN or infinity"
+
+
+def alarm(scene: Scene) -> str:
+    """A sentence on the first gradient that is not finite, or ""; findings say it better."""
+    if scene.blame.first_bad is None or scene.report.findings or scene.backward is None:
+        return ""
+    node, made_here = scene.blame.first_bad
+    what = "makes" if made_here else "receives"
+    sent = zip(scene.graph.edges, scene.backward.edges, strict=True)
+    infos = (scene.backward.gradients[entry] for edge, entry in sent if edge.source == node)
+    rows = in_rows(info.rows for info in infos) if made_here else ""
+    return f"{scene.name_node(node)} {what} the first NaN or infinity in backward order{rows}"
 
 
 def _zeros(scene: Scene) -> str:

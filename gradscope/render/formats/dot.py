@@ -299,7 +299,7 @@ class _Drawing:
             style |= {"penwidth": "2", "fillcolor" if mark.fill else "color": mark.color}
         if info is not None and info.state == "non-finite":
             # Where the cause is marked, what follows from it steps back.
-            width = "1.8" if self.scene.badges else "3"
+            width = "1.8" if self.scene.blame.badges else "3"
             style |= {"color": MAGENTA, "penwidth": width, "fillcolor": "white"}
         elif info is not None and info.state != "finite":
             words.append("dashed")
