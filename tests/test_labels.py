@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from gradscope.model.report import Report
+from gradscope.simplify.folded import simplify
 from tests.looking import Session, expressions, leaf_named, node_of
 
 A = "import torch\na = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)\n"
@@ -345,3 +347,59 @@ def test_nodes_of_two_threads_with_one_number_have_no_line(fresh: Session) -> No
         for number in call.nodes
     }
     assert checked == {"Sum", "Mul"}
+
+
+CALLS = """
+import torch
+from torch import nn
+
+class Passed(nn.Linear):
+    def __call__(self, *given):
+        return super().__call__(*given)
+
+class Field(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.passed = nn.Sequential(nn.Linear(2, 2), nn.Tanh()), Passed(2, 2)
+        self.cell = nn.LSTMCell(2, 2)
+    def forward(self, x):
+        return self.passed(self.net(x)) * 2
+
+torch.manual_seed(0)
+field = Field()
+k1 = field(torch.ones(3, 2))
+k2 = field(
+    k1 / 2)
+k1.add(k2).sum().backward()
+"""
+
+
+def test_a_module_is_called_by_the_line_that_calls_it(session: Session) -> None:
+    path = str(session.write(CALLS))
+    graph = session.look_at(path).graph
+    told: dict[str, set[str]] = {}
+    for call in graph.calls:
+        origin = None if call.origin is None else graph.origins[call.origin]
+        told.setdefault(call.path, set()).add(origin.label if origin else "")
+    # Torch's own code called the parts of the Sequential, which is not the program's words.
+    assert told["net.0"] == told["net.1"] == {""}
+    assert told["net"] == {"self.net(x)"}
+    assert told[""] == {"k1 = field(torch.ones(3, 2))", "k2 = field(\n    k1 / 2)"}
+    rows = session.cli("backward", path, "--depth", "1", "--width", "240").out
+    assert re.search(r"Field +k2 = field\( k1 / 2\) .*program.py:19$", rows, re.M)
+    inside = session.cli("backward", path, "--depth", "2", "--width", "240").out
+    assert re.search(r"net Sequential +self.net\(x\) .*program.py:14$", inside, re.M)
+    # A subclass that hands its call on has no words for it.
+    assert "passed Passed" in inside and "super()" not in inside
+
+
+def test_torchs_own_steps_of_one_line_stay_closed_where_there_is_much(session: Session) -> None:
+    loop = (
+        "state = None\nfor step in range(30):\n"
+        "    state = field.cell(field.passed(torch.ones(3, 2)), state)\n"
+    )
+    text = CALLS.partition("k1 = ")[0] + loop + "state[0].sum().backward()\n"
+    items = simplify(session.look(text).graph).items
+    (cell,) = [one for one in items if one.type == "LSTMCell"]
+    assert cell.label == "state = field.cell(field.passed(torch.ones(3, 2)), state)"
+    assert len(cell.rounds) == 30

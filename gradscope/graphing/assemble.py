@@ -262,7 +262,8 @@ class Assembler:
             path, kind = (
                 ("?", "?") if place is None else (self.module_names.path(place), place.type)
             )
-            self._calls.append(ModuleCall(path, kind, around))
+            origin = self._origin_at(modules.site(inner))
+            self._calls.append(ModuleCall(path, kind, around, origin))
             around = self._call_numbers[inner] = len(self._calls) - 1
 
     def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:

@@ -95,6 +95,9 @@ def _check_calls(graph: Graph) -> None:
                 f"graph.calls[{position}].parent",
                 f"is {call.parent}; a call comes after its parent",
             )
+        if call.origin is not None:
+            place = f"graph.calls[{position}].origin"
+            in_range([call.origin], len(graph.origins), place, "graph.origins")
 
 
 def _check_edges(graph: Graph) -> None:

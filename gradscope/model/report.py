@@ -53,14 +53,21 @@ class Origin(Struct, frozen=True):
         """``model.py:7``."""
         return f"{self.file}:{self.line}"
 
+    @property
+    def label(self) -> str:
+        """``y = 3*a``; ``3*a`` where its value is assigned to nothing."""
+        return f"{self.variable} = {self.expression}" if self.variable else self.expression
+
 
 class ModuleCall(Struct, frozen=True):
     """One call of an ``nn.Module``: its dotted path from the root module, its class, the call it
-    was in."""
+    was in, and as an index into the graph's table of origins the line that called it, None where
+    torch's own code did."""
 
     path: str
     type: str
     parent: int | None = None
+    origin: int | None = None
 
 
 class Node(Struct, frozen=True):

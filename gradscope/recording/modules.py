@@ -9,6 +9,7 @@ nothing of expressions, gradients or the Report.
 from __future__ import annotations
 
 import inspect
+import sys
 import weakref
 from array import array
 from bisect import bisect_right
@@ -25,6 +26,7 @@ from gradscope.autograd.isolation import Aside
 from gradscope.autograd.tensors import TensorTable
 from gradscope.patched import Original
 from gradscope.recording.compiler import is_compiling
+from gradscope.recording.places import Places
 from gradscope.recording.stand_in import module_calls
 from gradscope.recording.wrappers import plain_path
 
@@ -69,9 +71,10 @@ class ModuleTracker:
 
     Args:
         aside: goes around what is done in the middle of the program.
+        places: numbers the places that modules are called at.
     """
 
-    def __init__(self, aside: Callable[[], Aside]) -> None:
+    def __init__(self, aside: Callable[[], Aside], places: Places) -> None:
         self.roots: dict[int, RootModule] = {}
         self.strays: list[tuple[weakref.ref[nn.Module], ModulePath]] = []
         self._places: dict[int, tuple[weakref.ref[nn.Module], ModulePath]] = {}
@@ -81,6 +84,7 @@ class ModuleTracker:
         self._next_root = 0
         self._parents = array("q")
         self._call_places: list[ModulePath] = []
+        self._sites = array("q")
         self._changes = array("q")
         self._changed_to = array("q")
         self._thread = 0
@@ -88,6 +92,7 @@ class ModuleTracker:
         self._parameters: TensorTable[tuple[int, str]] = TensorTable(MAX_PARAMETERS)
         self._is_library: dict[type, bool] = {}
         self._aside = aside
+        self._numbers = places
 
     def parameter_name(self, tensor: torch.Tensor) -> str:
         """The name of a parameter in its root module, also when that module is gone."""
@@ -125,6 +130,12 @@ class ModuleTracker:
         """The call that this one was made in, or :data:`OUTSIDE`."""
         index = call - self._first_call
         return self._parents[index] if 0 <= index < len(self._parents) else OUTSIDE
+
+    def site(self, call: int) -> int:
+        """The number of the place in the program that a module was called at; -1 where torch's own
+        code called it, as that of ``nn.Sequential`` does."""
+        index = call - self._first_call
+        return self._sites[index] if 0 <= index < len(self._sites) else -1
 
     def library_call(self, call: int) -> int:
         """The outermost call of this one and those around it that runs torch's code only.
@@ -169,6 +180,7 @@ class ModuleTracker:
         # Taken once: every call of a module comes by here.
         known, stack, running, places = self._places, self._stack, self._running, self._call_places
         changes, changed_to, parents = self._changes, self._changed_to, self._parents
+        sites, number_around = self._sites, self._numbers.number_around
 
         def _call_impl(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
             # What is compiled would otherwise hold a call of ours.
@@ -181,6 +193,9 @@ class ModuleTracker:
             # Numbers go on counting when the oldest calls are forgotten.
             call = self._first_call + len(places)
             try:
+                around = self.place(stack[-1]) if stack else None
+                by_library = around is not None and around.is_library
+                sites.append(-1 if by_library else number_around(sys._getframe(1)))
                 places.append(place)
                 parents.append(stack[-1] if stack else OUTSIDE)
                 stack.append(call)
@@ -220,6 +235,7 @@ class ModuleTracker:
             return
         del self._call_places[:old]
         del self._parents[:old]
+        del self._sites[:old]
         self._first_call += old
         # Every call changed the stack twice.
         changes = max(0, len(self._changes) - 2 * count)

@@ -99,9 +99,9 @@ class Recording:
         # For the mode of torch, which comes next where a recorder inherits from both.
         super().__init__()
         self.sources = sources or Sources()
-        self.modules = ModuleTracker(self.aside)
-        self.events = Events()
         self.places = Places()
+        self.modules = ModuleTracker(self.aside, self.places)
+        self.events = Events()
         self.freed = FreedGraphs()
         self.values = RememberedValues(keep)
         self.leaf_names = LeafNames(self.sources, self.modules.parameter_name)

@@ -23,8 +23,9 @@ class GroupDraft:
     kind: GroupKind
     title: str = ""
     type: str = ""
-    label: str = ""
     count: int = 1
+    label: str = ""
+    origin: int | None = None
     contents: list[int] = field(default_factory=list)
     """Nodes by their id, groups by ``~id``."""
 
@@ -70,7 +71,7 @@ class Draft:
         for made in order:
             parent, one = parents[made], self.groups[made]
             above = None if parent is None else numbers[parent]
-            facts = (one.title, one.type, one.label, one.count)
+            facts = (one.title, one.type, one.label, one.count, one.origin)
             groups.append(Group(numbers[made], one.kind, above, *facts))
         return numbers, groups
 

@@ -24,8 +24,9 @@ class Group(msgspec.Struct, frozen=True):
 
     ``parent`` is the group around it, None for the whole graph, which is group 0.  ``title`` names
     it (a module's path, ``h.*``, a function), ``type`` is the class of a module, or of the modules
-    that a repeat repeats, ``label`` the expressions of a repeat, ``count`` how many rounds a repeat
-    has.  All texts are raw.
+    that a repeat repeats, ``label`` the expressions of a repeat, or the one that calls a module,
+    ``count`` how many rounds a repeat has, ``origin`` an index into the graph's origins: where a
+    module is called.  All texts are raw.
     """
 
     id: int
@@ -35,6 +36,7 @@ class Group(msgspec.Struct, frozen=True):
     type: str = ""
     label: str = ""
     count: int = 1
+    origin: int | None = None
 
 
 class Template(msgspec.Struct, frozen=True):

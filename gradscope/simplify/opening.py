@@ -123,7 +123,13 @@ class _Growth:
             is_shown = self._nested or group not in self._within
             return is_shown and len(hierarchy.flat(group)) <= MOST_ROUNDS
         # What holds one group and nothing else is only a cover.
-        return bool(hierarchy.children[drawn]) or _things(hierarchy, drawn) > 1
+        if hierarchy.children[drawn] or _things(hierarchy, drawn) <= 1:
+            return bool(hierarchy.children[drawn])
+        # Torch's own steps, all of one line of the program, such as those of an LSTMCell.
+        made = [hierarchy.graph.nodes[node] for node in hierarchy.nodes[drawn]]
+        lines = {node.origin for node in made if node.kind != "leaf"}
+        is_one_line = hierarchy.groups[drawn].kind == "module" and len(lines) == 1
+        return not is_one_line or _things(hierarchy, drawn) <= FEW
 
 
 def opened_around(hierarchy: Hierarchy, inner: Set[int]) -> Opened:

@@ -211,13 +211,16 @@ class Partition:
             named = self._named(fold)
             called = (tuple(node for node in members if node in named),)
         where = (nodes, names, called if any(called) else (), number)
+        node = self.graph.nodes[members[0]]
         if fold is None:
-            node = self.graph.nodes[members[0]]
             title = self._leaf_name(members) if node.kind == "leaf" else node.short_op
             label, count = label_of(self.graph, node), len(rounds) or 1
-            return Item(position, node.kind, tuple(members), title, label, "", count, *where)
+            facts = (title, label, "", count, node.origin)
+            return Item(position, node.kind, tuple(members), *facts, *where)
         title = fold.title if number is None else self._title(fold, self.templates[number])
-        facts = (title, fold.label, fold.type, fold.count)
+        # What many lines made has none, but for a module that one line called.
+        origin = fold.origin if fold.kind == "module" or fold.type else node.origin
+        facts = (title, fold.label, fold.type, fold.count, origin)
         return Item(position, fold.kind, tuple(members), *facts, *where)
 
     def _title(self, fold: Group, template: Template) -> str:

@@ -25,7 +25,8 @@ class Item(msgspec.Struct, frozen=True):
 
     ``members`` are ids of graph nodes, ascending.  ``title`` names it (``Mul``, a leaf's name, a
     module's path), ``type`` is a module's class, ``label`` the user's expression, ``count`` how
-    often a repeat repeats, ``rounds`` its members by round, in the order of backward,
+    often a repeat repeats, ``origin`` where it was made or called, as an index into the graph's
+    origins, ``rounds`` its members by round, in the order of backward,
     ``round_names`` what these are called, and ``called`` those of each round, or of a round itself,
     that are in the module it is called by.  What a template holds has rounds, too: it stands for
     all of them, and ``template`` is the number of that.  All texts are raw."""
@@ -37,6 +38,7 @@ class Item(msgspec.Struct, frozen=True):
     label: str = ""
     type: str = ""
     count: int = 1
+    origin: int | None = None
     rounds: tuple[tuple[int, ...], ...] = ()
     round_names: tuple[str, ...] = ()
     called: tuple[tuple[int, ...], ...] = ()

@@ -35,7 +35,7 @@ export function buildPage(viewer) {
       finder.element,
       element("button", { class: "step", text: "?", "aria-label": "Keys", title: "the keys (?)", on: { click: () => showHelp(viewer) } }),
       verdict),
-    element("main", {}, river.element, code.element, element("div", { class: "stage" }, canvas, crumbs.element, toolbar(viewer), status.element), list, said),
+    element("main", {}, river.whole, code.element, element("div", { class: "stage" }, canvas, crumbs.element, toolbar(viewer), status.element), list, said),
     aside,
     footer,
     tip.element,

@@ -207,7 +207,7 @@ export class Painter {
   _groupTitle(box) {
     const { scene, model } = this;
     const { theme } = scene;
-    const { name, type, times, size } = boxWords(model, box);
+    const { name, type, called, times, size } = boxWords(model, box);
     const badge = model.troubles.at(box);
     const color = badge ? severityColor(badge, theme) : theme.ink;
     this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: TITLE });
@@ -218,7 +218,7 @@ export class Painter {
     const title = fitted(name, TITLE, room, model.group(box.group).kind === "module");
     this._text(`${title}${times}`, box.x + 23, box.y + 14, { color, face: TITLE });
     const used = widthOf(`${title}${times}`, TITLE) + 6;
-    if (used < room) this._text(fitted(type, LABEL, room - used), box.x + 23 + used, box.y + 14, { color: theme.faint, face: LABEL });
+    if (used < room) this._text(fitted(type || called, LABEL, room - used), box.x + 23 + used, box.y + 14, { color: theme.faint, face: LABEL });
   }
 
   _bar(info, { x, y, width, height }) {

@@ -110,7 +110,7 @@ export class Panel {
     return [
       element("h2", { text: `${name}${times}` }),
       element("p", { class: "faint", text: [...new Set([kind, visible(type), size, plural(leaves.length, "leaf", "leaves")])].filter(Boolean).join(" · ") }),
-      this.facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
+      this.facts("", [["module", kind === "module" ? visible(title) : ""], ["operations", kind === "repeat" && !type ? visible(title) : ""], ["called as", kind === "module" ? visible(label) : ""], ["expressions", kind === "repeat" && label !== name ? visible(label) : ""]]),
       this.shown({ group: g }),
       entering ? this.facts("gradient entering", [...this._numbers(entering), ["of it", meetingWords(model, { group: g })]]) : null,
       onEachRank(this.viewer, (pass) => model.enteringIn(pass, g)),

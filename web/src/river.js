@@ -33,9 +33,14 @@ export class River {
     this.stream = svg("g", {});
     this.svg = svg("svg", { "aria-hidden": "true" }, hatching(), this.stream, this.lens, this.cursor);
     this.element = element("div", {
-      class: "river", hidden: this.model.data.passes.length && this.model.size >= FEW ? null : "", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "River: gradients from the loss down. Arrow keys go along it, Enter opens what is there",
+      class: "river", role: "slider", tabindex: "0", "aria-orientation": "vertical", "aria-valuemin": "0", "aria-label": "River: gradients from the loss down. Arrow keys go along it, Enter opens what is there",
       on: { pointerdown: (event) => this._press(event), pointermove: (event) => this._hover(event), pointerleave: () => this._leave(), keydown: (event) => this._key(event), blur: () => this._leave() },
     }, this.svg);
+    this.axis = element("div", { class: "axis", "aria-hidden": "true" });
+    this.whole = element(
+      "div", { class: "profile", hidden: this.model.data.passes.length && this.model.size >= FEW ? null : "" },
+      element("div", { class: "caption", text: "‖g‖ by depth" }), this.element, this.axis, element("div", { class: "caption key" }, element("span", { class: "middle", text: "median" }), element("span", { class: "dot", text: "leaf" })),
+    );
     this.at = 0;
     new ResizeObserver(() => this.show()).observe(this.element);
   }
@@ -50,6 +55,8 @@ export class River {
     // It is always of the gradients: where colours mean something else it has none.
     this.element.classList.toggle("plain", !this.viewer.isOfGradients);
     this.stream.replaceChildren(...this._brackets(), ...this._flow(), ...this._marks());
+    const { scale } = this.viewer;
+    this.axis.replaceChildren(...[scale.from, scale.to].map((log) => element("span", { text: number(Number((10 ** log).toPrecision(1))) })));
     this.element.setAttribute("aria-valuemax", String(this.profile.rows - 1));
     this._go(this.at);
     this.look();

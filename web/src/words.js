@@ -88,7 +88,7 @@ function endName(model, key) {
 }
 
 /**
- * The name of a group, its class where the name does not say it, and how often it repeats.
+ * The name of a group, its class where the name does not say it, the call where neither says which one it is, and how often it repeats.
  * @param title of the group, or what those that it stands for have in common
  */
 export function groupWords(model, group, title = model.group(group).title, isOnce = false) {
@@ -98,8 +98,10 @@ export function groupWords(model, group, title = model.group(group).title, isOnc
   // Of a short loop the expression made last says most; a long one, and a repeat of modules, has a title of its own.
   const name = kind === "repeat" && !type && !title.startsWith("repeat in ") ? label.split(" → ")[0] || title : title.split(" → ").map((one) => within(model, group, one)).join(" → ") || label;
   // A number does not say what it is.
-  if (/^[\d.\u2013]+$/.test(name) && type) return { name: inside(visible(`${name} ${type}`)), type: "", times, size };
-  return { name: inside(visible(name)), type: type === name ? "" : inside(visible(type)), times, size };
+  if (/^[\d.\u2013]+$/.test(name) && type) return { name: inside(visible(`${name} ${type}`)), type: "", called: "", times, size };
+  // Of a module without a name of its own the line that called it tells which call it is, as far as there is room.
+  const called = kind === "module" && type === name ? inside(visible(label)) : "";
+  return { name: inside(visible(name)), type: type === name ? "" : inside(visible(type)), called, times, size };
 }
 
 /** ` · ∅ experts.5`, what was never called of the list that a repeat is of; where it is drawn `isOnce`, in any of its rounds. */

@@ -197,7 +197,10 @@ class Labels:
         if scene.type(item):
             head += text(f"  {short(scene.type(item))}", GREY, 10)
         inside = text(short(scene.expression(item)), TEAL, 10) + self._times(item)
-        facts = (scene.operations_of_rounds(item), scene.source(item), scene.parameters(item))
+        size = scene.operations(item) if item.label else ""
+        if item.kind == "repeat":
+            size = scene.operations_of_rounds(item)
+        facts = (size, scene.source(item), scene.parameters(item))
         inside += [cell for fact in facts if fact for cell in text(f" · {fact}", FAINT, 10)]
         lines = [head, inside, text(saved_words(scene, item), INK, 10)]
         rounds = self._infos(item)

@@ -109,17 +109,15 @@ class Scene:
         return is_of_library(self.graph.origins[origin].file)
 
     def source(self, item: Item) -> str:
-        """The line that made an item, or "" for a module, which many lines made."""
-        if item.kind == "module" or item.type:
-            return ""
-        return self.place(self.graph.nodes[item.members[0]].origin)
+        """The line that made an item, or called it; "" for modules, which many lines made."""
+        return self.place(item.origin)
 
     def link(self, item: Item) -> str:
         """A relative or file URL of the source file and line of an item, or "" where there is
         none."""
-        origin = self.graph.origin_of(self.graph.nodes[item.members[0]])
-        if origin is None or not self.source(item):
+        if item.origin is None:
             return ""
+        origin = self.graph.origins[item.origin]
         return source_url(origin.file, origin.line)
 
     def title(self, item: Item) -> str:
@@ -168,13 +166,13 @@ class Scene:
         return visible(item.type) if item.type != item.title else ""
 
     def expression(self, item: Item) -> str:
-        """The user's words for an item, ``y*2 ×9`` for a repeat; for other groups the count of
-        ops, of one round where it stands for many."""
+        """The user's words for an item, ``y*2 ×9`` for a repeat; for other groups without words the
+        count of ops, of one round where it stands for many."""
         if item.kind == "repeat":
             return (
                 f"{visible(one_line(item.label))} ×{item.count:,}{self.never_called(item)}".strip()
             )
-        if not item.folded:
+        if not item.folded or (item.kind == "module" and item.label):
             return visible(one_line(item.label))
         operations = self._operations(item)[: len(self._operations(item)) // self.times(item)]
         only = label_of(self.graph, self.graph.nodes[operations[0]]) if len(operations) == 1 else ""

@@ -146,6 +146,10 @@ class _Strip:
             size = numbers.number(float(f"{10 ** min(end, 308):.1g}"))
             _text(into, size, {"x": f"{x}", "y": below, "text-anchor": side})
         _text(into, "‖g‖ by depth", {"x": f"{LEFT}", "y": "-5"})
+        key = f"{self.height + 24:.1f}"
+        _text(into, "— median", {"x": f"{LEFT}", "y": key, "fill": INK})
+        if any(row.leaf is not None for row in self.rows):
+            _text(into, "· leaf", {"x": f"{WIDTH}", "y": key, "fill": INK, "text-anchor": "end"})
 
     def _draw_row(self, number: int, row: ProfileRow) -> None:
         """The stream in the colour of its median and pale what is left of it; over it what is not
