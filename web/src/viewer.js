@@ -61,15 +61,27 @@ export class Viewer extends Drawing {
       if (this.model.troubles.places.length) this.nextTrouble(1);
       // What only one side of a comparison has; keys that are numbers are in order.
       else if (isRatio && first) {
-        this._openTo({ node: Number(first) });
+        const thing = this._wholeOf(Number(first), marks);
+        this._openTo(thing);
+        // Of blocks drawn once all are meant.
+        for (const repeat of this.open) if (this.model.once.has(repeat)) this.model.templates.single(this.open, repeat, null);
+        this._arrange();
         this._makeRoom();
-        this._look(this.keyOf({ node: Number(first) }));
+        this._look(this.keyOf(thing));
         this.select(null); // for the panel tells of the whole comparison
       }
     }
     trail.isGoing = isGoing;
     if (isStep) trail.push();
     if (this.passes) this.passes.value = String(this.call);
+  }
+
+  /** The largest group around a node of which every node is marked, or the node. */
+  _wholeOf(node, marks) {
+    const isMarked = (g) => g > 0 && this.model.inside(g).every((one) => one in marks);
+    const groups = this.model.around(this.model.owner[node]);
+    const end = groups.findIndex((g) => !isMarked(g));
+    return end > 0 ? { group: groups[end - 1] } : { node };
   }
 
   /** Make room for another graph; returns whether the switch between calls has the focus. */
