@@ -81,6 +81,48 @@ def test_each_line_has_what_torch_gives_for_what_it_made(session: Session) -> No
     assert numbers(row)[-1] == 1
 
 
+CALLING = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.branch = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+
+    def forward(self, x):
+        made = self.branch(x)
+        kept.append(made)
+        return x + 2 * made
+
+
+kept = []
+torch.manual_seed(0)
+blocks = nn.ModuleList(Block() for _ in range(4))
+x = torch.randn(3, 4)
+for block in blocks:
+    x = block(x)
+    kept.append(x)
+(x * x).sum().backward()
+"""
+
+
+def test_a_line_that_only_calls_a_module_has_what_arrives_at_its_result(session: Session) -> None:
+    path = str(session.write(CALLING))
+    scope: dict[str, Any] = {}
+    program, _, _ = CALLING.rpartition("(x * x)")
+    exec(program, scope)
+    loss = (scope["x"] * scope["x"]).sum()
+    norms = [float(one.norm()) for one in torch.autograd.grad(loss, scope["kept"])]
+    expected = {"made = self.branch(x)": norms[::2], "x = block(x)": norms[1::2]}
+    rows = session.cli("backward", path, "--format", "code", "--width", "120").out.splitlines()
+    for words, each in expected.items():
+        (row,) = [row for row in rows if words in row]
+        ends = re.findall(r"([\d.]+)\u2013([\d.]+)  ×4", row)[0]
+        assert list(map(float, ends)) == pytest.approx([min(each), max(each)], rel=1e-3)
+
+
 def test_functions_stand_in_the_order_of_the_source_with_their_heads(session: Session) -> None:
     session.write(LOOP)
     rows = session.cli("backward", "program.py", "--format", "code").out.splitlines()

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import get_ident
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -180,7 +181,7 @@ class ModuleTracker:
         # Taken once: every call of a module comes by here.
         known, stack, running, places = self._places, self._stack, self._running, self._call_places
         changes, changed_to, parents = self._changes, self._changed_to, self._parents
-        sites, number_around = self._sites, self._numbers.number_around
+        sites, called_at = self._sites, self._called_at
 
         def _call_impl(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
             # What is compiled would otherwise hold a call of ours.
@@ -195,7 +196,7 @@ class ModuleTracker:
             try:
                 around = self.place(stack[-1]) if stack else None
                 by_library = around is not None and around.is_library
-                sites.append(-1 if by_library else number_around(sys._getframe(1)))
+                sites.append(-1 if by_library else called_at(module, sys._getframe(1)))
                 places.append(place)
                 parents.append(stack[-1] if stack else OUTSIDE)
                 stack.append(call)
@@ -215,6 +216,17 @@ class ModuleTracker:
                     changed_to.append(stack[-1] if stack else OUTSIDE)
 
         return _call_impl
+
+    def _called_at(self, module: nn.Module, frame: FrameType | None) -> int:
+        """The number of the place in the program that a module is called at; -1 for none."""
+        caller = self._numbers.user_frame(frame)
+        # A class whose own `__call__` hands the call on is called by who calls that.
+        while caller is not None and caller.f_code.co_name == "__call__":
+            own = (vars(one).get("__call__") for one in type(module).__mro__)
+            if all(getattr(one, "__code__", None) is not caller.f_code for one in own):
+                break
+            caller = self._numbers.user_frame(caller.f_back)
+        return -1 if caller is None else self._numbers.number(caller)
 
     def _met(self, module: nn.Module) -> ModulePath | None:
         place = None

@@ -64,9 +64,6 @@ def by_module(draft: Draft) -> None:
             record = graph.calls[inner]  # type: ignore[index]
             title = record.path or record.type
             origin = None if record.origin is None else graph.origins[record.origin]
-            # A subclass of a module that only passes its call on says nothing.
-            if origin is not None and origin.expression.startswith("super()."):
-                origin = None
             known = (origin.label, record.origin) if origin is not None else ()
             entry = draft.add(GroupDraft("module", title, record.type, 1, *known))
             draft.groups[~entries[call]].contents.append(entry)

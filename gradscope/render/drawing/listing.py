@@ -31,7 +31,8 @@ LARGEST_SOURCE = 2_000_000
 
 @dataclass
 class Made:
-    """An expression, the nodes that it made, and of them those that made its value."""
+    """An expression, the nodes that it made, and those that made its value: of them, or where it
+    called a module of what was made inside."""
 
     origin: Origin
     nodes: list[int] = field(default_factory=list)
@@ -122,6 +123,10 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         # What made no node is seen as well where it cut the history of what another line took.
         if wall.origin is not None and wall.node in wanted:
             pieces.setdefault(wall.origin, Made(graph.origins[wall.origin]))
+    for called, leaving in _called(graph).items():
+        # What the line itself made says more.
+        if called not in pieces and (seen := leaving & {*wanted}):
+            pieces[called] = Made(graph.origins[called], results=sorted(seen))
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
@@ -136,7 +141,8 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         named = assigned if len(assigned) > 1 else named
         # What an expression made is assigned, or used by another one; the rest are its parts.
         results = named or [node for node in piece.nodes if node in used]
-        piece.results = sorted({*results, *_rounds(graph, piece.nodes)} if piece.nodes else ())
+        if piece.nodes:
+            piece.results = sorted({*results, *_rounds(graph, piece.nodes)})
         place = piece.origin.file, piece.origin.line
         lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)
     for line in lines.values():
@@ -151,6 +157,32 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     for place in taken.keys() & lines.keys():
         lines[place].leaves = [*taken[place]]
     return lines
+
+
+def _called(graph: Graph) -> dict[int, set[int]]:
+    """For each origin of which modules were called, the nodes inside these whose values others
+    take."""
+    around: list[frozenset[int]] = []
+    for call in graph.calls:
+        outer = frozenset[int]() if call.parent is None else around[call.parent]
+        around.append(outer | {len(around)})
+    found: dict[int, set[int]] = {}
+
+    def left(target: int, outside: frozenset[int]) -> None:
+        number = graph.nodes[target].call
+        while number is not None and number not in outside:
+            call = graph.calls[number]
+            if call.origin is not None:
+                found.setdefault(call.origin, set()).add(target)
+            number = call.parent
+
+    for edge in graph.edges:
+        user = graph.nodes[edge.source].call
+        if user != graph.nodes[edge.target].call:
+            left(edge.target, frozenset() if user is None else around[user])
+    for root in graph.roots:
+        left(root.node, frozenset())
+    return found
 
 
 def _rounds(graph: Graph, nodes: Sequence[int]) -> Sequence[int]:

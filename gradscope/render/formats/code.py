@@ -127,7 +127,7 @@ class _Code(Head):
         """Whether it ran once, and in how many modules that call one another."""
         graph = self.scene.graph
         pieces = function.pieces
-        is_once = max((len(piece.results) for piece in pieces), default=0) < 2
+        is_once = min((len(piece.results) for piece in pieces), default=0) < 2
         calls = {graph.nodes[piece.nodes[0]].call for piece in pieces if piece.nodes}
         # All at once: the outermost of them has no call around it first.
         depth = 0
