@@ -30,6 +30,11 @@ def cancelling(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
+def up_to(shares: Sequence[float]) -> str:
+    """``cancels up to 93 %``, in one of several rounds; "" for none."""
+    return f"cancels up to {cancelling(max(shares))}" if shares else ""
+
+
 def skipped(shares: Sequence[float]) -> str:
     """``skip 83 % + branch 17 %``; of several rounds ``skip 71\u201393 %``; "" for none."""
     if not shares:
@@ -76,7 +81,7 @@ def cancelled(scene: Scene, item: Item) -> str:
     if not shares or scene.gradients is None:
         return ""
     if item.template is not None:
-        return f"cancels up to {cancelling(max(shares))}"
+        return up_to(shares)
     node, gradients = item.members[0], scene.gradients
     outputs = range(len(scene.graph.nodes[node].outputs) or 1)
     each = {output: gradients.cancelled(node, output) or 0.0 for output in outputs}

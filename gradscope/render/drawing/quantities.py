@@ -10,7 +10,7 @@ from typing import NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.beside import Calls, TermShares
-from gradscope.render.drawing.facts import meeting, residuals, skipped
+from gradscope.render.drawing.facts import meeting, opposing, residuals, skipped, up_to
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
@@ -143,11 +143,14 @@ class Quantities:
 
     def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
         """What is to be said of gradients that meet in what a line made."""
-        items = [] if self.calls else self._items(whole)
+        # What meets in the result of a module is told where it was made.
+        items = [] if self.calls or whole is None or not whole.nodes else self._items(whole)
         shares = [share for item in items for share in residuals(self.scene, item)]
-        told = skipped(shares) if len(shares) == len(items) else ""
-        told = meeting(self.scene, items[0]) if len(items) == 1 else told
+        opposed = [share for item in items for share in opposing(self.scene, item)]
+        told = (skipped(shares) if len(shares) == len(items) else "", up_to(opposed))
+        if len(items) == 1:
+            told = (meeting(self.scene, items[0]), "")
         cut = self.scene.cut(node for piece in parts for node in piece.nodes)
         if whole is not None and not (whole.nodes or whole.results):
             cut = "history cut here"  # by what made nothing
-        return [Part(" · ".join(filter(None, (told, cut))), "dim")]
+        return [Part(" · ".join(filter(None, (*told, cut))), "dim")]

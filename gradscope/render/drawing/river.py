@@ -5,7 +5,10 @@ Must not know what else is drawn."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gradscope.escaping import visible
+from gradscope.model.report import Node
 from gradscope.render.drawing.scale import BAD_INK, STEPS, strip
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words import numbers
@@ -70,12 +73,25 @@ FEW_ZEROS = 3
 
 
 def _named(scene: Scene, zero: int) -> str:
-    if zero > FEW_ZEROS or scene.backward is None:
-        return count(zero, "node")
+    nodes = zeros(scene.graph, scene.backward) if scene.backward is not None else []
+    if zero > FEW_ZEROS:
+        return count(zero, "node") + _module_of(scene, nodes)
     leaves = {leaf.node: leaf.names[0] for leaf in scene.graph.leaves if leaf.names}
-    nodes = zeros(scene.graph, scene.backward)
     names = (leaves.get(node.id, f"#{node.id} {node.short_op}") for node in nodes)
     return ", ".join(map(visible, names))
+
+
+def _module_of(scene: Scene, nodes: Iterable[Node]) -> str:
+    """`` in layers.*.mixer``: the innermost module that all nodes are in, in any of equal layers,
+    or ""."""
+    paths = (scene.graph.module_of(node).split(".") for node in nodes)
+    shared: list[str] = []
+    for parts in zip(*paths, strict=False):
+        distinct = set(parts)
+        if len(distinct) > 1 and not all(map(str.isdigit, distinct)):
+            break
+        shared.append("*" if len(distinct) > 1 else parts[0])
+    return f" in {visible('.'.join(shared))}" if any(shared) else ""
 
 
 def told(scene: Scene, rows: list[ProfileRow]) -> str:
