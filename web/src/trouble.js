@@ -12,6 +12,9 @@ export class Troubles {
       if (finding.node) append(this.findingsAt, finding.node.id, finding);
     }
     this.births = [...new Set(model.passes.flatMap((pass) => births(model, pass)))].sort((a, b) => a - b);
+    /** The node after which next to nothing is left for all leaves; where something is worse or said it stays unmarked. */
+    const isSaid = this.births.length || model.data.findings.length;
+    [this.fall, this.after] = (isSaid ? [] : model.pass?.fall) ?? [];
     this.gravity = this._nodes(model);
     this.inGroup = enclosing(model, this.gravity);
     this.places = this._places();
@@ -36,6 +39,7 @@ export class Troubles {
   _nodes(model) {
     const gravity = new Uint8Array(model.size);
     for (const node of this.births) gravity[node] = GRAVITY.error;
+    if (this.fall !== undefined) gravity[this.fall] = GRAVITY.warning;
     for (const [node, findings] of this.findingsAt) {
       for (const { severity } of findings) gravity[node] = Math.max(gravity[node], GRAVITY[severity] ?? 0);
     }

@@ -26,6 +26,7 @@ from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words import numbers
 from gradscope.render.words.numbers import shape as shape_text
 from gradscope.simplify.for_pages import for_page
+from gradscope.simplify.gradients import fall
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.sums import Sums
@@ -249,8 +250,10 @@ def _pass(
     backward: BackwardPass, graph: Graph, strings: Strings, few: int | None
 ) -> dict[str, Any]:
     table = backward.gradients
+    lost = fall(graph, backward)
     return {
         "number": backward.number,
+        "fall": [] if lost is None else [lost.node, _short(lost.after)],
         "origin": -1 if backward.origin is None else backward.origin,
         "error": backward.error,
         "state": [STATES.index(info.state) for info in table],
