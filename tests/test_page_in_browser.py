@@ -116,6 +116,15 @@ def opposed() -> Report:
     return program.report((whole, (1.0,)))
 
 
+def lost() -> Report:
+    """A saturated sigmoid on the only way to all leaves."""
+    program = Program("lost.py")
+    a, b = program.leaf("a"), program.leaf("b")
+    added = program.op("AddBackward0", [(a, 1), (b, 1)], (1.0,), "a + b")
+    judged = program.op("SigmoidBackward0", [(added, 1e-9)], (1.0,), "torch.sigmoid(a + b)")
+    return program.report((program.op("ExpBackward0", [(judged, 1)], (1.0,)), (1.0,)))
+
+
 def steps(*numbers: int) -> Report:
     """The same layers in calls of these numbers, each with gradients ten times as large; numbers
     of 0 are the sides of a comparison."""
@@ -320,6 +329,7 @@ REPORTS: dict[str, Callable[[], Report]] = {
     "findings": with_findings,
     "passes": several_passes,
     "opposed": opposed,
+    "lost": lost,
     "steps": partial(steps, 1, 2, 3),
     "pair": partial(steps, 0, 0),
     "graphs": several_graphs,

@@ -692,6 +692,15 @@ test("a comparison opens at what only one side has", oncePerPage, async () => {
   await page.closed();
 });
 
+test("where next to nothing is left for all leaves, the page marks it", oncePerPage, async () => {
+  const page = await opened("lost");
+  const node = report("lost").graph.nodes.find(({ op }) => op.startsWith("Sigmoid")).id;
+  assert.equal(await page.evaluate((node) => window.gradscope.model.troubles.atNode(node), node), "warning");
+  await page.evaluate((node) => window.gradscope.reveal({ node }), node);
+  assert.match(await panel(page), /‖g‖ falls to 1e-9 here, before any leaf/);
+  await page.closed();
+});
+
 test("what backward made is told by a ∂ before what it was made of", oncePerPage, async () => {
   const page = await opened("differentiated");
   const labels = await page.evaluate(() => [0, 1].map((node) => window.gradscope.model.label(node)));

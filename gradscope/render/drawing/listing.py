@@ -160,13 +160,15 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
 
 
 def _called(graph: Graph) -> dict[int, set[int]]:
-    """For each origin of which modules were called, the nodes inside these whose values others
-    take."""
+    """For each origin at which modules of one result were called, the nodes that made these
+    results."""
     around: list[frozenset[int]] = []
     for call in graph.calls:
         outer = frozenset[int]() if call.parent is None else around[call.parent]
         around.append(outer | {len(around)})
     found: dict[int, set[int]] = {}
+    of_call: dict[int, int] = {}
+    several: set[int] = set()
 
     def left(target: int, outside: frozenset[int]) -> None:
         number = graph.nodes[target].call
@@ -174,6 +176,9 @@ def _called(graph: Graph) -> dict[int, set[int]]:
             call = graph.calls[number]
             if call.origin is not None:
                 found.setdefault(call.origin, set()).add(target)
+                # The sizes of several results are not those of one value.
+                if of_call.setdefault(number, target) != target:
+                    several.add(call.origin)
             number = call.parent
 
     for edge in graph.edges:
@@ -182,7 +187,7 @@ def _called(graph: Graph) -> dict[int, set[int]]:
             left(edge.target, frozenset() if user is None else around[user])
     for root in graph.roots:
         left(root.node, frozenset())
-    return found
+    return {origin: results for origin, results in found.items() if origin not in several}
 
 
 def _rounds(graph: Graph, nodes: Sequence[int]) -> Sequence[int]:
