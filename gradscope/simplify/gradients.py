@@ -92,6 +92,10 @@ class ViewGradients(Sums):
         return [combine(flows[place]) for place in sorted(flows)]
 
     def _crossing(self, nodes: set[int]) -> GradientInfo:
+        return combine([self.backward.at(*place) for place in self.entered(nodes)])
+
+    def entered(self, nodes: set[int]) -> list[tuple[int, int]]:
+        """Where gradients enter these nodes from others, or from outside: (node, output)."""
         places = {
             (node, self.graph.edges[edge].output)
             for node in sorted(nodes)
@@ -99,7 +103,7 @@ class ViewGradients(Sums):
             if self.graph.edges[edge].source not in nodes
         }
         places |= {(root.node, root.output) for root in self.graph.roots if root.node in nodes}
-        return combine([self.backward.at(node, output) for node, output in sorted(places)])
+        return sorted(places)
 
     def parameters(self, item: Item) -> GradientInfo | None:
         """The gradients of the leaves inside an item, or None if it holds none."""

@@ -49,11 +49,14 @@ def residuals(scene: Scene, item: Item) -> list[float]:
     """Which share of the gradient that enters an item came through a skip, and not through what was
     added to it; of what a template holds in every round.  None where it is no such sum."""
     gradients = scene.gradients
-    if gradients is None or (item.folded and item.template is not None):
+    if gradients is None:
         return []
     places: list[tuple[int, int]] = [(nodes[0], 0) for nodes in item.rounds if nodes]
     if item.template is None:
         places = list(gradients.arrivals(item))
+    elif item.folded:
+        each = [gradients.entered({*nodes}) for nodes in item.rounds]
+        places = [one[0] for one in each] if all(len(one) == 1 for one in each) else []
     shares = [share for share in starmap(gradients.residual, places) if share is not None]
     return shares if item.template is not None or len(shares) == len(places) == 1 else []
 

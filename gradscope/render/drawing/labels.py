@@ -205,7 +205,8 @@ class Labels:
         lines = [head, inside, text(saved_words(scene, item), INK, 10)]
         rounds = self._infos(item)
         if rounds:
-            return box([*lines, text(self.range(rounds), GREY, 10), *self._bars(rounds)])
+            told = [text(self.range(rounds), GREY, 10), *self._meeting(item)]
+            return box([*lines, *told, *self._bars(rounds)])
         if info:
             lines.append(self._bar(info))
         lines += [*self._meeting(item), text(short(scene.cut(item.members)), GREY, 10)]
