@@ -119,10 +119,11 @@ def opposed() -> Report:
 def lost() -> Report:
     """A saturated sigmoid on the only way to all leaves."""
     program = Program("lost.py")
-    a, b = program.leaf("a"), program.leaf("b")
-    added = program.op("AddBackward0", [(a, 1), (b, 1)], (1.0,), "a + b")
-    judged = program.op("SigmoidBackward0", [(added, 1e-9)], (1.0,), "torch.sigmoid(a + b)")
-    return program.report((program.op("ExpBackward0", [(judged, 1)], (1.0,)), (1.0,)))
+    two = (3.0, 4.0)
+    a, b = (program.leaf(name, data=two, shape=(2,)) for name in "ab")
+    added = program.op("AddBackward0", [(a, 1), (b, 1)], two, "a + b")
+    judged = program.op("SigmoidBackward0", [(added, 1e-9)], two, "torch.sigmoid(a + b)")
+    return program.report((program.op("ExpBackward0", [(judged, 1)], two), (0.6, 0.8)))
 
 
 def steps(*numbers: int) -> Report:
