@@ -164,38 +164,6 @@ def test_a_misfit_is_told_in_the_same_words_by_every_command(session: Session) -
     assert added_up(2, 1) in note
 
 
-VIEWS = """\
-import torch
-from torch import nn
-class Same(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.view_as(x)
-    @staticmethod
-    def backward(ctx, grad):
-        return grad
-layer = nn.Linear(4, 4)
-{hook}
-x = layer(torch.ones(2, 4))
-{view}
-y.add_(1)
-"""
-HOOK = "layer.register_full_backward_hook(lambda *given: None)"
-TOGETHER = ("came out together", "split and chunk")
-CHANGED_VIEWS = {
-    "a hook's": Case(
-        VIEWS.format(hook=HOOK, view="y = x"), "GS405", 14, ("a module's backward hook",), TOGETHER
-    ),
-    "a Function's": Case(
-        VIEWS.format(hook="", view="y = Same.apply(x)"),
-        *("GS405", 14, ("a custom Function returns", "clone the result of the Function"), TOGETHER),
-    ),
-    "one of two": Case(
-        VIEWS.format(hook="", view="y, z = x.chunk(2)"), "GS405", 14, TOGETHER, ("hook",)
-    ),
-}
-
-
 SAVED = """\
 import torch
 from torch import nn
@@ -597,7 +565,6 @@ PROGRAMS = {
     "what clipping was given": CLIPS,
     "what a function was not given": ARGUMENTS,
     "what torch refused": REFUSALS,
-    "where a view came from": CHANGED_VIEWS,
     "what changed a saved tensor": OWN_CHANGES,
     "what a limit decides": CLIPPED_AWAY,
     "who changed a gradient": WRITTEN,
