@@ -464,7 +464,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         cuts=(Cut(B, "detach", "function", ("w", "b"), feeds_graph=True),),
     ),
     "its output is left out, and its numbers are saved": see(
-        "GS302 warning 8",
+        "GS301 warning 8",
         learners=(REACHED, learner("b", used=B, recorded=True)),
         cuts=(Cut(C, "detach", "function", ("b",), itself=True),),
     ),
@@ -537,7 +537,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         lost_terms=(LostTerm(SECOND, C, ("b",)),),
     ),
     "gradients that feed no loss": see(
-        "GS302 warning 7",
+        "GS301 warning 7",
         learners=(REACHED, learner("b", used=A)),
         cuts=(Cut(B, "grad", "function", ("b",)),),
     ),
@@ -766,7 +766,7 @@ def test_a_list_of_modules_is_one_finding() -> None:
     kept = (REACHED, learner("blocks.3.norm.w", reached=True), learner("heads.w", reached=True))
     found = diagnose(observed(plain(), learners=(*kept, *used, *heads), steps=STEPS))
     assert [(finding.rule, finding.subject) for finding in found] == [
-        ("GS302", "blocks.0, blocks.1, blocks.2"),
+        ("GS301", "blocks.0, blocks.1, blocks.2"),
         ("GS307", "heads['a'], heads['b'], heads['c']"),
     ]
 
@@ -973,7 +973,6 @@ RAISED: dict[str, Report] = {
         observed(spoilt(plain(), "MulBackward0", nan=1), intakes=(Intake(0, "x", nan=1),))
     ),
     "GS301": not_in_graph(),
-    "GS302": not_in_graph(used=A),
     "GS303": cut_off(),
     "GS401": raising(observed(plain(), changes=(Change(0, "self", B, "mul_"),))),
     "GS402": raising(plain(), "Trying to backward through the graph a second time"),
@@ -1134,10 +1133,10 @@ def test_parts_of_a_librarys_model_may_be_left_unused() -> None:
     body = learner("body.w", made=made, reached=True)
     parts = (learner("pooler.w", made=made, used=A), learner("mask.w", made=made))
     told_of_parts = told(observed(report, learners=(body, *parts), steps=STEPS))
-    assert told_of_parts == "GS301 information 1, GS302 information 7"
+    assert told_of_parts == "GS301 information 1, GS301 information 7"
     # Where nothing of it learns, it was forgotten.
     told_of_all = told(observed(report, learners=(REACHED, *parts), steps=STEPS))
-    assert told_of_all == "GS301 warning 1, GS302 warning 7"
+    assert told_of_all == "GS301 warning 1, GS301 warning 7"
 
 
 @pytest.mark.parametrize(

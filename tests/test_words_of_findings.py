@@ -413,25 +413,25 @@ BY_NATURE = ("of which a derivative is taken", "only adds a constant")
 DERIVATIVES = {
     "of one function of torch.func": Case(
         derived("slope = jacrev(lambda x: net(x).sum())(x.detach())"),
-        "GS302", 11, (*BY_NATURE, "Nothing, if only derivatives"), DROPPED,
+        "GS301", 11, (*BY_NATURE, "Nothing, if only derivatives"), DROPPED,
     ),
     "of each sample": Case(
-        derived(f"{TRANSFORMED}(named, x.detach())"), "GS302", 11, BY_NATURE, DROPPED
+        derived(f"{TRANSFORMED}(named, x.detach())"), "GS301", 11, BY_NATURE, DROPPED
     ),
     "forward": Case(
         derived(
             "with forward_ad.dual_level(): slope = forward_ad.unpack_dual(net("
             "forward_ad.make_dual(torch.ones(4, 3), torch.ones(4, 3)))).tangent"
         ),
-        "GS302", 11, BY_NATURE, DROPPED,
+        "GS301", 11, BY_NATURE, DROPPED,
     ),
     "asked for": Case(
         derived(SLOPE, "torch.autograd.grad(slope.square().sum(), [*named.values()])", 1),
-        "GS302", 11, (*BY_NATURE, "allow_unused=True"), DROPPED,
+        "GS301", 11, (*BY_NATURE, "allow_unused=True"), DROPPED,
     ),
     "dropped": Case(
         derived("slope, kept = torch.ones(4, 3) * named['0.weight'].sum(), net(x)", steps=4),
-        "GS302", 11, DROPPED[:1], BY_NATURE,
+        "GS301", 11, DROPPED[:1], BY_NATURE,
     ),
 }  # fmt: skip
 
@@ -485,7 +485,7 @@ GATHERINGS = {
         BETWEEN,
         (*DROPPED, "Torch recorded"),
     ),
-    "nothing dropped": Case(gathered("dist.all_gather(parts, share)"), "GS302", 0),
+    "nothing dropped": Case(gathered("dist.all_gather(parts, share)"), "GS301", 0),
     "one way": Case(
         gathered("dist.all_gather(parts, share)", "share.square().mean()"),
         *("GS317", 24, (*BETWEEN, "one way of the gradient")),
