@@ -135,15 +135,15 @@ loss = (x * 3).sum()
 RESHAPED = ("reshape",)
 REFUSALS = {
     "several numbers for one": Case(
-        REFUSED.format(call="loss.backward(torch.ones(2))"), "GS404", 4,
+        REFUSED.format(call="loss.backward(torch.ones(2))"), "GS403", 4,
         (added_up(2, 1)[1:], misfit("[2]", "[]"), "of shape []"), RESHAPED,
     ),
     "other numbers of elements": Case(
-        REFUSED.format(call="(x * 3).backward(torch.ones(3))"), "GS404", 4,
+        REFUSED.format(call="(x * 3).backward(torch.ones(3))"), "GS403", 4,
         (misfit("[3]", "[2]"), "of shape [2]"), (*RESHAPED, "early versions"),
     ),
     "as many elements": Case(
-        REFUSED.format(call="(x * 3).backward(torch.ones(2, 1))"), "GS404", 4,
+        REFUSED.format(call="(x * 3).backward(torch.ones(2, 1))"), "GS403", 4,
         (misfit("[2, 1]", "[2]"), *RESHAPED), ("early versions",),
     ),
 }  # fmt: skip
