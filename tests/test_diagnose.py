@@ -549,7 +549,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         faint_terms=(TermShare(A, "fit", "1000 * prior", 0.001, "w", 1, 2, 3),),
     ),
     "two terms that cancel": see(
-        "GS208 information 7",
+        "GS207 information 7",
         cancelling_terms=(TermShare(A, "low", "high", 0.001, "w", 2, 2, 3),),
     ),
     "in no optimizer, and switched on later": see(
@@ -623,7 +623,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         ),
         cuts=(Cut(B, "Parameter", "function"),),
     ),
-    "silent change": see("GS308 warning 8", changes=(Change(0, "self", B, "mul_", silent=True),)),
+    "silent change": see("GS401 warning 8", changes=(Change(0, "self", B, "mul_", silent=True),)),
     "loud change": see("GS401 error 8", changes=(Change(0, "self", B, "mul_"),)),
     "freed, and called again": see(
         "GS402 error 7",
@@ -1024,7 +1024,7 @@ LOST = Failure("RuntimeError", "gloo/pair.cc: Connection closed by peer", A, Tru
 SUBSUMED: dict[tuple[str, str], Report] = {
     **{("GS106", code): after_a_step(code) for code in ("GS101", "GS102", "GS105")},
     ("GS205", "GS204"): silent_units(),
-    ("GS205", "GS208"): observed(
+    ("GS205", "GS207"): observed(
         product(0.0),
         cancelling_terms=(TermShare(0, "low", "high", 0.001, "w", 2, 2, 3),),
     ),
