@@ -632,7 +632,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         ),
         freed=(Freed(0, B, "loss", stored=B),),
     ),
-    "no history": see("GS409 error 7", failure=NO_HISTORY),
+    "no history": see("GS403 error 7", failure=NO_HISTORY),
     "an error of the program's own": see("", failure=Failure("ValueError", "no such file", A)),
     "piling up inside of a step": see(
         "GS501 warning 8", steps=(Step(1), Step(2, reused=3, origin=A, in_closure=True)), zeroed=B
@@ -979,7 +979,6 @@ RAISED: dict[str, Report] = {
     "GS401": raising(observed(plain(), changes=(Change(0, "self", B, "mul_"),))),
     "GS402": raising(plain(), "Trying to backward through the graph a second time"),
     "GS403": raising(plain(), NO_SCALAR),
-    "GS409": observed(plain(), failure=NO_HISTORY),
 }
 """For every rule that can say why backward raised, a report on which it does."""
 
@@ -1044,7 +1043,7 @@ SUBSUMED: dict[tuple[str, str], Report] = {
         for code, factor in (("GS201", 1e-2), ("GS202", 1e2))
     },
     ("GS303", "GS317"): beside(),
-    ("GS303", "GS409"): cut_off(),
+    ("GS303", "GS403"): cut_off(),
     **{(code, "GS410"): report for code, report in RAISED.items()},
     ("GS701", "GS410"): with_ranks(
         observed(plain(), failure=LOST), parameter(local={0: 1.0, 1: None})

@@ -314,7 +314,6 @@ class Doctor:
         listener = self._listener
         if self._examination.as_test and not self._log.calls:
             self.error = NoGraph("no backward call was made", "call backward")
-        if self.error is not None:
             return
         try:
             with unseen():

@@ -1,11 +1,13 @@
-"""GS403 initial-gradient
+"""GS403 unfit-root
 
-backward starts from several elements and is given no gradient, or one of another shape.
+backward starts from a tensor that nothing with `requires_grad` went into; or from several elements,
+and is given no gradient, or one of another shape.
 
 ## How it is recognised
 
-torch says so. The shapes are those of its message: to reshape is the remedy only where both
-have as many elements.
+torch says so of the call that the program made, and no cut ([GS303](GS303.md)) explains it; of a
+call without history in the backward of a custom Function, or in a hook, [GS410](GS410.md) tells.
+The shapes are those of its message: to reshape is the remedy only where both have as many elements.
 
 ## A program that has it, healed
 
@@ -31,23 +33,35 @@ import msgspec
 
 from gradscope.model.observations import Failure
 from gradscope.rules.facts import Facts, FindingDraft, elements
+from gradscope.rules.questions.missing import NO_HISTORY
 from gradscope.rules.questions.wording import ErrorReading, read
 from gradscope.rules.rule import Rule
 from gradscope.words import added_up, misfit
 
 
-class InitialGradient(Rule):
+class UnfitRoot(Rule):
     code = "GS403"
-    name = "initial-gradient"
+    name = "unfit-root"
     before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
+        for failure, finding in read(facts, (_NO_HISTORY,)):
+            if failure.raiser is None:
+                yield finding
         for _, finding in read(facts, (_NONSCALAR,)):
             yield _placed(facts, finding)
         for failure, finding in read(facts, (_SHAPES,)):
             yield _measured(failure, finding)
 
 
+_NO_HISTORY = ErrorReading(
+    NO_HISTORY,
+    "backward starts from a tensor without history: nothing that requires grad went into it.",
+    "Tensors made by torch.tensor, torch.randn and the like do not require grad unless they are "
+    "told to.",
+    "Make what is to be learned with `requires_grad=True` or as an nn.Parameter; check that no "
+    "torch.no_grad block is around the forward pass.",
+)
 _NONSCALAR = ErrorReading(
     "grad can be implicitly created only for scalar outputs",
     "backward starts from a tensor with more than one element and is given no gradient.",
