@@ -212,7 +212,7 @@ class Looking:
     )
     root: str | None = row(
         "--root EXPR  Start from this tensor: a variable or an expression, run as Python code.",
-        LOOKS,
+        "trace backward explain memory check depends diff",
     )
     gradient: str | None = row(
         "--gradient V  Feed in this gradient, not the program's own: a literal, ones, zeros, "

@@ -90,7 +90,7 @@ ROWS = {
     ),
     "float16": (
         *("9, 4", "x[1:7] = 300", "h = x * w; y = (h * h).float()"),
-        *("GS103", "rows 1, 2, 3, 4 and 2 more of 9"),
+        *("GS101", "rows 1, 2, 3, 4 and 2 more of 9"),
     ),
     "bfloat16": ("3, 4", "x[2] = 3e38", "y = (x * w) * 10", "GS101", "row 2 of 3"),
     "one dimension": (

@@ -63,7 +63,7 @@ def test_a_finding_inside_compiled_code_names_the_call_and_the_option(session: S
 def test_what_compiled_code_cuts_off_is_found_all_the_same(session: Session) -> None:
     session.write(CUT)
     hidden, shown = (session.cli("doctor", "program.py", *more).out for more in ([], ["--eager"]))
-    assert "GS302" in hidden
+    assert "GS301" in hidden
     assert "first is used in `net(torch.randn(16, 4))`" in hidden
     assert "GS303" in shown
     assert "h.detach()" in shown

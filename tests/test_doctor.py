@@ -132,28 +132,6 @@ RUNS = {
     ),
     "running on for a time": Run(trained(3), "--for .000001s --run-on", 0, "ran"),
     "running on after an error": Run(SICK + "print('further')\n", "--run-on", 1, "further\n"),
-    "another root": Run(
-        HEALTHY + "later = 1\n",
-        "--root 'w.sqrt().sum()'",
-        1,
-        "the doctor examined --root w.sqrt().sum() at backward call 1",
-    ),
-    "a root at a later call": Run(
-        trained(4),
-        "--root 'loss * 2' --call 3",
-        0,
-        "the doctor examined --root loss * 2 at backward call 3\nno findings",
-    ),
-    "a root at the end": Run(
-        LEAF + "loss = w.sqrt().sum()\nother = w.exp().sum()\n",
-        "--root other",
-        0,
-        "the doctor examined --root other at the end of the program\nno findings",
-    ),
-    "a root of several elements": Run(
-        HEALTHY, "--root w", 2, "", "--root w has 3 elements, and the doctor starts from one"
-    ),
-    "a root that is nowhere": Run(HEALTHY, "--root los", 2, err="did you mean loss?"),
     "a call that never comes": Run(HEALTHY, "--call 2", 2, "", "so there is no call 2"),
     "going on": Run(SICK + "print('further')\n", "--keep-going", 1, "further\n"),
     "the program's own status": Run(

@@ -242,7 +242,7 @@ for step in range(1, 40):
     (half + half).float().mean().backward()
     w.grad = None
 """,
-        *("GS103", 19, "half + half", "AddBackward0"),
+        *("GS101", 19, "half + half", "AddBackward0"),
     ),
     "a result changed in place": Late(
         training(

@@ -147,11 +147,11 @@ HELD_BACK: dict[tuple[str, str], tuple[str, str, str]] = {
     (_ADDED, "h = checkpoint(adapter, x, use_reentrant=False)"): ("", "", ""),
     # No graph has ever held it, though an evaluation without gradients used it as well.
     (_ADDED, f"{_AGAIN}; adapter(x); h = x + adapter.base(x)"): (
-        "GS302",
+        "GS301",
         "self.extra(x)",
         "adapter.extra",
     ),
-    (_ADDED, "adapter(x); h = x + adapter.base(x)"): ("GS302", "self.extra(x)", "adapter.extra"),
+    (_ADDED, "adapter(x); h = x + adapter.base(x)"): ("GS301", "self.extra(x)", "adapter.extra"),
 }
 
 

@@ -112,7 +112,7 @@ def test_rules_are_found_by_a_word(session: Session) -> None:
     assert "GS203" not in found["NaN"]
     assert [line[:5] for line in found["GS7"].splitlines()] == [c for c in CODES if c[2] == "7"]
     # What no name and no sentence has is looked for on the pages.
-    assert "GS303  history-cut  The history is" in found["rsample"]
+    assert "# GS303 history-cut" in found["rsample"]
 
 
 def on_terminal(*arguments: str, **more: str) -> str:

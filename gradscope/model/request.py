@@ -97,9 +97,8 @@ class Examination:
     such report is serious.  ``graver`` judges whether the report of a later step tells of something
     worse than the one kept so far, and not of its consequence.
     ``check_all`` compares custom Functions with finite differences whatever their size.
-    ``call`` is the first call that is watched, those before it are made without a look; ``root`` is
-    an expression whose graph is examined instead, at the first call from there on where it has a
-    value, or at the end.  ``run_on``: the program goes on, unwatched, where it would be stopped.
+    ``call`` is the first call that is watched, those before it are made without a look.
+    ``run_on``: the program goes on, unwatched, where it would be stopped.
     ``every_place``: the report also holds the first call of other lines that call backward.
     ``on_step`` hears of each watched call.  ``eager``: nothing is compiled by torch.compile.
     ``as_test``: a backward call that raises counts only if that ends the program, for a test
@@ -108,7 +107,6 @@ class Examination:
 
     steps: int | None = None
     seconds: float | None = None
-    root: str | None = None
     call: int = 1
     run_on: bool = False
     least: int = 1

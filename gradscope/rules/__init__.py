@@ -90,7 +90,7 @@ def is_serious(report: Report) -> bool:
     return at_least(diagnose(report), "error")
 
 
-NOT_FINITE = frozenset({"GS101", "GS102", "GS103", "GS105"})
+NOT_FINITE = frozenset({"GS101", "GS102", "GS105"})
 """Rules about numbers of one step that are not finite: no later step has to suffer from them."""
 
 

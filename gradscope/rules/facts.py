@@ -105,11 +105,6 @@ class Facts:
         return self.backward.number if self.backward else 0
 
     @property
-    def is_over(self) -> bool:
-        """Whether the program has ended by itself, and without an exception."""
-        return self.seen.stopped is None and self.seen.failure is None
-
-    @property
     def has_lost_a_rank(self) -> bool:
         """Whether the program failed because a process that it waited for has ended."""
         failure = self.seen.failure

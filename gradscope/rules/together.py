@@ -10,7 +10,7 @@ from gradscope.model.observations import Finding
 from gradscope.model.ranks import Ranks
 from gradscope.rules.questions.optimizers import on_ranks
 
-_NOT_FINITE = ("GS101", "GS102", "GS103", "GS105", "GS106")
+_NOT_FINITE = ("GS101", "GS102", "GS105", "GS106")
 
 
 def together(found: Sequence[Finding], ranks: Ranks) -> list[Finding]:

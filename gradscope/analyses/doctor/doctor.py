@@ -21,7 +21,7 @@ import torch
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.analyses.doctor.captured_call import CapturedCall
 from gradscope.analyses.doctor.case_keeper import CaseKeeper
-from gradscope.analyses.doctor.cases import ChosenRoot, final_case, look_before
+from gradscope.analyses.doctor.cases import final_case, look_before
 from gradscope.analyses.doctor.listener import DoctorListener
 from gradscope.analyses.doctor.report_builder import ReportBuilder, StepLog
 from gradscope.analyses.doctor.sampling_policy import SamplingPolicy
@@ -31,7 +31,7 @@ from gradscope.autograd.elements import is_small
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import op_name
 from gradscope.autograd.numbers import SMALL
-from gradscope.errors import Fault, GradscopeError, NoGraph, without_frames
+from gradscope.errors import Fault, GradscopeError, NoGraph
 from gradscope.garbage import collector_paused
 from gradscope.graphing.roots import no_such_call
 from gradscope.model.observations import Stopped
@@ -40,7 +40,6 @@ from gradscope.model.report import Report
 from gradscope.model.request import HANDFUL, Examination
 from gradscope.ranks.member import ALONE, Member
 from gradscope.recording.names import Scopes
-from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.target import Stopper
@@ -93,8 +92,6 @@ class Doctor:
         self._stopper = Stopper()
         self._began: float | None = None
         self._is_over = False
-        asked = examination.root
-        self._chosen = None if asked is None else ChosenRoot(asked, self._listener)
         self._member = member
 
     @property
@@ -132,7 +129,7 @@ class Doctor:
         # Only when one call more is about to be made: what follows the last one, such as the step
         # of an optimizer, is to be seen as well.
         self._member.meet(self._log.calls + 1)
-        if self._is_over or self._is_passed_over(call):
+        if self._is_over or self._is_passed_over():
             return self.recorder.let_run(call)
         if call.accumulates and self._selector.waits:
             with self._looking():
@@ -161,24 +158,12 @@ class Doctor:
             self._stop(Stopped("finding"))
         return made.conclude()
 
-    def _is_passed_over(self, call: BackwardCall) -> bool:
-        """Whether this call is none that is to be watched; looks for ``--root`` there."""
+    def _is_passed_over(self) -> bool:
+        """Whether this call is none that is to be watched."""
         is_before = self._log.calls + 1 < self._examination.call
-        if not is_before and self._chosen is None:
-            return False
-        self._log.calls += 1
-        self._log.skipped += 1
-        if is_before or self._chosen is None:
-            return True
-        with self._looking(), collector_paused():
-            try:
-                scopes = Scopes.of_frames(frames_from(call.frame, self.recorder.places))
-                self._chosen.look(scopes, f"backward call {self._log.calls}")
-            except GradscopeError as error:
-                self.error = without_frames(error)
-        if self._chosen.case is not None or self.error is not None:
-            self._stop(Stopped("steps"))
-        return True
+        self._log.calls += is_before
+        self._log.skipped += is_before
+        return is_before
 
     @contextmanager
     def _looking(self) -> Iterator[None]:
@@ -329,7 +314,6 @@ class Doctor:
         listener = self._listener
         if self._examination.as_test and not self._log.calls:
             self.error = NoGraph("no backward call was made", "call backward")
-        if self.error is not None:
             return
         try:
             with unseen():
@@ -362,8 +346,6 @@ class Doctor:
             raise NoGraph(what, "at least one backward call has to finish")
         if 0 < self._log.calls < self._examination.call:
             raise no_such_call(self._examination.call, self._log.calls)
-        if self._chosen is not None:
-            return self._chosen.at_end(scopes, error)
         try:
             case = final_case(self._listener, scopes, value, error)
         except NoGraph as nothing:

@@ -1,6 +1,7 @@
 """GS401 saved-tensor-changed
 
-A tensor was changed in place after an operation had saved it for backward.
+A tensor was changed in place after an operation had saved it for backward; or through `.data` or
+`detach()`, which torch does not notice.
 
 ## How it is recognised
 
@@ -8,6 +9,10 @@ Reading the saved tensor fails, and the in-place call that changed its memory is
 that was not seen no more is said. An operation may change what is its own: an embedding with
 `max_norm` its weight, an instance norm its running statistics. Found with or without a backward
 call.
+
+It is a warning where the memory was written while its version counter stayed, so that backward
+runs, and computes with the new numbers. The running statistics of a batch norm count: a call in
+eval mode needs them in backward, and a later call in train mode changes them.
 
 Where the step of an optimizer has changed it, and the same line called backward before that step,
 the finding is at what is carried over from then.
@@ -26,7 +31,8 @@ the finding is at what is carried over from then.
 
 ## When to ignore it
 
-Never.
+Where a change that torch does not notice is undone before backward. `gradscope doctor --ignore
+GS401` leaves it out.
 """
 
 from __future__ import annotations
@@ -47,14 +53,14 @@ class SavedTensorChanged(Rule):
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         # What one place changes is one finding, whatever has saved it.
-        places: dict[int | None, dict[int | None, list[Change]]] = {}
+        places: dict[tuple[bool, int | None], dict[int | None, list[Change]]] = {}
         for change in facts.seen.changes:
-            if not change.silent:
-                saver = facts.graph.nodes[change.node].origin
-                places.setdefault(change.origin, {}).setdefault(saver, []).append(change)
-        for origin, savers in places.items():
-            yield _changed(facts, origin, [one for changes in savers.values() for one in changes])
-        if not places:
+            saver, place = facts.graph.nodes[change.node].origin, (change.silent, change.origin)
+            places.setdefault(place, {}).setdefault(saver, []).append(change)
+        for (is_silent, origin), savers in sorted(places.items(), key=lambda one: one[0][0]):
+            changes = [one for changes in savers.values() for one in changes]
+            yield (_silent if is_silent else _changed)(facts, origin, changes)
+        if all(is_silent for is_silent, _ in places):
             yield from (finding for _, finding in read(facts, (_UNSEEN,)))
 
 
@@ -90,3 +96,32 @@ def _changed(facts: Facts, origin: int | None, changes: list[Change]) -> Finding
         remedy="Use the out-of-place operation (`x = x + y` for `x += y`, `inplace=False`), clone "
         "the tensor first, or move the change (an optimizer's step, too) behind backward.",
     )
+
+
+def _silent(facts: Facts, origin: int | None, changes: list[Change]) -> FindingDraft:
+    first = changes[0]
+    why, remedy = _BATCH_NORM if first.function == "batch_norm" else _BEHIND_TORCH
+    return facts.warning(
+        f"{facts.expression(origin) or first.function} changes a tensor that backward still needs, "
+        "without torch noticing.",
+        first.node,
+        location=facts.location(origin),
+        evidence=(
+            f"{facts.op(first.node)} had saved it as {first.slot}",
+            f"needed by {listed(facts.words(change.node) for change in changes)}",
+        ),
+        why=why,
+        remedy=remedy,
+    )
+
+
+_BEHIND_TORCH = (
+    "Through .data or detach() the version counter stays as it was, so backward runs, and computes "
+    "with the new numbers: the gradient is silently wrong.",
+    "Change it after backward, change a clone, or use an out-of-place operation.",
+)
+_BATCH_NORM = (
+    "In train mode a batch norm updates its running statistics, which torch does not count as a "
+    "change; the call in eval mode before it needs them as they were, so its gradient is wrong.",
+    "Call backward before the next forward pass in train mode, or run both passes in one mode.",
+)

@@ -28,6 +28,14 @@ parameters. It is a warning where a tensor was copied or made a plain number (`t
 gradient penalty without `create_graph`. It is information where it may be meant: a single
 number that is detached for its value. What only keeps the value of its own term is left alone.
 
+So is a term, which the loss is taken apart into through sums, means and constant factors, that
+gives no gradient to the parameters of the optimizers that step next, while some of them lie behind
+a cut in it, and other terms of the same loss, or of none, do reach them: the step of the
+discriminator is no such, nor are targets, teachers, baselines and advantages, where each term
+reaches what the step changes. For `sample()` of a distribution that has `rsample()` it is enough
+that the term gives nothing to what the value was drawn from. Steps that are made by hand, without
+an optimizer, are not known.
+
 ## A program that has it, healed
 
 ```diff
@@ -60,10 +68,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from gradscope.model.observations import Cut, TrackedParameter
+from gradscope.model.observations import Cut, LostTerm, TrackedParameter
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.cuts import at_place, name_of, place_of
+from gradscope.rules.questions.cuts import at_place, name_of, place_of, why_and_remedy
 from gradscope.rules.questions.missing import find_missing, of_cut
+from gradscope.rules.questions.optimizers import modules
 from gradscope.rules.rule import Rule
 from gradscope.words import first_line, listed
 
@@ -71,14 +80,14 @@ from gradscope.words import first_line, listed
 class HistoryCut(Rule):
     code = "GS303"
     name = "history-cut"
-    before = {"GS310": "place", "GS317": "place", "GS409": "failure", "GS410": "failure"}
+    before = {"GS317": "place", "GS403": "failure", "GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for cuts, learners in _cut_off(facts):
             found = of_cut(facts, cuts[0], learners)
             inside = _ran_inside(facts, cuts)
             yield msgspec.structs.replace(found, evidence=(*found.evidence, *inside))
-        yield from _constant_terms(facts)
+        yield from _terms(facts)
         yield from _inference_tensor(facts)
 
 
@@ -132,8 +141,9 @@ _OFTEN_MEANT = ("detach", "detach_", "data", "grad")
 """What also takes a term out of the gradient on purpose."""
 
 
-def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
-    """Terms of a loss that are constants, though they were computed from parameters."""
+def _terms(facts: Facts) -> Iterable[FindingDraft]:
+    """Terms of a loss that are constants, though they were computed from parameters; or that move
+    nothing which the next step changes."""
     told = set(map(place_of, facts.once(find_missing).by_cut))
     starved = {lost.cut for lost in facts.seen.lost_terms if lost.origin is None}
     for cut in facts.seen.cuts:
@@ -152,3 +162,27 @@ def _constant_terms(facts: Facts) -> Iterable[FindingDraft]:
             evidence=(f"its inputs depend on {listed(cut.leaves)}; what is added does not",),
             fails=False,
         )
+    for lost in facts.seen.lost_terms:
+        if lost.origin is not None and place_of(lost.cut) not in told:
+            told.add(place_of(lost.cut))
+            yield _lost(facts, lost)
+
+
+def _lost(facts: Facts, lost: LostTerm) -> FindingDraft:
+    cut, (why, remedy) = lost.cut, why_and_remedy(lost.cut)
+    moves = (
+        "what it was drawn from learns nothing from this term of the loss."
+        if cut.twin
+        else "this term of the loss moves nothing that the next step changes."
+    )
+    return facts.warning(
+        f"{at_place(facts, cut)}{name_of(cut)} takes {facts.expression(lost.origin)} out of the "
+        f"gradient: {moves}",
+        location=facts.location(place_of(cut)),
+        subject=modules(facts, lost.leaves),
+        evidence=f"the next step changes {listed(lost.leaves)}: the term was computed from them, "
+        "and gives them no gradient",
+        why=why,
+        remedy=remedy,
+        step=lost.call,
+    )

@@ -1,13 +1,16 @@
 """GS301 unused-parameter
 
-A parameter takes part in no operation of the forward pass.
+A parameter takes part in no operation of the forward pass, or what is made from it never reaches
+the loss.
 
 ## How it is recognised
 
-No watched call used it, and no watched backward call reached it. A warning if an optimizer
-holds it (of a tensor without a name, as of a copy, at the line that made the optimizer);
-information if another member of the same numbered list is used (experts, layer drop), or if it
-is one part of an installed library's model of which other parts learn.
+No watched backward call reached it, and no watched call used it; or one did, and nothing cut its
+history. A warning if an optimizer holds it (of a tensor without a name, as of a copy, at the line
+that made the optimizer). Information if another member of the same numbered list is used (experts,
+layer drop), or if it is one part of an installed library's model of which other parts learn (a
+pooler whose output is not needed). Members of one list of modules are one finding, and so are
+parameters that the same line uses.
 
 ## A program that has it, healed
 
@@ -29,7 +32,8 @@ is one part of an installed library's model of which other parts learn.
 
 ## When to ignore it
 
-Parameters that are used only now and then. `gradscope doctor --ignore GS301` leaves it out.
+Parameters that are used only now and then, or whose outputs another part of the training uses.
+`gradscope doctor --ignore GS301` leaves it out.
 """
 
 from __future__ import annotations
@@ -37,8 +41,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.missing import find_missing, without_gradient
-from gradscope.rules.questions.optimizers import is_idle, one_cause, order_of, replacements
+from gradscope.rules.questions.missing import (
+    failed_without_history,
+    find_missing,
+    without_gradient,
+)
+from gradscope.rules.questions.optimizers import (
+    grouped,
+    is_idle,
+    one_cause,
+    order_of,
+    replacements,
+)
 from gradscope.rules.rule import Rule
 
 
@@ -48,31 +62,37 @@ class UnusedParameter(Rule):
     before = {"GS410": "failure"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        # What another parameter has taken the place of is told with that one; so is what the same
-        # line has made an optimizer for, of the same shapes, which is replaced in its turn.
-        old = facts.once(replacements).values()
-        kinds = {(one.held_by, one.tensor.shape) for one in old}
-        unused = [
-            one
-            for one in facts.once(find_missing).unused
-            if one not in old and not (is_idle(one) and (one.held_by, one.tensor.shape) in kinds)
-        ]
-        for paths, learners in one_cause(facts, unused):
-            first = learners[0]
-            # Of a copy nobody knows more than which optimizer holds it.
-            unknown = first.made is None and not first.in_module
-            yield without_gradient(
-                facts,
-                paths,
-                learners,
-                order_of(facts, first) if unknown else first.made,
-                (
-                    f"{'were' if len(paths) > 1 else 'was'} never used in the watched steps, so "
-                    f"no gradient reaches {'them' if len(paths) > 1 else 'it'}.",
-                    *(_OF_A_COPY if unknown else _FORGOTTEN),
-                ),
-                may_be_meant=any(_has_sibling(facts, path) for path in paths),
-            )
+        yield from _never_used(facts)
+        if not failed_without_history(facts):
+            yield from _dropped(facts)
+
+
+def _never_used(facts: Facts) -> Iterable[FindingDraft]:
+    # What another parameter has taken the place of is told with that one; so is what the same
+    # line has made an optimizer for, of the same shapes, which is replaced in its turn.
+    old = facts.once(replacements).values()
+    kinds = {(one.held_by, one.tensor.shape) for one in old}
+    unused = [
+        one
+        for one in facts.once(find_missing).unused
+        if one not in old and not (is_idle(one) and (one.held_by, one.tensor.shape) in kinds)
+    ]
+    for paths, learners in one_cause(facts, unused):
+        first = learners[0]
+        # Of a copy nobody knows more than which optimizer holds it.
+        unknown = first.made is None and not first.in_module
+        yield without_gradient(
+            facts,
+            paths,
+            learners,
+            order_of(facts, first) if unknown else first.made,
+            (
+                f"{'were' if len(paths) > 1 else 'was'} never used in the watched steps, so "
+                f"no gradient reaches {'them' if len(paths) > 1 else 'it'}.",
+                *(_OF_A_COPY if unknown else _FORGOTTEN),
+            ),
+            may_be_meant=any(_has_sibling(facts, path) for path in paths),
+        )
 
 
 _FORGOTTEN = (
@@ -96,3 +116,32 @@ def _has_sibling(facts: Facts, path: str) -> bool:
     return last.isdigit() and any(
         learner.reached and learner.name.startswith(f"{head}.") for learner in facts.seen.learners
     )
+
+
+def _dropped(facts: Facts) -> Iterable[FindingDraft]:
+    missing = facts.once(find_missing)
+    for _, found in one_cause(facts, missing.idle, place=lambda one: one.used):
+        learners = [learner for learner in found if learner.in_optimizer] or found
+        first, paths = learners[0], [path for path, _ in grouped(facts, learners)]
+        are, get = ("are", "get") if len(paths) > 1 else ("is", "gets")
+        use = f"{are} used in {facts.expression(first.used) or 'forward'},"
+        is_derived = all(one.derived for one in learners)
+        node = missing.inside.get(first.name)
+        inside = "" if node is None else f" {facts.way_inside(node)}"
+        words = (
+            f"{use} but the result never reaches the loss.",
+            "The result is computed and then dropped: overwritten, returned and not read, or left "
+            "out of the loss.",
+            f"Let the loss depend on it, or do not compute it.{inside}",
+        )
+        if is_derived:
+            words = (
+                f"{use} of which a derivative is taken, and {get} no gradient.",
+                "What only adds a constant to a function, as a last bias does, is in no derivative "
+                "of it.",
+                "Leave it out of what is asked for, or pass `allow_unused=True`."
+                if first.wanted
+                else "Nothing, if only derivatives are learned from; else let the loss depend on "
+                "the value, too.",
+            )
+        yield without_gradient(facts, paths, learners, first.used, words, may_be_meant=is_derived)

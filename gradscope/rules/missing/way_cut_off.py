@@ -14,8 +14,7 @@ them.
 Left alone is what is cut off as a rule: targets, weights and what is compared, what keeps a
 value (`x + (q - x).detach()`), state that is carried over from before the last backward call,
 samples, indices and comparisons, the weights themselves, and what a target network or a frozen
-part has made. What a cut takes away altogether is [GS303](GS303.md) or [GS310](GS310.md), a
-warning.
+part has made. What a cut takes away altogether is [GS303](GS303.md), a warning.
 
 ## A program that has it, healed
 

@@ -41,6 +41,11 @@ OVERFLOWING = Advice(
     "The result is larger than its dtype can hold.",
     "Make the operands smaller (normalise, clamp), or compute in a wider dtype.",
 )
+OF_HALF = Advice(
+    "The result is larger than float16 can hold: 65,504.",
+    "Compute this part in float32 (`.float()`, or a block of `torch.autocast(..., "
+    "enabled=False)`), scale before it, or use bfloat16.",
+)
 UNDEFINED = Advice(
     "It is not defined for these numbers: 0/0 is NaN, and so is infinity minus infinity, or times "
     "0, if that comes up on the way.",
@@ -168,7 +173,7 @@ BACKWARD: dict[str, Advice] = {
         ),
     ),
 }
-_OF_HALF = "In float16 what is below 3e-8 is 0: take 1e-4, or compute this part in float32."
+_SMALL_IN_HALF = "In float16 what is below 3e-8 is 0: take 1e-4, or compute this part in float32."
 
 
 def in_half(advice: Advice, is_half: bool) -> Advice:
@@ -176,12 +181,21 @@ def in_half(advice: Advice, is_half: bool) -> Advice:
     is_small = any(one in advice.remedy for one in ("eps)", "min=1e-8)"))
     if not (is_half and is_small):
         return advice
-    return advice._replace(remedy=f"{advice.remedy} {_OF_HALF}")
+    return advice._replace(remedy=f"{advice.remedy} {_SMALL_IN_HALF}")
 
 
 BACKWARD_ELSE = Advice(
     "Its local derivative is not finite for these inputs.",
     "Look at the saved tensors in the evidence, and keep the operand away from such values.",
+)
+TOO_LARGE_FOR_HALF = Advice(
+    "A gradient larger than 65,504 has no float16.",
+    "Use torch.amp.GradScaler, or keep this part in float32.",
+)
+SCALED = Advice(
+    "With a gradient scaler this is expected in the first steps; it skips them and lowers its "
+    "scale.",
+    "Nothing, if it happens rarely.",
 )
 TOO_LARGE = Advice(
     "Its local derivative for these inputs is not finite, or that times what arrives is beyond the "

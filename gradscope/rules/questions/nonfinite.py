@@ -15,7 +15,10 @@ from gradscope.model.report import GradientInfo
 from gradscope.rules.facts import Facts, elements, short
 from gradscope.rules.questions.advice import FORWARD
 from gradscope.rules.questions.ops import (
+    ACCUMULATING,
     FILLS,
+    GROWING,
+    MEETING,
     MOVING,
     is_attention,
     is_maskable,
@@ -183,6 +186,19 @@ class ForwardSources:
         known = [one for one in self._inner(node) if self.facts.op(one) in FORWARD]
         unseen = [one for one in known if not self.bad(one)]
         return unseen[-1] if unseen else node
+
+    def overflows(self, node: int) -> bool:
+        """Whether what a node made is a number too large for float16."""
+        op = self.facts.op(node)
+        # NaN is an overflow only where sums of both signs have met on the way.
+        grows = op in GROWING and (self.inf[node] or op in MEETING)
+        return grows and is_half(self.facts, node)
+
+    def hides_overflow(self, node: int) -> bool:
+        """Whether a product or sum in float16 became infinite, and then was divided by."""
+        is_lone = self.inf[node] and not (self.roots or self.nan[node] or self.meant[node])
+        is_own = is_lone and not self.sources(node) and node not in self.intakes
+        return is_own and self.facts.op(node) in ACCUMULATING and is_half(self.facts, node)
 
     def _search(self, masks_pass: bool) -> None:
         """From the roots down along what is not finite, masks left out or not."""

@@ -1,5 +1,5 @@
 """How large the gradients are that a node receives and sends, and those that leaves get; how that
-changes along depth; how much of an activation is flat; and what two terms of a loss bring.
+changes along depth; and how much of an activation is flat.
 
 Along depth it is asked of operations that repeat.  A group are the nodes of one expression in a
 loop or a repeated block, or of one op in one function.  Its levels are how many of its nodes lie on
@@ -14,9 +14,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from gradscope.model.observations import TermShare
 from gradscope.model.report import GradientInfo
-from gradscope.rules.facts import Facts, FindingDraft, elements, short
+from gradscope.rules.facts import Facts, elements, short
 from gradscope.rules.questions.ops import VIEWS
 from gradscope.walks import walk
 from gradscope.words import count
@@ -238,24 +237,3 @@ def takers(facts: Facts, node: int) -> list[int]:
     """The nodes that take a node's result, views looked through."""
     above = walk(facts.above(node), lambda one: facts.above(one) if facts.op(one) in VIEWS else ())
     return [one for one in above if facts.op(one) not in VIEWS]
-
-
-# ---------------------------------------------------------------- terms
-
-
-def told_of_term(
-    facts: Facts, term: TermShare, message: str, *, of: str, why: str, remedy: str
-) -> FindingDraft:
-    """Information on a term, at the line that made it; ``of`` is whose leaves are counted."""
-    made = facts.expression(term.origin).strip("`")
-    return facts.finding(
-        "information",
-        message,
-        location=facts.location(term.origin),
-        subject="" if made == term.name else term.name,
-        evidence=f"{short(100 * term.share)} % at most, in {term.leaf}; both reach "
-        f"{term.leaves:,} of {of}{count(term.of, 'leaf')}; measured in the first "
-        f"{count(term.calls, 'backward call')} of several terms",
-        why=why,
-        remedy=remedy,
-    )

@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from gradscope.rules.facts import Facts
+from gradscope.rules.facts import Facts, elements
 from gradscope.rules.questions.ops import (
     LIMITS,
     PRODUCTS,
     RECTIFIERS,
     SAMPLES,
+    SCALING,
     STEPS,
     TOTALS,
     VIEWS,
@@ -20,6 +21,12 @@ from gradscope.walks import walk
 
 FEWEST_EMPTY = 5
 """Backward calls that bring nothing but zeros, and no other, before a loss of 0 is a mistake."""
+
+TINY = 6e-8
+"""The smallest number of float16 above 0."""
+
+SMALL = 6e-5
+"""The smallest float16 with full precision."""
 
 
 class Stop(NamedTuple):
@@ -61,6 +68,10 @@ BEYOND = Stop(
 FACTORS = Stop(
     "Both factors are zero, so neither gets a gradient from the other, and both stay zero.",
     "Initialise one of the two factors with random numbers, as LoRA does.",
+)
+UNDERFLOW = Stop(
+    f"It is not zero, but rounds to zero: float16 has nothing between 0 and {TINY}.",
+    "Scale the loss (torch.amp.GradScaler), keep it in float32, or use bfloat16.",
 )
 FLAT = Stop(
     "Every element lies where it is flat, so its derivative is 0, and no parameter learns.",
@@ -126,6 +137,8 @@ def _for_any_numbers(facts: Facts, node: int) -> Stop | None:
 
 def _for_these_numbers(facts: Facts, node: int) -> Stop | None:
     op = facts.op(node)
+    if op in SCALING and all_zero(facts, node) and _underflows(facts, node):
+        return UNDERFLOW
     if op in LIMITS and all_zero(facts, node) and not is_hinge(facts, node):
         return BEYOND
     if op not in PRODUCTS:
@@ -133,6 +146,24 @@ def _for_these_numbers(facts: Facts, node: int) -> Stop | None:
     factors = [(target, info) for target, info in facts.sent(node) if info.state != "none"][-2:]
     come_apart = len({target for target, _ in factors}) == 2
     return FACTORS if come_apart and all(info.state == "zero" for _, info in factors) else None
+
+
+def _underflows(facts: Facts, node: int) -> bool:
+    """Whether the zeros that a node sent are float16 numbers too small to be written."""
+    received = next(info for info in facts.received(node) if info.state == "finite")
+    sent = [(target, info) for target, info in facts.sent(node) if info.state == "zero"]
+    if received.norm is None or any(info.dtype != "float16" for _, info in sent):
+        return False
+    size = _size(facts, node)
+    typical: float = float(received.norm) / max(size, 1) ** 0.5
+    if facts.op(node) == "Mean":
+        return typical * (size / max(_size(facts, sent[0][0]), 1)) < TINY
+    return typical < SMALL
+
+
+def _size(facts: Facts, node: int) -> int:
+    output = facts.graph.nodes[node].outputs[0]
+    return elements(output.shape) if output else 1
 
 
 def _nothing_learns(facts: Facts) -> Mapping[int, Stop]:

@@ -46,7 +46,6 @@ class ExplodingGradient(Rule):
     before = {
         "GS101": "step before",
         "GS102": "step before",
-        "GS103": "step before",
         "GS105": "step before",
         "GS313": "call",
     }

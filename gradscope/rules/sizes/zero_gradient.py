@@ -6,8 +6,9 @@ From one operation on, the gradient is exactly zero.
 
 An operation receives a gradient, sends nothing but zeros, and some leaf gets nothing else: a
 step function, a clamp that all elements lie beyond, a softmax over one element, a random draw,
-nearest-neighbour sampling, a product of zeros. Or, whatever the operation, all leaves get zeros
-though the loss is not 0.
+nearest-neighbour sampling, a product of zeros. Or, in float16, what it received is on average
+below 6e-5 an element (for a mean: below 6e-8 after the division). Or, whatever the operation, all
+leaves get zeros though the loss is not 0.
 
 Not told are gradients that cancel, exactly or up to rounding, as below a normalisation that
 leaves nothing to learn: of one number, or of a sum over what a softmax, a batch or a layer norm
@@ -49,7 +50,7 @@ from gradscope.words import count, listed
 class ZeroGradient(Rule):
     code = "GS205"
     name = "zero-gradient"
-    before = {"GS204": "node", "GS208": "call"}
+    before = {"GS204": "node", "GS207": "call"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         known = stops(facts)

@@ -13,6 +13,9 @@ the operation had saved: a 0 where its derivative has a pole, or a gradient and 
 product is beyond the largest number of their dtype. The rows of what it sent that hold NaN or
 infinity are named, counted from 0, where not all do; on a GPU they are not.
 
+A float16 gradient that overflows in a product, a sum or a power is information under a gradient
+scaler, which expects a few.
+
 In a long run most calls are looked at only briefly. A gradient that overflows in an ordinary
 product then shows only at the parameters; `--thorough` finds the operation.
 
@@ -43,7 +46,9 @@ from gradscope.rules.questions.advice import (
     AT_ENDS,
     BACKWARD,
     BACKWARD_ELSE,
+    SCALED,
     TOO_LARGE,
+    TOO_LARGE_FOR_HALF,
     Advice,
     in_half,
 )
@@ -56,6 +61,7 @@ from gradscope.rules.questions.nonfinite import (
     loss_is_bad,
     turned,
 )
+from gradscope.rules.questions.ops import GROWING
 from gradscope.rules.rule import Rule
 from gradscope.words import count, listed, option
 
@@ -80,7 +86,10 @@ class NonfiniteBackward(Rule):
         told = {nodes[cause].origin for cause in facts.once(left_out)} - {None}
         born = (node for node in backward.born if nodes[node].origin not in told)
         own = [node for node in born if not forward.behind(node) and not forward.took(node)]
-        for group in list(facts.by_place(own).values())[:MOST]:
+        # Of one call these are one cause, wherever they are.
+        halves = [node for node in own if _overflows(facts, node)]
+        others = facts.by_place(node for node in own if node not in halves).values()
+        for group in [halves, *others][not halves :][:MOST]:
             yield _born(facts, group, backward.born[group[0]])
         if backward.born_unseen:
             yield _unseen(facts, backward.born_unseen)
@@ -88,8 +97,9 @@ class NonfiniteBackward(Rule):
 
 def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
     node = nodes[0]
-    why, remedy = _advice(facts, node)
-    guard = _guard(facts, node) if remedy != TOO_LARGE.remedy else None
+    why, remedy = advice = _advice(facts, node)
+    is_large = advice in (SCALED, TOO_LARGE_FOR_HALF) or remedy == TOO_LARGE.remedy
+    guard = None if is_large else _guard(facts, node)
     if guard is not None:
         why = (
             f"{facts.words(guard)} does not take this branch, but backward still goes through it: "
@@ -100,7 +110,7 @@ def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
             "`x = torch.where(good, x, torch.ones_like(x))` and then the operation."
         )
     return facts.finding(
-        "error",
+        "information" if advice is SCALED else "error",
         f"Backward of {facts.words(node)} turns a finite gradient into NaN or infinity.",
         node,
         evidence=(
@@ -116,6 +126,8 @@ def _born(facts: Facts, nodes: list[int], spoilt: list[str]) -> FindingDraft:
 
 def _advice(facts: Facts, node: int) -> Advice:
     """Why a gradient stopped being finite there, as far as what the node had saved tells."""
+    if _overflows(facts, node):
+        return TOO_LARGE_FOR_HALF if facts.graph.scale is None else SCALED
     op, saved = facts.op(node), [one for one in facts.seen.saved if one.node == node]
     # Of a quotient the divisor alone has a pole, of a length the length.
     ends = [one for one in saved if one.slot.startswith("other" if op == "Div" else "result")]
@@ -130,6 +142,17 @@ def _advice(facts: Facts, node: int) -> Advice:
     upstream, derivative, largest = map(short, overflow)
     why = f"What arrives times the local derivative, {upstream} times {derivative}, is beyond the "
     return Advice(f"{why}largest number of its dtype, {largest}.", TOO_LARGE.remedy)
+
+
+def _overflows(facts: Facts, node: int) -> bool:
+    """Whether what a node sent is a gradient too large for float16."""
+    if facts.is_compiled(node):
+        # It casts inside, and what overflows there may leave it as NaN in float32.  Who scales the
+        # loss expects that now and then, and skips the step.
+        return facts.graph.scale is not None
+    bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
+    halves = all(info.dtype == "float16" and not info.nan for info in bad)
+    return halves and facts.op(node) in GROWING
 
 
 def _unseen(facts: Facts, spoilt: list[str]) -> FindingDraft:

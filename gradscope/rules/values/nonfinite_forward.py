@@ -12,6 +12,8 @@ several operations, the one that can make such a number is named; of an attentio
 with a row of the mask that is -inf from end to end. The lines
 through which it comes to the loss are listed, six at most. Where only some rows of the result,
 along its first axis, hold such a number, they are named, counted from 0; on a GPU they are not.
+A product, a sum or a power in float16 is larger than that can hold (65,504): where the loss stays
+finite all the same, as what follows divides by the infinity, it is a warning.
 
 NaN that the loss leaves out, such as the rows of an attention whose keys are all masked, counts
 as well where backward goes through it: a gradient of 0 times NaN is NaN.
@@ -38,7 +40,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.advice import FORWARD, OVERFLOWING, UNDEFINED, Advice, in_half
+from gradscope.rules.questions.advice import (
+    FORWARD,
+    OF_HALF,
+    OVERFLOWING,
+    UNDEFINED,
+    Advice,
+    in_half,
+)
 from gradscope.rules.questions.nonfinite import (
     MOST,
     ForwardSources,
@@ -74,6 +83,9 @@ class NonfiniteForward(Rule):
         takers = facts.once(left_out)
         for nodes in list(facts.by_place(takers).values())[:MOST]:
             yield _left_out(facts, forward, nodes, takers[nodes[0]])
+        hidden = (node.id for node in facts.graph.nodes if forward.hides_overflow(node.id))
+        for nodes in list(facts.by_place(hidden).values())[:1]:
+            yield _hidden(facts, nodes)
 
 
 def _born(facts: Facts, forward: ForwardSources, nodes: list[int]) -> FindingDraft:
@@ -119,6 +131,18 @@ def _left_out(facts: Facts, forward: ForwardSources, nodes: list[int], taker: in
     )
 
 
+def _hidden(facts: Facts, nodes: list[int]) -> FindingDraft:
+    return facts.warning(
+        f"{facts.words(nodes[0])} overflows in float16, and nobody notices.",
+        nodes[0],
+        evidence=(*counts(facts, nodes), "the loss is finite all the same"),
+        why=f"{OF_HALF.why} What comes after turns infinity into a finite number, as 1/inf is 0: "
+        "the result says nothing of what went in, and no gradient gets past.",
+        remedy="Compute this part in float32 (`x.float()`) and cast the result back.",
+        nodes=(),  # what goes wrong in backward there is worse
+    )
+
+
 def _unseen(facts: Facts) -> FindingDraft:
     root = facts.graph.roots[0].node
     return facts.finding(
@@ -143,6 +167,8 @@ def _advice(facts: Facts, forward: ForwardSources, node: int, result: int) -> Ad
     """What there is to say of a node that made NaN or infinity, which showed in ``result``."""
     if forward.nan[result] and any(not facts.has_elements(below) for below in facts.below(node)):
         return _EMPTY
+    if forward.overflows(result):
+        return OF_HALF
     masks = forward.masks(result)
     if masks and all(one.row is None for one in masks):
         return UNDEFINED

@@ -72,7 +72,7 @@ _NO_NUMBER = (
 class NonfiniteStep(Rule):
     code = "GS106"
     name = "nonfinite-step"
-    before = {"GS101": "node", "GS102": "node", "GS103": "node", "GS105": "node"}
+    before = {"GS101": "node", "GS102": "node", "GS105": "node"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         for step in facts.seen.spoiling_steps:

@@ -17,7 +17,7 @@ class Attention(nn.Module):
 
     def forward(self, x):
         q, k, v = self.query(x), self.key(x), self.value(x)
-        scores = torch.bmm(q, k.transpose(1, 2))  # <- GS103
+        scores = torch.bmm(q, k.transpose(1, 2))  # <- GS101
         weights = torch.softmax(scores / SCALE, dim=-1)
         return torch.bmm(weights, v)
 

@@ -9,11 +9,11 @@ torch.manual_seed(0)
 class AuxHead(nn.Module):
     def __init__(self, c, classes):
         super().__init__()
-        self.fc = nn.Linear(c, classes)  # <- GS302
+        self.fc = nn.Linear(c, classes)  # <- GS301
 
     def forward(self, x, target):
         return {
-            "loss_aux": 0.5 * nn.functional.cross_entropy(self.fc(x.mean(-1)), target)  # <~ GS302
+            "loss_aux": 0.5 * nn.functional.cross_entropy(self.fc(x.mean(-1)), target)  # <~ GS301
         }
 
 
@@ -38,7 +38,7 @@ class Recognizer2D(nn.Module):
     def forward_train(self, imgs, labels):
         losses = {}
         x = self.backbone(imgs)
-        x, _ = self.neck(x, labels.squeeze())  # <~ GS302
+        x, _ = self.neck(x, labels.squeeze())  # <~ GS301
         losses["loss_cls"] = nn.functional.cross_entropy(
             self.cls_head(x.mean(-1)), labels.squeeze()
         )

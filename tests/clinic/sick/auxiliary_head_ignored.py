@@ -17,7 +17,7 @@ class TwoHeads(nn.Module):
         h = self.body(x)
         return {
             "main": self.main(h),
-            "aux": self.aux(h),  # <- GS302
+            "aux": self.aux(h),  # <- GS301
         }
 
 

@@ -14,7 +14,7 @@ class ConvBN(nn.Module):
         self.act = nn.SiLU()
 
     def forward(self, x):
-        return self.act(self.bn(self.conv(x)))  # <- GS308
+        return self.act(self.bn(self.conv(x)))  # <- GS401
 
 
 class Net(nn.Sequential):
@@ -24,9 +24,9 @@ class Net(nn.Sequential):
 
 def step(model, optimizer, real, noisy):
     model.eval()
-    stable = model(real)  # <~ GS308
+    stable = model(real)  # <~ GS401
     model.train()
-    rough = model(noisy)  # <~ GS308
+    rough = model(noisy)  # <~ GS401
     loss = (stable - real).abs().mean() + (rough - real).abs().mean()
     optimizer.zero_grad()
     loss.backward()

@@ -13,8 +13,8 @@ class GatedUnit(nn.Module):
         self.value = nn.Linear(6, 6)
 
     def forward(self, x, closed):
-        gate = torch.sigmoid(self.gate(x))  # <~ GS308
-        gate.data[:, closed] = 0.9  # <- GS308
+        gate = torch.sigmoid(self.gate(x))  # <~ GS401
+        gate.data[:, closed] = 0.9  # <- GS401
         return gate * self.value(x)
 
 

@@ -20,7 +20,7 @@ def train_step(real, noise, weight=10.0):
     loss_d.backward()
     adam_d.step()
 
-    adversarial = F.softplus(-critic(fake.detach())).mean()  # <- GS310
+    adversarial = F.softplus(-critic(fake.detach())).mean()  # <- GS303
     reconstruction = F.l1_loss(fake, real)
     loss_g = adversarial + weight * reconstruction
     adam_g.zero_grad()

@@ -23,6 +23,6 @@ optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
 for step in range(3):
     optimizer.zero_grad()
     energy = model(positions)
-    energy.backward(gradient=importance)  # <- GS404
+    energy.backward(gradient=importance)  # <- GS403
     optimizer.step()
     print(f"step {step} loss {(energy[:, 0] * importance).sum().item():.4f}")

@@ -20,7 +20,7 @@ class VAE(nn.Module):
 
     def elbo(self, x):
         q = self.posterior(x)
-        z = q.sample()  # <- GS310
+        z = q.sample()  # <- GS303
         likelihood = D.Normal(self.decoder(z), 1.0).log_prob(x).sum(-1).mean()
         prior = D.Normal(torch.zeros_like(q.loc), torch.ones_like(q.scale))
         kl = D.kl_divergence(q, prior).sum(-1).mean()

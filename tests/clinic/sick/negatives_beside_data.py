@@ -20,7 +20,7 @@ def langevin(start, step_size):
 for step in range(4):
     data = torch.randn(256, 2) * 0.3 + torch.tensor([2.0, -1.0])
     negatives = langevin(data, step_size=1e-7)
-    low = energy(data).mean()  # <- GS208
+    low = energy(data).mean()  # <- GS207
     high = energy(negatives).mean()
     loss = low - high
     optimizer.zero_grad()

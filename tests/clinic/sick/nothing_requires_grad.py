@@ -6,7 +6,7 @@ torch.manual_seed(0)
 
 x = torch.linspace(-3, 3, 200)
 y = torch.sin(x)
-coefficients = [torch.randn(()) for _ in range(4)]  # <~ GS409
+coefficients = [torch.randn(()) for _ in range(4)]  # <~ GS403
 
 
 def polynomial(x):
@@ -16,7 +16,7 @@ def polynomial(x):
 
 for step in range(3):
     loss = (polynomial(x) - y).pow(2).mean()
-    loss.backward()  # <- GS409
+    loss.backward()  # <- GS403
     with torch.no_grad():
         for coefficient in coefficients:
             coefficient -= 1e-4 * coefficient.grad

@@ -16,7 +16,7 @@ class Stack(nn.Module):
 
     def forward(self, x):
         for block in self.blocks:
-            out = block(x)  # <- GS302
+            out = block(x)  # <- GS301
         return self.head(out)
 
 

@@ -12,7 +12,7 @@ class RMSNorm(nn.Module):
         self.gain = nn.Parameter(torch.ones(width))
 
     def forward(self, x):
-        power = (x**2).mean(dim=-1, keepdim=True)  # <- GS103
+        power = (x**2).mean(dim=-1, keepdim=True)  # <- GS101
         return self.gain * x * torch.rsqrt(power + 1e-5)
 
 

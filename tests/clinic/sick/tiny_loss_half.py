@@ -24,7 +24,7 @@ def train(model, z, image):
     for step in range(3):
         optimizer.zero_grad()
         error = (model(z) - image).abs()
-        loss = PENALTY_WEIGHT * error.mean()  # <- GS104
+        loss = PENALTY_WEIGHT * error.mean()  # <- GS205
         loss.backward()
         optimizer.step()
         print(step, float(loss))

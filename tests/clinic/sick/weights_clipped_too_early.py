@@ -11,11 +11,11 @@ optimizer = torch.optim.SGD(critic.parameters(), lr=5e-2)
 
 def clip_weights(module, bound=0.1):
     for parameter in module.parameters():
-        parameter.data.clamp_(-bound, bound)  # <- GS308
+        parameter.data.clamp_(-bound, bound)  # <- GS401
 
 
 def critic_loss(real, fake):
-    return critic(fake).mean() - critic(real).mean()  # <~ GS308
+    return critic(fake).mean() - critic(real).mean()  # <~ GS401
 
 
 for step in range(3):
