@@ -5,7 +5,6 @@ Knows nothing of roots, or of what a value is for.
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -36,13 +35,8 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
             f"put it into a file: {option('gradient', '@FILE.npy')}",
         )
     try:
-        # Parsed before it is evaluated: 1e999 is infinite by the time there is a value.
-        tree = ast.parse(text, "<gradient>", "eval")
-        _refuse_overflow(tree, text, what)
         with torch.enable_grad(), functions_on():  # wherever the program stands
-            return eval(compile(tree, "<gradient>", "eval"), {**_NUMBERS, **namespace})
-    except RootError:
-        raise
+            return eval(compile(text, "<gradient>", "eval"), {**_NUMBERS, **namespace})
     except SyntaxError as error:
         raise RootError(*_explain_syntax(text, error, what)) from None
     except (RecursionError, MemoryError):
@@ -66,81 +60,27 @@ def to_tensor(value: Any, what: str) -> torch.Tensor:
     """A tensor from a tensor, number, or nested list of numbers.
 
     Raises:
-        RootError: naming the place where the value is not a tensor.
+        RootError: it is none, in torch's words.
     """
     if isinstance(value, torch.Tensor):
-        return _there(value, what).detach()
-    try:
-        flat, shape = _flatten(value, what)
-    except RecursionError:
-        raise RootError(
-            f"{what} is nested too deeply", "a tensor has at most 64 dimensions"
-        ) from None
-    # In the widest dtype, so that fitting it to the root is the one rounding there is.
-    has_complex = any(isinstance(number, complex) for number in flat)
-    dtype = torch.complex128 if has_complex else torch.float64
-    return torch.tensor(flat, dtype=dtype).reshape(shape)
-
-
-def _flatten(value: Any, what: str) -> tuple[list[Any], list[int]]:
-    """All numbers of a nested list in order, and its shape; without recursion, level by level."""
-    shape: list[int] = []
-    level: list[tuple[str, Any]] = [("", value)]
-    while level and isinstance(level[0][1], (list, tuple)):
-        shape.append(len(level[0][1]))
-        if len(shape) > 64:
-            raise RootError(f"{what} is nested too deeply", "a tensor has at most 64 dimensions")
-        for place, item in level:
-            if not isinstance(item, (list, tuple)) or len(item) != shape[-1]:
-                raise RootError(*_ragged(what, place, item, level[0][0], shape[-1]))
-        level = [(f"{place}[{i}]", child) for place, item in level for i, child in enumerate(item)]
-    return [_number(place, item, what) for place, item in level], shape
-
-
-def _there(tensor: torch.Tensor, what: str) -> torch.Tensor:
-    if is_released(tensor):
-        raise RootError(
-            f"{what} cannot be read: the program has given its memory back",
-            "name a tensor whose memory is there, or give numbers",
-        )
-    return tensor
-
-
-def _ragged(what: str, place: str, item: Any, first: str, length: int) -> tuple[str, str]:
-    found = f"has {len(item)}" if isinstance(item, (list, tuple)) else "is a single value"
-    return (
-        f"{what} is not a tensor: {place or 'it'} {found}, but {first} has {length} elements",
-        "every row of a tensor has the same length",
-    )
-
-
-def _number(place: str, item: Any, what: str) -> Any:
-    if isinstance(item, torch.Tensor) and item.numel() == 1:
-        item = _there(item, what).item()
-    if type(item).__module__ == "numpy" and hasattr(item, "item"):
-        item = item.item()
-    at = f" at {place}" if place else ""
-    if isinstance(item, (list, tuple)):
-        raise RootError(
-            f"{what} is not a tensor: {place or 'it'} is a list, what comes before is a number",
-            "every row of a tensor has the same length",
-        )
-    if not isinstance(item, (int, float, complex)):
-        raise RootError(
-            f"{what} is not a tensor: {clip(repr(item))}{at} is not a number",
-            'write numbers, as in "[0.1, 1, 0.0001]"',
-        )
-    return item
-
-
-def _refuse_overflow(tree: ast.Expression, text: str, what: str) -> None:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and node.value in (math.inf, complex(0, math.inf)):
-            number = ast.get_source_segment(text, node)
+        if is_released(value):
             raise RootError(
-                f"{what} is not a tensor: {number} at character {node.col_offset + 1} is too large",
-                "the largest float64 is about 1.8e308; write inf if infinity is meant",
+                f"{what} cannot be read: the program has given its memory back",
+                "name a tensor whose memory is there, or give numbers",
             )
+        return value.detach()
+    try:
+        # In the widest dtype, so that fitting it to the root is the one rounding there is.
+        return torch.tensor(value, dtype=torch.float64)
+    except Exception as error:
+        refused = described(error)
+    try:
+        return torch.tensor(value, dtype=torch.complex128)
+    except Exception:
+        raise RootError(
+            f"{what} is not a tensor: {refused}",
+            'write numbers in rows of one length, as in "[[0.1, 1], [0, 0.0001]]"',
+        ) from None
 
 
 def _explain_syntax(text: str, error: SyntaxError, what: str) -> tuple[str, str]:
