@@ -15,7 +15,7 @@ from gradscope.cli import progress, ranks, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.rules import LIST
-from gradscope.cli.running import missing_names, prepared, tell_unused
+from gradscope.cli.running import prepared, tell_unused
 from gradscope.cli.terminal import say, tell_error, tell_unbound
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.filesystem import here
@@ -169,8 +169,6 @@ def run_doctor(given: Given) -> Result:
         "graver": is_graver,
     }
     examination = given.part(Examination, **limits, **more)
-    for note in missing_names(given.root, None, target):
-        verdict.remark(note)
     with memory.remembered(target, not member.job.rank and not is_cell):
         return _examined(program, examination, verdict, member)
 
