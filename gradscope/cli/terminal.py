@@ -44,11 +44,6 @@ def chosen_width(columns: int | None, to_stdout: bool = True) -> int:
     return min(columns, WIDEST) if columns else width(to_stdout)
 
 
-def height() -> int:
-    """Lines that the terminal shows at once, with a remark and the prompt below; 0 for none."""
-    return max(shutil.get_terminal_size((PIPED_WIDTH, 40)).lines - 3, 10) if is_terminal() else 0
-
-
 def is_terminal() -> bool:
     """Whether a person reads stdout; it may also be closed."""
     return sys.stdout is not None and sys.stdout.isatty()
