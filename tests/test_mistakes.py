@@ -305,7 +305,7 @@ def test_b7_a_call_that_was_never_made(session: Session) -> None:
         ("[[1, 2], [3]]", "is not a tensor: ValueError: expected sequence of length 2 at dim 1"),
         ("[1, 'two', 3]", "is not a tensor: TypeError: must be real number, not str"),
         ("[1, 1e300, 3]", "too large for float32"),
-        ("[" * 5000 + "1" + "]" * 5000, "nested too deeply"),
+        ("[" * 5000 + "1" + "]" * 5000, "too many nested parentheses"),
         ("[" + "1," * 100_000 + "]", "characters long"),
         ("[1j, 1, 1]", "complex"),
         ("nosuch", "no variable is called 'nosuch'"),

@@ -169,7 +169,10 @@ def evaluate(text: str, namespace: Mapping[str, Any], what: str) -> Any:
         with torch.enable_grad(), functions_on():  # wherever the program stands
             return eval(compile(text, "<gradient>", "eval"), {**_NUMBERS, **namespace})
     except SyntaxError as error:
-        raise RootError(*_explain_syntax(text, error, what)) from None
+        raise RootError(
+            f"{what} is not valid Python (character {error.offset or 1}): {error.msg}",
+            'write it as a literal, as in "[0.1, 1, 0.0001]"',
+        ) from None
     except (RecursionError, MemoryError):
         raise RootError(
             f"{what} is nested too deeply", f"put it into a file: {option('gradient', '@FILE.npy')}"
@@ -212,18 +215,6 @@ def to_tensor(value: Any, what: str) -> torch.Tensor:
             f"{what} is not a tensor: {refused}",
             'write numbers in rows of one length, as in "[[0.1, 1], [0, 0.0001]]"',
         ) from None
-
-
-def _explain_syntax(text: str, error: SyntaxError, what: str) -> tuple[str, str]:
-    if "nested" in str(error.msg):
-        return f"{what} is nested too deeply", "a tensor has at most 64 dimensions"
-    position = (error.offset or 1) - 1
-    shown = text.splitlines()[(error.lineno or 1) - 1] if text.strip() else ""
-    near = shown[max(0, position - 12) : position + 12]
-    return (
-        f"{what} is not valid Python (character {position + 1}), near {near!r}: {error.msg}",
-        'write it as a literal, as in "[0.1, 1, 0.0001]"',
-    )
 
 
 def clip(text: str) -> str:
