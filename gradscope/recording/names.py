@@ -389,7 +389,8 @@ def _parts_of(module: nn.Module, each_once: bool = False) -> list[tuple[str, nn.
         if not each_once and (id(part) in around or len(parts) >= MAX_ITEMS):
             return _parts_of(module, each_once=True)
         met.add(id(part))
-        if type(part).named_modules is not nn.Module.named_modules:  # tells of others as its own
+        is_own = type(part).named_modules is nn.Module.named_modules
+        if not is_own and part is not module:  # it tells of others as its own
             parts += part.named_modules(set(), path)
             continue
         parts.append((path, part))
