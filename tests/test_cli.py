@@ -381,16 +381,3 @@ def test_who_has_to_give_a_gradient_is_told_of_which_result(session: Session) ->
     done = session.cli("backward", "program.py")
     assert done.status == 2
     assert "this is c, the one made last; the others: a [3]" in done.err.splitlines()[2]
-
-
-def test_a_terminal_gets_a_screenful_of_an_explanation(session: Session) -> None:
-    path = str(EXAMPLES / "weights.py")
-    told = session.cli("explain", path, "--gradient", "ones", "-o", "told.json")
-    assert told.status == 0, told.err
-    whole = " ".join(session.cli("explain", "told.json").out.split())
-    seen = on_a_terminal(session, "explain", "told.json")
-    shown, _, more = seen.rpartition(" … ")
-    assert whole.startswith(shown)
-    assert more.endswith(" steps, 3 leaves): --all")
-    every = " ".join(session.cli("explain", "told.json", "--all").out.split())
-    assert on_a_terminal(session, "explain", "told.json", "--all") == every != whole

@@ -89,16 +89,6 @@ def test_jacobians_are_torchs(
     found, expected = matrix(report), wanted()
     assert report.explanation is not None
     assert torch.allclose(found.flatten(), expected.flatten(), rtol=1e-5, atol=1e-6)
-    through = report.explanation.weights.through if report.explanation.weights else None
-    if through is not None:
-        factors = (
-            torch.tensor([[float(value) for value in row.values or ()] for row in rows])
-            for rows in (through.outer, through.inner)
-        )
-        assert torch.allclose(torch.matmul(*factors), found, rtol=1e-5, atol=1e-6)
-    # All ways lead through y, but w has more elements than are written out.
-    wanted_through = {"--root z --leaf x": "y", "--root high --leaf y": "z"}
-    assert (through.name if through else None) == wanted_through.get(arguments)
     # Without a gradient none is sent, but where torch supplies a 1.
     assert bool(report.passes) == ("--gradient" in arguments or len(expected) == 1)
 

@@ -242,8 +242,21 @@ for part in parts:
 net = nn.Sequential(*parts)
 del part, parts
 """,
+        """
+parts = [Part()]
+for _ in range(40):
+    parts.append(Part(parts[-1], parts[-1]))
+net = nn.Sequential(*reversed(parts))
+del parts
+""",
+        """
+import sys
+sys.setrecursionlimit(50_000)
+net = nn.Sequential(Part())
+net.append(Part(net))
+""",
     ],
-    ids=["the one around it", "each the others"],
+    ids=["the one around it", "each the others", "more ways than can be gone", "high limit"],
 )
 def test_modules_that_hold_one_another_have_a_path_each(made: str, session: Session) -> None:
     report = session.look(f"{HOLDING}\n{made}\nnet(torch.ones(1, 2)).sum().backward()\n")

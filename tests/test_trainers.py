@@ -1,12 +1,12 @@
-"""``gradscope.lightning.Watch`` and ``gradscope.transformers.Watch``, in the real trainers."""
+"""``gradscope.watch`` around the real trainers of Lightning and transformers."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
 import importlib
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.optim import optimizer as optimizer_hooks
 
+import gradscope
 from gradscope import Row
 from gradscope.model.rows import row_of
 
@@ -59,7 +60,6 @@ def data() -> list[dict[str, torch.Tensor]]:
 def by_lightning(net: Net, to: Any, tmp_path: Path) -> list[float]:
     """Two epochs, watched or not."""
     lightning = pytest.importorskip("lightning.pytorch")
-    from gradscope.lightning import Watch
 
     class Module(lightning.LightningModule):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:
@@ -82,9 +82,10 @@ def by_lightning(net: Net, to: Any, tmp_path: Path) -> list[float]:
         enable_progress_bar=False,
         enable_model_summary=False,
         default_root_dir=tmp_path,
-        callbacks=[] if to is None else [Watch(to, every=1)],
     )
-    trainer.fit(Module(), torch.utils.data.DataLoader(data()))  # type: ignore[arg-type]
+    module = Module()
+    with nullcontext() if to is None else gradscope.watch(module, every=1, to=to):
+        trainer.fit(module, torch.utils.data.DataLoader(data()))  # type: ignore[arg-type]
     return []
 
 
@@ -92,7 +93,6 @@ def by_transformers(net: Net, to: Any, tmp_path: Path) -> list[float]:
     """Two epochs, watched or not; the norms that transformers has logged."""
     pytest.importorskip("accelerate")
     transformers = pytest.importorskip("transformers")
-    from gradscope.transformers import Watch
 
     arguments = transformers.TrainingArguments(
         output_dir=str(tmp_path),
@@ -108,9 +108,9 @@ def by_transformers(net: Net, to: Any, tmp_path: Path) -> list[float]:
         save_strategy="no",
         disable_tqdm=True,
     )
-    callbacks = [] if to is None else [Watch(to, every=1)]
-    trainer = transformers.Trainer(net, arguments, train_dataset=data(), callbacks=callbacks)
-    trainer.train()
+    trainer = transformers.Trainer(net, arguments, train_dataset=data())
+    with nullcontext() if to is None else gradscope.watch(net, every=1, to=to):
+        trainer.train()
     return [entry["grad_norm"] for entry in trainer.state.log_history if "grad_norm" in entry]
 
 
@@ -173,40 +173,3 @@ def test_an_exception_in_the_middle(train: Train, tmp_path: Path) -> None:
     assert raised.tb is not None
     assert nothing_is_left()
     assert [row.call for row in rows] == [2, 4, 6, 8, 9]
-
-
-def test_a_trainer_begins_again(tmp_path: Path) -> None:
-    pytest.importorskip("accelerate")
-    transformers = pytest.importorskip("transformers")
-    from gradscope.transformers import Watch
-
-    rows: list[Row] = []
-    arguments = transformers.TrainingArguments(
-        output_dir=str(tmp_path), use_cpu=True, report_to=[], save_strategy="no", disable_tqdm=True
-    )
-    gc.collect()
-    before = taps(transformers.Trainer)
-    trainer = transformers.Trainer(Net(None, 2), arguments, train_dataset=data())
-    trainer.add_callback(Watch(rows.append, every=1))
-    other = transformers.Trainer(Net(None, None), arguments, train_dataset=data())
-    with pytest.raises(ZeroDivisionError):
-        trainer.train()
-    seen = len(rows)
-    other.train()
-    assert len(rows) == seen
-    trainer.model.odd = None, None
-    trainer.train()
-    assert len(rows) > seen
-    assert nothing_is_left()
-    assert taps(transformers.Trainer) >= 1
-    trainer.callback_handler.callbacks.clear()
-    gc.collect()
-    assert taps(transformers.Trainer) <= before
-
-
-def taps(trainer: Any) -> int:
-    """How many callbacks have a part in what ``train`` does."""
-    function, found = trainer.train, 0
-    while hasattr(function, "__wrapped__"):
-        function, found = function.__wrapped__, found + 1
-    return found

@@ -56,41 +56,6 @@ def test_the_last_expression_of_code_is_its_end(code: str, is_told: bool, sessio
     assert ("stopped at backward call 1" in done.err) == is_told
 
 
-# ---------------------------------------------------------------------- known before it runs
-
-
-LOSSES = HEAD + "print('begun')\ndef losses(t):\n    loss = t.sum()\n    return loss\n"
-HELPED = "from helper import losses, x\nprint('begun')\nlosses(x).backward()\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("--root", "los"), "--root: the text of the program has no los; did you mean losses?"),
-        (("--root", "qqq[0] + 1"), "--root: the text of the program has no qqq\n"),
-        (("--gradient", "[wieghts, 1]"), "--gradient: the text of the program has no wieghts\n"),
-        # It is in another file: the program runs, and it is found.
-        (("--root", "zzz"), "--root: the text of the program has no zzz\n"),
-    ],
-)
-def test_a_name_that_the_program_does_not_spell_is_told_before_it_runs(
-    arguments: tuple[str, str], told: str, process: Session
-) -> None:
-    process.write(LOSSES + "zzz = x.sum()\n", "helper.py")
-    process.write("from helper import *\n" + HELPED)
-    done = process.cli("backward", "program.py", *arguments)
-    assert done.err.startswith(f"gradscope: {told}"), done.err
-    assert "begun" in done.out
-    assert (done.status == 2) == ("zzz" not in arguments)
-
-
-@pytest.mark.parametrize("gradient", ["[1, nan]", "ones", "@no.npy", "[v for v in (1, 2)]", "]"])
-def test_what_is_no_variable_is_not_looked_for(gradient: str, session: Session) -> None:
-    session.write(HEAD + "y = x * 2\n")
-    done = session.cli("backward", "program.py", "--root", "y", "--gradient", gradient)
-    assert "the text of the program" not in done.err
-
-
 @pytest.mark.parametrize(
     "made",
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from gradscope.api.diagnosis import diagnosed
+from gradscope.api.looking import diagnosed
 from gradscope.errors import OutputError
 from gradscope.filesystem import here
 from gradscope.model.observations import Finding

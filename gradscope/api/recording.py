@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
 
-from gradscope.api.diagnosis import codes, diagnosed
 from gradscope.api.keywords import public
-from gradscope.api.looking import Looks
+from gradscope.api.looking import Looks, codes, diagnosed
 from gradscope.api.report import Report
 from gradscope.errors import CaptureError
 from gradscope.filesystem import here

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -117,26 +116,6 @@ class WatchedTraining:
                 self._watch.stop(is_cut_short=error is not None)
             if self._log is not None:
                 self._log.close()
-
-
-class WatchCallback:
-    """What the callbacks of trainers have in common: the arguments of :func:`watch` but for the
-    model, and the block that they are for."""
-
-    def __init__(
-        self,
-        to: Any,
-        *,
-        every: int | None = None,
-        keep: int = 5,
-        by: Literal["term"] | None = None,
-    ) -> None:
-        self._how: dict[str, Any] = {"to": to, "every": every, "keep": keep, "by": by}
-        self._block = ExitStack()
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """Do what a trainer needs that does not tell of all ends of a training."""
 
 
 @public

@@ -65,24 +65,12 @@ gradscope goes to the program, as does all after --.
 LEGEND = "\n".join(("\b", "Signs:", *(f"  {sign}  {meaning}" for sign, meaning in SIGNS.values())))
 
 
-def _no_pager(context: click.Context, _option: click.Parameter, is_given: bool) -> None:
-    context.meta[terminal.NO_PAGER] = is_given
-
-
 @click.group(
     cls=TypedGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 90},
     epilog=f"{EXIT_STATUSES}\n{ENVIRONMENT}",
 )
 @click.version_option(VERSION, prog_name="gradscope")
-@click.option(
-    "--no-pager",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_no_pager,
-    help="Never show help and rules in a pager.",
-)
 @click.pass_context
 def gradscope(context: click.Context) -> None:
     """See where the gradients of a PyTorch program go.

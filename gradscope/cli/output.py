@@ -113,7 +113,6 @@ class Output:
             folding=options.part(Folding),
             width=terminal.chosen_width(options.width, to_stdout),
             color=terminal.color(options.color) and to_stdout,
-            screen=terminal.height() if to_stdout else 0,
             unicode=terminal.has_unicode() or not to_stdout,
             call=options.held,
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 
 import click
 
@@ -18,7 +18,7 @@ _HINT = "gradscope.hint"
 """Where a context keeps what to do if its command line turns out to be wrong; with the name of an
 option at the end, if that one does."""
 
-_NEAR = 0.8
+_NEAR = 0.85
 """How alike two options are, from 0 to 1, where one may be a slip of the other."""
 
 
@@ -106,8 +106,7 @@ def note_forgotten(context: click.Context, words: list[str]) -> None:
 
 def nearest_options(option: str, known: Iterable[str]) -> list[str]:
     """The options of which this one may be a slip, the most likely first."""
-    found = [(_likeness(option, name), name) for name in known]
-    return [name for likeness, name in sorted(found, reverse=True) if likeness >= _NEAR]
+    return get_close_matches(option, known, cutoff=_NEAR)
 
 
 def owners(context: click.Context) -> dict[str, list[str]]:
@@ -122,14 +121,6 @@ def owners(context: click.Context) -> dict[str, list[str]]:
 def _options(command: click.Command, context: click.Context) -> dict[str, click.Option]:
     given = (one for one in command.get_params(context) if isinstance(one, click.Option))
     return {name: option for option in given for name in option.opts}
-
-
-def _likeness(option: str, other: str) -> float:
-    a, b = (name.lstrip("-").replace("_", "-") for name in (option, other))
-    if min(len(a), len(b)) < 3 or not other.startswith("--"):
-        return float(option == other)
-    # Two letters that changed places are the commonest slip; in a short word they count much.
-    return 1.0 if sorted(a) == sorted(b) else SequenceMatcher(None, a, b).ratio()
 
 
 def _is_option(word: str) -> bool:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
-import re
-from collections.abc import Callable, Iterator
-from difflib import get_close_matches
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import click
@@ -25,7 +21,7 @@ from gradscope.errors import (
     RootError,
     TargetError,
 )
-from gradscope.filesystem import is_file, text_of
+from gradscope.filesystem import is_file
 from gradscope.formats import LISTS, SAVED
 from gradscope.model.request import Request
 from gradscope.options import Looking, Running, Showing, options_on
@@ -86,8 +82,6 @@ def run_command(
         histograms=given.histograms or output.format in LISTS,
     )
     _check_steps(request)
-    for note in missing_names(given.root, given.gradient, target):
-        output.remark(note)
     # A cell's shell has its own memory.
     is_remembered = not member.job.rank and given.cell is None
     is_data = output.to_stdout and not output.is_text
@@ -249,44 +243,3 @@ def _deliver(outcome: Outcome, output: Output, report: Report) -> GradscopeError
     except GradscopeError as error:
         return error
     return None
-
-
-_NOT_VARIABLES = re.compile(r"(ones|zeros|randn)$|onehot:|@")
-_GIVEN = {*dir(builtins), "nan", "NaN", "inf", "Infinity", "_"}
-"""Names that every expression may use."""
-
-
-def missing_names(root: str | None, gradient: str | None, target: Target) -> Iterator[str]:
-    """For each name in ``--root`` or ``--gradient`` that the text of the program has not, that.
-
-    It may come from another file; so the program is run all the same.
-    """
-    asked = {"--root": root, "--gradient": gradient}
-    named = {option: _names(given) for option, given in asked.items() if given is not None}
-    words = set(re.findall(r"[^\W\d]\w*", _text(target))) if any(named.values()) else set()
-    for option, names in named.items() if words else ():
-        for name in sorted(names - words):
-            near = get_close_matches(name, words, 1)
-            meant = f"; did you mean {near[0]}?" if near else ""
-            yield f"{option}: the text of the program has no {name}{meant}"
-
-
-def _text(target: Target) -> str:
-    """The text of the file that is run; "" where there is none, or it cannot be read."""
-    if target.kind not in ("script", "function"):
-        return ""
-    return text_of(target.text.rpartition("::")[0] or target.text)
-
-
-def _names(text: str) -> set[str]:
-    """The names of an expression that it does not make itself."""
-    if _NOT_VARIABLES.match(text):
-        return set()
-    try:
-        tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()  # it is told where it is evaluated, with the place
-    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
-    own = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    own |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    return {one.id for one in names if not one.id.startswith("__")} - own - _GIVEN

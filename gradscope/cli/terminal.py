@@ -44,11 +44,6 @@ def chosen_width(columns: int | None, to_stdout: bool = True) -> int:
     return min(columns, WIDEST) if columns else width(to_stdout)
 
 
-def height() -> int:
-    """Lines that the terminal shows at once, with a remark and the prompt below; 0 for none."""
-    return max(shutil.get_terminal_size((PIPED_WIDTH, 40)).lines - 3, 10) if is_terminal() else 0
-
-
 def is_terminal() -> bool:
     """Whether a person reads stdout; it may also be closed."""
     return sys.stdout is not None and sys.stdout.isatty()
@@ -143,9 +138,6 @@ def say(line: str, stream: TextIO | None = None) -> None:
             click.echo(f"gradscope: {visible(line)}", file=stream, err=True)
 
 
-NO_PAGER = "gradscope.no_pager"
-"""Where a context keeps that ``--no-pager`` was given."""
-
 _LESS = "FRX"
 """As git starts ``less``: with colours, and not at all for what fits the screen."""
 
@@ -172,11 +164,8 @@ def show_help(context: click.Context) -> None:
 
 def _is_paged(text: str) -> bool:
     """Whether a text has been shown in a pager."""
-    context = click.get_current_context(silent=True)
-    refused = context is not None and context.meta.get(NO_PAGER, False)
     typed = sys.stdin is not None and sys.stdin.isatty()
-    is_read = typed and is_terminal() and not refused
-    if not is_read or len(text.splitlines()) < shutil.get_terminal_size().lines:
+    if not (typed and is_terminal()) or len(text.splitlines()) < shutil.get_terminal_size().lines:
         return False
     os.environ.setdefault("LESS", _LESS)
     click.echo_via_pager(text, color=color("auto"))

@@ -1,6 +1,6 @@
 """From a live graph and what was recorded to the plain Graph and BackwardPass of a Report.
 
-    roots, initial_gradient, literal           --root and --gradient, text to tensors
+    roots, initial_gradient                    --root and --gradient, text to tensors
     watched_call                               the program makes its call, and we see what flows
     probe ─► edge_gradients, gradient_table    one pass over one graph, measured
       ├────► assemble, forward                 in the user's words, as plain data

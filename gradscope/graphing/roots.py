@@ -17,6 +17,7 @@ from gradscope.autograd.summary import shown_shape
 from gradscope.autograd.tensors import grad_fn_of, is_functorch_wrapped, requires_grad
 from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.graphing.blame import where
+from gradscope.graphing.initial_gradient import evaluate
 from gradscope.recording.events import TensorOrigin
 from gradscope.recording.names import Scopes, value_at
 from gradscope.recording.recorder import Recorder
@@ -38,8 +39,6 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
         RootError: when the expression is wrong; :class:`Unusable` when it gives something that
             carries no gradient.
     """
-    from gradscope.graphing.literal import evaluate
-
     for namespace in _merged(scopes.namespaces):
         try:
             value = evaluate(text, namespace, what="--root")

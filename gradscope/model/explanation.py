@@ -127,15 +127,6 @@ class Term(Struct, frozen=True):
     derivatives: tuple[Amount, ...]
 
 
-class Composition(Struct, frozen=True):
-    """A tensor that every path leads through: the Jacobian is that of the root by it, times that of
-    it by the leaf; row by row."""
-
-    name: str
-    outer: tuple[Amount, ...]
-    inner: tuple[Amount, ...]
-
-
 class Weights(Struct, frozen=True):
     """The vector-Jacobian product, written out: the gradient of a leaf is the sum over all terms of
     weight times derivative.
@@ -154,7 +145,6 @@ class Weights(Struct, frozen=True):
     rest: tuple[Amount, ...] = ()
     why: str = ""
     is_given: bool = True
-    through: Composition | None = None
 
 
 class MadeTensor(Struct, frozen=True):

@@ -376,13 +376,28 @@ class ModuleNames:
             names.append(name)
 
 
-def _parts_of(module: nn.Module) -> list[tuple[str, nn.Module]]:
+def _parts_of(module: nn.Module, each_once: bool = False) -> list[tuple[str, nn.Module]]:
     """A module and all below it with their paths, each as often as it is registered; once, where
-    modules hold one another."""
-    try:
-        return list(nn.Module.named_modules(module, remove_duplicate=False))
-    except RecursionError:
-        return list(nn.Module.named_modules(module))
+    modules hold one another, or where there are too many ways."""
+    parts: list[tuple[str, nn.Module]] = []
+    met: set[int] = set()
+    pending: list[tuple[str, nn.Module, frozenset[int]]] = [("", module, frozenset())]
+    while pending:
+        path, part, around = pending.pop()
+        if each_once and id(part) in met:
+            continue
+        if not each_once and (id(part) in around or len(parts) >= MAX_ITEMS):
+            return _parts_of(module, each_once=True)
+        met.add(id(part))
+        is_own = type(part).named_modules is nn.Module.named_modules
+        if not is_own and part is not module:  # it tells of others as its own
+            parts += part.named_modules(set(), path)
+            continue
+        parts.append((path, part))
+        around |= {id(part)}
+        children = [(name, one) for name, one in part._modules.items() if one is not None]
+        pending += [(_joined(path, name), one, around) for name, one in reversed(children)]
+    return parts
 
 
 def _joined(before: str, path: str) -> str:

@@ -77,10 +77,7 @@ class Sources:
         directory: str = "",
         codes: Iterable[CodeType] = (),
     ) -> None:
-        self._texts = dict(texts or {})
-        if COMMAND not in self._texts:
-            self._texts[COMMAND], known = command_line()
-            codes = (*codes, *known)
+        self._texts = {COMMAND: "", **(texts or {})}
         self._own = set(with_inner(codes))
         self._directory = directory or here()
         self._files: dict[str, _File] = {}
@@ -302,16 +299,6 @@ def _cell(filename: str) -> str:
     told = getattr(compiler, "format_code_name", None)
     found = told(filename) if callable(told) else None
     return str(found[1]) if isinstance(found, tuple) and len(found) == 2 else ""
-
-
-def command_line() -> tuple[str, list[CodeType]]:
-    """What follows ``python -c``, which python keeps from 3.13 on, and what it was compiled to; ""
-    where it is not known."""
-    kept = getattr(linecache, "_interactive_cache", {}).get((COMMAND, "<module>", 1))
-    text = "".join(kept[2] if kept else linecache.getlines(COMMAND))
-    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
-        return text, [compile(text, COMMAND, "exec", dont_inherit=True)]
-    return text, []
 
 
 def with_inner(codes: Iterable[CodeType]) -> Iterator[CodeType]:

@@ -56,12 +56,12 @@ class Options:
     """How to draw.
 
     A field that has the name of an option is what that says (:mod:`gradscope.options`). ``width``
-    is in terminal cells; ``lines`` is the budget of a tree that is not folded by ``--all``,
-    ``screen`` that of the terminal which shows an answer; 0 for no terminal. ``call``: None takes
-    the first of the report's backward passes. ``direction``: which way the arrows of pictures
-    point. ``overlay``: what a picture shows instead of the report's own gradients.  ``answer``:
-    what a command says in words, which a page shows as well.  ``sides``: the names of the passes of
-    a comparison, ``verdict``: what a reader should take away, where it is not of one pass."""
+    is in terminal cells; ``lines`` is the budget of a tree that is not folded by ``--all``.
+    ``call``: None takes the first of the report's backward passes. ``direction``: which way the
+    arrows of pictures point. ``overlay``: what a picture shows instead of the report's own
+    gradients. ``answer``: what a command says in words, which a page shows as well. ``sides``: the
+    names of the passes of a comparison, ``verdict``: what a reader should take away, where it is
+    not of one pass."""
 
     width: int = 100
     color: bool = False
@@ -69,7 +69,6 @@ class Options:
     values: bool = False
     saved: bool = False
     lines: int = 40
-    screen: int = 0
     call: int | None = None
     direction: Literal["backward", "forward"] = "backward"
     by: str | None = None

@@ -10,8 +10,7 @@ import torch
 
 from gradscope.autograd.isolation import unseen
 from gradscope.errors import CaptureError
-from gradscope.graphing.initial_gradient import fit, implicit_gradient, parse_gradient
-from gradscope.graphing.literal import to_tensor
+from gradscope.graphing.initial_gradient import fit, implicit_gradient, parse_gradient, to_tensor
 from gradscope.graphing.probe import Detail, Probe
 from gradscope.graphing.roots import usable_root
 from gradscope.graphing.study import LiveGraph, listener_of, studied

@@ -1,4 +1,4 @@
-"""Compiles and executes source so that errors, warnings and depth are those of python itself.
+"""Compiles and executes source as python does, with as much room for recursion.
 
 Knows code and namespaces only: not where source comes from, nor what a target is.
 """
@@ -11,46 +11,11 @@ import linecache
 import sys
 import warnings
 from collections.abc import Iterable
+from traceback import walk_stack
 from types import CodeType
 from typing import Any
 
-from gradscope.garbage import collector_paused
-
 _FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
-_DEPTH_PROBE = compile(
-    """
-depth = 0
-def down():
-    global depth
-    depth += 1
-    down()
-try:
-    down()
-except RecursionError:
-    pass
-""",
-    "<depth>",
-    "exec",
-    dont_inherit=True,
-)
-# Whoever has raised the limit this far does not miss our few frames, and probing would take long.
-_DEEPEST_PROBED = 20_000
-
-
-def compile_source(source: bytes | str, filename: str) -> CodeType:
-    """Compile a file; bytes, so that a coding cookie or a byte order mark counts.
-
-    Raises:
-        SyntaxError: as python would show it for a file of this name.
-    """
-    failure: SyntaxError
-    try:
-        # Not inherited: the future imports of this very file would hold for the program.
-        return compile(source, filename, "exec", dont_inherit=True)
-    except SyntaxError as error:
-        failure = _as_for_file(error, source, filename)
-    # Outside of the handler: else python would show the first error as the context of this one.
-    raise failure
 
 
 def compile_interactive(text: str, filename: str) -> list[CodeType]:
@@ -98,32 +63,6 @@ def level_recursion() -> None:
 
     To be called from the very frame that then executes the program.
     """
-    limit = sys.getrecursionlimit()
-    if limit > _DEEPEST_PROBED:
-        return
-    probed: dict[str, Any] = {}
-    # Measured, not counted: what a call of C costs differs between versions.  Nothing may be
-    # collected down there: whatever code that runs would find no room.
-    with collector_paused():
-        exec(_DEPTH_PROBE, probed)
-    # A module that python itself runs counts as one call, and so does this function.
-    sys.setrecursionlimit(limit + (limit - 1 - probed["depth"]) - 1)
-
-
-def _as_for_file(error: SyntaxError, source: bytes | str, filename: str) -> SyntaxError:
-    """Give an error of decoding the words it has when python reads the file itself."""
-    # Python cannot read such a file at all, so it has no line to show.
-    if error.lineno == 0:
-        return SyntaxError(error.msg.replace("unknown encoding", "encoding problem"))
-    if isinstance(source, str) or not error.msg.startswith("(unicode error) 'utf-8'"):
-        return error
-    try:
-        source.decode("utf-8")
-    except UnicodeDecodeError as undecodable:
-        line = source.count(b"\n", 0, undecodable.start) + 1
-        return SyntaxError(
-            f"Non-UTF-8 code starting with '\\x{source[undecodable.start]:02x}' in file {filename}"
-            f" on line {line}, but no encoding declared;"
-            " see https://peps.python.org/pep-0263/ for details"
-        )
-    return error
+    depth = sum(1 for _ in walk_stack(sys._getframe(1)))
+    # Calls of C count as well, in some versions: a few of those lead here.
+    sys.setrecursionlimit(sys.getrecursionlimit() + depth + 2)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import importlib.util
 import os
-import pkgutil
 import shlex
 import sys
 from collections.abc import Callable
@@ -24,7 +23,6 @@ from gradscope.errors import TargetError, ToolMissing
 from gradscope.filesystem import here
 from gradscope.target.compiling import (
     compile_interactive,
-    compile_source,
     keep_lines,
     level_recursion,
     run_code,
@@ -53,7 +51,6 @@ class Launch:
         path_entry: ``sys.path[0]``.
         execute: runs the program and returns the value of its ending.
         extra: a second module that the program must find by its name, if any.
-        always_on_path: ``path_entry`` is there even in python's safe-path mode.
         source: the text of a program that is in no file.
         codes: what that text was compiled to.
         variables: those of the shell that the program is a cell of; None where it is a program of
@@ -67,7 +64,6 @@ class Launch:
     path_entry: str
     execute: Callable[[], object]
     extra: ModuleType | None = None
-    always_on_path: bool = False
     source: str = ""
     codes: tuple[CodeType, ...] = ()
     variables: dict[str, Any] | None = None
@@ -104,11 +100,7 @@ def launch(target: Target) -> Launch:
 
 def _script(target: Target) -> Launch:
     path = _absolute(target.text)
-    # Python asks the same: what modules can be imported from is no script.
-    importer = pkgutil.get_importer(path)
-    if importer is not None:
-        return _folder(target, path, importer)
-    code = compile_source(_read_program(path, target.text), path)
+    code = _compiled(_read_program(path, target.text), path)
     main = _main_module(SourceFileLoader("__main__", path), file=path)
     return Launch(main, target.text, _directory_of(path), partial(run_code, vars(main), code))
 
@@ -132,41 +124,26 @@ def _notebook(target: Target) -> Launch:
     return Launch(main, target.text, "", call)
 
 
-def _folder(target: Target, path: str, importer: Any) -> Launch:
-    """A directory or an archive runs as its ``__main__.py``, which python leaves to runpy."""
-    hint = "put a __main__.py there, or give the script itself"
-    if path.endswith(".whl"):
-        hint = "a wheel is a package and no program: install it, and name a module of it with -m"
-    if importer.find_spec("__main__") is None:
-        raise TargetError(f"can't find '__main__' module in {path!r}", hint)
-    main = _main_module(BuiltinImporter)
-    call = _module_call("__main__", hint)
-    return Launch(main, target.text, path, call, always_on_path=True)
-
-
 def _module(target: Target) -> Launch:
     main = _main_module(BuiltinImporter)
-    hint = "check the name; it is looked up from the current directory and the installed packages"
     # Packages on the way see "-m" in sys.argv[0]; runpy then puts the file's name there.
-    return Launch(main, "-m", here(), _module_call(target.text, hint))
+    return Launch(main, "-m", here(), partial(_run_module, target.text))
 
 
-def _module_call(name: str, hint: str) -> Callable[[], object]:
-    def execute() -> None:
-        # Imported late, as python does: a script does not find runpy in sys.modules.
-        import runpy
+def _run_module(name: str) -> None:
+    # Imported late, as python does: a script does not find runpy in sys.modules.
+    import runpy
 
-        level_recursion()
-        try:
-            # The very function that the interpreter calls for -m: every detail of it is python's.
-            runpy._run_module_as_main(name, alter_argv=name != "__main__")  # type: ignore[attr-defined]
-        except SystemExit as ending:
-            reason = ending.__context__
-            if isinstance(reason, runpy._Error):  # type: ignore[attr-defined]
-                raise Refused(TargetError(str(reason), hint)) from None
-            raise
-
-    return execute
+    level_recursion()
+    try:
+        # The very function that the interpreter calls for -m: every detail of it is python's.
+        runpy._run_module_as_main(name)  # type: ignore[attr-defined]
+    except SystemExit as ending:
+        reason = ending.__context__
+        if isinstance(reason, runpy._Error):  # type: ignore[attr-defined]
+            hint = "it is looked up from the current directory and the installed packages"
+            raise Refused(TargetError(str(reason), f"check the name; {hint}")) from None
+        raise
 
 
 def _code(target: Target) -> Launch:
@@ -187,7 +164,7 @@ def _stdin(target: Target) -> Launch:
         )
     # To its end, and as bytes for the coding cookie; the program then finds stdin empty.
     source = getattr(sys.stdin, "buffer", sys.stdin).read()
-    code = compile_source(source, "<stdin>")
+    code = _compiled(source, "<stdin>")
     main = _main_module(BuiltinImporter, file="<stdin>")
     text = source if isinstance(source, str) else source.decode("utf-8", "replace")
     call = partial(run_code, vars(main), code)
@@ -197,7 +174,7 @@ def _stdin(target: Target) -> Launch:
 def _function(target: Target) -> Launch:
     text, _, name = target.text.rpartition("::")
     path = _absolute(text)
-    code = compile_source(_read(path, text), path)
+    code = _compiled(_read(path, text), path)
     stem = PurePath(path).stem
     # With a loader of our own, for the file need not end in .py.
     spec = importlib.util.spec_from_file_location(stem, path, loader=SourceFileLoader(stem, path))
@@ -229,6 +206,11 @@ _LAUNCHERS: dict[str, Callable[[Target], Launch]] = {
     "function": _function,
     "stdin": _stdin,
 }
+
+
+def _compiled(source: bytes | str, filename: str) -> CodeType:
+    # Not inherited: the future imports of this very file would hold for the program.
+    return compile(source, filename, "exec", dont_inherit=True)
 
 
 def _main_module(loader: object, file: str | None = None) -> ModuleType:

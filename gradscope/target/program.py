@@ -124,8 +124,6 @@ class Program:
         if not sys.flags.safe_path:
             # What stands first is where python found us; the program expects its own place there.
             sys.path[:1] = [ready.path_entry]
-        elif ready.always_on_path:
-            sys.path.insert(0, ready.path_entry)
         # Pickle, and the children of multiprocessing, look for the program by this name.
         assert ready.main is not None
         # From here on only the program's own: where torch keeps a traceback for ever, its frames

@@ -70,7 +70,7 @@ def _left_out(config: pytest.Config) -> list[str]:
 
 def _ignored(item: pytest.Item) -> list[str]:
     """The codes of the rules that stay silent in a test; a mark that names none fails it."""
-    from gradscope.api.diagnosis import codes
+    from gradscope.api.looking import codes
     from gradscope.errors import GradscopeError
 
     found, problem = [*codes(_left_out(item.config))], ""

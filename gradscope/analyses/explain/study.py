@@ -98,9 +98,7 @@ class _Study:
         if len(told) > MOST_STEPS:
             told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
         steps = list(map(self._step, told))
-        through = list(self._through(starts, region, ends)) if len(ends) == 1 else []
-        given = bool(found)
-        product = Product(self.puller, starts, ends, region, asked.jacobian, given, through)
+        product = Product(self.puller, starts, ends, region, asked.jacobian, bool(found))
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
@@ -139,22 +137,6 @@ class _Study:
         edges = self.graph.edges_to(places)
         nodes = {self.graph.edges[edge].source for edge in edges}
         return Region(sorted(nodes | places.keys()), places, edges)
-
-    def _through(
-        self, starts: Seeds, region: Region, ends: Sequence[End]
-    ) -> Iterator[tuple[End, Region]]:
-        """The named tensors that all paths from the only root to the only end lead through."""
-        if len(starts) != 1 or len(self.graph.nodes) > SMALL_GRAPH:
-            return
-        (root, _), (end,) = starts[0], ends
-        from_root = counts(self.graph, [root])
-        for number in region.nodes:
-            node, place = self.graph.nodes[number], (number, 0)
-            if not node.variable or len(node.outputs) != 1 or place in (root, end.place):
-                continue
-            if from_root[place] * counts(self.graph, [place])[end.place] == from_root[end.place]:
-                middle = End(node.variable, number)
-                yield middle, self._region([middle])
 
     def _seeds(self) -> Seeds:
         """Where backward starts and with what: for the rows of a Jacobian alone with zeros; empty

@@ -17,7 +17,7 @@ from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, a
 from gradscope.analyses.explain.rules import amount, zero
 from gradscope.autograd.numbers import SMALL, shortest
 from gradscope.errors import CaptureError
-from gradscope.model.explanation import Amount, Composition, Term, Weights
+from gradscope.model.explanation import Amount, Term, Weights
 from gradscope.words import option
 
 MOST_TERMS = 16
@@ -28,9 +28,6 @@ SHOWN_OF_MANY = 8
 LARGEST_SIDE = 24
 """Rows and columns of a Jacobian that is printed whole."""
 
-LARGEST_FACTOR = 4
-"""Rows and columns of a Jacobian that is a factor of another."""
-
 Seeds = Sequence[tuple[Place, torch.Tensor]]
 
 
@@ -40,8 +37,7 @@ class Product:
     roots and them.
 
     ``jacobian``: every row of it.  ``is_given``: the seeds are a gradient, and not only a start for
-    each row.  ``through``: named tensors that all paths to the only end lead through, and what lies
-    before each."""
+    each row."""
 
     puller: Puller
     seeds: Seeds
@@ -49,7 +45,6 @@ class Product:
     region: Region
     jacobian: bool
     is_given: bool
-    through: Sequence[tuple[End, Region]] = ()
 
     def weights(self) -> Weights:
         """The terms of the sum, and what they leave out.
@@ -67,10 +62,9 @@ class Product:
         try:
             terms = tuple(self._term(root, element) for root, element in shown)
             rest = self._rest(shown) if len(terms) < total else ()
-            through = self._composition(terms)
         except CannotCall as error:
             return msgspec.structs.replace(told, why=str(error))
-        return msgspec.structs.replace(told, terms=terms, rest=rest, through=through)
+        return msgspec.structs.replace(told, terms=terms, rest=rest)
 
     def _term(self, root: int, element: int) -> Term:
         """Weight and derivatives of one element of a root."""
@@ -89,37 +83,10 @@ class Product:
             add(left, place, one)
         return self._derivatives(left)
 
-    def _composition(self, terms: Sequence[Term]) -> Composition | None:
-        """The Jacobians before and after the first tensor that all paths lead through, if they are
-        small, and not both element by element."""
-        for middle, before in self.through:
-            like = self.puller.shape(*middle.place)
-            elements = math.prod(like.shape)
-            sizes = len(terms), elements, len(terms[0].derivatives[0].values or ())
-            if not like.dtype.is_floating_point or min(sizes) < 2 or max(sizes) > LARGEST_FACTOR:
-                continue
-            place, gradient = self.seeds[0]
-            blank = torch.zeros(tuple(like.shape), dtype=like.dtype, device=like.device)
-            outer = [
-                self._derivatives({place: _only(gradient, row)}, [middle], before)[0]
-                for row in range(len(terms))
-            ]
-            inner = [
-                self._derivatives({middle.place: _only(blank, row)})[0] for row in range(elements)
-            ]
-            if not (_is_diagonal(outer) and _is_diagonal(inner)):
-                return Composition(middle.name, tuple(outer), tuple(inner))
-        return None
-
-    def _derivatives(
-        self,
-        seeds: dict[Place, torch.Tensor],
-        ends: Sequence[End] | None = None,
-        region: Region | None = None,
-    ) -> tuple[Amount, ...]:
-        found = self.puller.sweep(seeds, region or self.region)
+    def _derivatives(self, seeds: dict[Place, torch.Tensor]) -> tuple[Amount, ...]:
+        found = self.puller.sweep(seeds, self.region)
         amounts, keep = [], LARGEST_SIDE if self.jacobian else SMALL
-        for end in ends or self.ends:
+        for end in self.ends:
             known, like = found.get(end.node), self.puller.shape(*end.place)
             amounts.append(zero(like, keep) if known is None else amount(known, keep))
         return tuple(amounts)
@@ -148,14 +115,6 @@ def _only(like: torch.Tensor, element: int) -> torch.Tensor:
     one = torch.zeros_like(like, memory_format=torch.contiguous_format)
     one.view(-1)[element] = 1
     return one
-
-
-def _is_diagonal(rows: Sequence[Amount]) -> bool:
-    return all(
-        place == at or not float(value)
-        for at, row in enumerate(rows)
-        for place, value in enumerate(row.values or ())
-    )
 
 
 def _refuse_large(puller: Puller, seeds: Seeds, ends: Sequence[End]) -> None:

@@ -56,15 +56,6 @@ CALLS = (
 LEAVES = (Column(""), Column("whole program", narrowest=12, comfort=24), *COMPARED)
 
 
-def render(report: Report, options: Options) -> str:
-    """The tables, ending with a newline.
-
-    Raises:
-        ReportError: when nothing was checked.
-    """
-    return "\n".join(_CheckWriter(report, options).lines()) + "\n"
-
-
 class _CheckWriter(GraphAnswer):
     def __init__(self, report: Report, options: Options) -> None:
         super().__init__(report, options)
@@ -214,6 +205,9 @@ class _CheckWriter(GraphAnswer):
             yield ""
         for remark in remarks:
             yield from self.wrapped(remark, "dim")
+
+
+render = _CheckWriter.render
 
 
 def _tally(verdicts: Iterable[Verdict]) -> str:

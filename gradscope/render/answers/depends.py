@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
-from gradscope.model.studies import AxisSide, Dependence, Pair, Pattern
+from gradscope.model.studies import AxisSide, Pair, Pattern
 from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.scale import STEPS
 from gradscope.render.drawing.split_groups import place_of
@@ -28,21 +28,12 @@ still less, what may be rounding, 0, and what is not finite."""
 COLORS = (STEPS[7], STEPS[4], STEPS[2], STEPS[0], "dim", "dim", "magenta")
 
 
-def render(report: Report, options: Options) -> str:
-    """The text, ending with a newline.
-
-    Raises:
-        ReportError: when nothing of the kind was measured.
-    """
-    found = held(report.dependence, either("gradscope depends", "gradscope.depends(root, on)"))
-    return "\n".join(_DependsWriter(report, found, options).lines()) + "\n"
-
-
 class _DependsWriter(GraphAnswer):
-    def __init__(self, report: Report, found: Dependence, options: Options) -> None:
+    def __init__(self, report: Report, options: Options) -> None:
         super().__init__(report, options)
-        self.found = found
-        self.pattern = Pattern(found)
+        way = either("gradscope depends", "gradscope.depends(root, on)")
+        self.found = held(report.dependence, way)
+        self.pattern = Pattern(self.found)
         self.signs = PLAIN if self.glyphs.ascii else SHADES
 
     def lines(self) -> Iterator[str]:
@@ -176,6 +167,9 @@ class _DependsWriter(GraphAnswer):
         if not norm > float(self.found.rounding) >= 0:
             return 4 if norm else 5
         return min(max(math.ceil(math.log10(largest) - math.log10(norm)) - 1, 0), 3)
+
+
+render = _DependsWriter.render
 
 
 def _some(side: AxisSide, indices: Collection[int]) -> str:

@@ -38,11 +38,6 @@ DISTANCE = (
 )
 
 
-def render(comparison: Comparison, options: Options) -> str:
-    """The text, ending with a newline."""
-    return "\n".join(_DifferenceWriter(comparison, options).lines()) + "\n"
-
-
 class _DifferenceWriter(Writer):
     def __init__(self, comparison: Comparison, options: Options) -> None:
         super().__init__(options)
@@ -210,6 +205,9 @@ class _DifferenceWriter(Writer):
         inside = f" in {visible(place.module)}" if place.module else ""
         at = f"{inside} ({self._source(place)})" if place.file else inside
         return f"{visible(place.op)} of {words}{at}" if words else f"{visible(place.op)}{at}"
+
+
+render = _DifferenceWriter.render
 
 
 def _side(side: Side) -> str:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
@@ -25,79 +24,45 @@ LISTED = 4
 LONGEST_FORMULA = 300
 
 
-class _Block(NamedTuple):
-    """Lines that belong together, and what they tell of."""
-
-    lines: list[str]
-    kind: Literal["", "step", "end"] = ""
-
-
 def render(report: Report, options: Options) -> str:
     """The explanation, ending with a newline.
 
     Raises:
         ReportError: when the report holds none.
     """
-    explained = Explained(report, options)
-    return "\n".join(_fitting(explained, list(_blocks(explained)))) + "\n"
+    return "\n".join(_lines(Explained(report, options))) + "\n"
 
 
-def _fitting(explained: Explained, blocks: list[_Block]) -> list[str]:
-    """All lines; on a terminal those that it shows at once, and what there is besides."""
-    lines = [line for block in blocks for line in block.lines]
-    room = explained.options.screen
-    if not room or explained.everything or len(lines) <= room:
-        return lines
-    shown: list[str] = []
-    left = list(blocks)
-    while left and len(shown) + len(left[0].lines) < room:
-        shown += left.pop(0).lines
-    if left and len(left[0].lines) > room // 2:  # a long table: as far as there is room
-        shown += left[0].lines[: room - 1 - len(shown)]
-    kinds = [block.kind for block in left]
-    named = "tensor" if explained.answer.tensor else "leaf"
-    parts = [count(kinds.count("step"), "step")] * ("step" in kinds)
-    parts += [count(kinds.count("end"), named)] * ("end" in kinds)
-    more = count(len(lines) - len(shown), "more line")
-    of = f" ({', '.join(parts)})" if parts else ""
-    return [*shown, explained.fitted(f"… {more}{of}: {option('all')}", "bold")]
-
-
-def _blocks(explained: Explained) -> Iterator[_Block]:
-    yield _Block(list(_head(explained)))
+def _lines(explained: Explained) -> Iterator[str]:
+    yield from _head(explained)
     if explained.answer.weights is not None and explained.answer.node is None:
         for part in WeightWriter(explained, explained.answer.weights).parts():
-            yield _Block([*part, ""])
+            yield from (*part, "")
     paths = list(leaf_by_leaf(explained)) if explained.answer.ways else []
-    yield from _steps(explained, "".join(line for block in paths for line in block))
-    if paths:
-        yield from (_Block(lines, "end") for lines in paths)
-        yield _Block([""])
-    yield _Block(list(_formulas(explained)))
+    yield from _steps(explained, "".join(paths))
+    yield from (*paths, "") if paths else ()
+    yield from _formulas(explained)
 
 
-def _steps(explained: Explained, paths: str) -> Iterator[_Block]:
+def _steps(explained: Explained, paths: str) -> Iterator[str]:
     """All steps; first what signs stand for, here and in the paths."""
     if not explained.answer.steps:
         return
-    is_table = is_long(explained)
-    if is_table:
-        blocks = [list(as_table(explained))]
+    if is_long(explained):
+        lines = list(as_table(explained))
         title = "Step by step, a row each: upstream × local derivative = what is sent on"
     else:
-        blocks = [list(StepWriter(explained, one).lines()) for one in explained.answer.steps]
+        steps = (StepWriter(explained, one) for one in explained.answer.steps)
+        lines = [line for one in steps for line in one.lines()]
         title = "Step by step: upstream × local derivative = what is sent on"
         if explained.backward is None:
             title = "Step by step: the derivative of each operation"
-    lines = [explained.fitted(title, "bold")]
-    text = "".join(line for block in blocks for line in block) + paths
+    yield explained.fitted(title, "bold")
+    text = "".join(lines) + paths
     for sign, meaning in SIGNS.items():
         if sign in text:
-            lines += explained.wrapped(meaning, "dim")
-    for block in blocks:
-        yield _Block([*lines, *block], "" if is_table else "step")
-        lines = []
-    yield _Block([*_left_out(explained), ""])
+            yield from explained.wrapped(meaning, "dim")
+    yield from (*lines, *_left_out(explained), "")
 
 
 def _left_out(explained: Explained) -> Iterator[str]:

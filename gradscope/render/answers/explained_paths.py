@@ -25,20 +25,18 @@ MARKS = "u→, v→: the operand of that step, named there, by which the path go
 NUMBERS = "[0]→, [1]→: by which operand of that step the path goes on, by its number"
 
 
-def leaf_by_leaf(explained: Explained) -> Iterator[list[str]]:
-    """The lines of each leaf, below what they have in common."""
+def leaf_by_leaf(explained: Explained) -> Iterator[str]:
+    """The lines of all leaves, below what they have in common."""
     told = [LeafWriter(explained, ways) for ways in explained.answer.ways]
-    blocks = [list(one.lines()) for one in told]
+    lines = [line for one in told for line in one.lines()]
     text = "what comes along each path, and the sum"
     by = f"What {explained.ends[0].name} gets" if explained.answer.tensor else "Leaf by leaf"
-    lines = [explained.fitted(f"{by}: {text}", "bold")]
+    yield explained.fitted(f"{by}: {text}", "bold")
     marks = "".join(mark for one in told for mark in one.marks)
     for sign, meaning in (("", MARKS if marks.strip("[]0123456789") else ""), ("[", NUMBERS)):
         if meaning and sign in marks:
-            lines += explained.wrapped(meaning, "dim")
-    for block in blocks:
-        yield [*lines, *block]
-        lines = []
+            yield from explained.wrapped(meaning, "dim")
+    yield from lines
 
 
 class LeafWriter:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from gradscope.escaping import visible
-from gradscope.model.explanation import Amount, Composition, Weights
+from gradscope.model.explanation import Amount, Weights
 from gradscope.model.plain import Number
 from gradscope.render.answers.explained import (
     BAD,
@@ -53,20 +53,6 @@ class WeightWriter:
         if shown and not self.explained.answer.jacobian and not self.is_plain():
             for column, end in enumerate(self.ends):
                 yield list(self._table(column, end))
-        if self.weights.through is not None:
-            yield list(self._composed(self.weights.through))
-
-    def _composed(self, through: Composition) -> Iterator[str]:
-        """The Jacobian as a product, and what it would take to compute it."""
-        root, end, name = symbol(self.explained.roots), self.ends[0].name, visible(through.name)
-        factors = (
-            f"[{', '.join(_row_of(row.values or ()) for row in rows)}]"
-            for rows in (through.outer, through.inner)
-        )
-        text = f"J = ∂{root}/∂{end} = ∂{root}/∂{name} @ ∂{name}/∂{end} = {' @ '.join(factors)}"
-        yield from self.explained.wrapped(f"Every path leads through {name}, so {text}.")
-        rows = f"{len(self.weights.terms)} backward passes, one for each element of {root}"
-        yield from self.explained.wrapped(f"All of J takes {rows}; v @ J takes one.")
 
     def _told(self) -> Iterator[str]:
         explained = self.explained

@@ -60,15 +60,6 @@ SHORTEST_TARGET = 8
 _TITLES = {"line": "expression", "module": "module", "op": "op", "dtype": "dtype"}
 
 
-def render(report: Report, options: Options) -> str:
-    """The text, ending with a newline.
-
-    Raises:
-        ReportError: when nobody counted.
-    """
-    return "\n".join(MemoryAnswer(report, options).lines()) + "\n"
-
-
 class MemoryAnswer(GraphAnswer):
     """The text of a report that says what is kept."""
 
@@ -212,6 +203,9 @@ class MemoryAnswer(GraphAnswer):
             Part(group.place, cut="start"),
             label,
         ]
+
+
+render = MemoryAnswer.render
 
 
 def _hidden(hidden: Iterable[Hidden]) -> Iterator[str]:

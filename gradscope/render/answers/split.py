@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from gradscope.escaping import visible
 from gradscope.model.report import Report
-from gradscope.model.studies import Combined, Split, SplitPiece
+from gradscope.model.studies import Combined, SplitPiece
 from gradscope.render.answers.answer import GraphAnswer, held
 from gradscope.render.drawing.split_groups import by_size, leaf_groups, percent, sentences, signed
 from gradscope.render.options import Options
@@ -33,20 +33,10 @@ SLACK = 0.05
 """By so much the sum of the pieces may differ from what backward brought, for rounding alone."""
 
 
-def render(report: Report, options: Options) -> str:
-    """The text, ending with a newline.
-
-    Raises:
-        ReportError: when no gradient was taken apart.
-    """
-    split = held(report.split, option("by", "term"))
-    return "\n".join(_SplitWriter(report, split, options).lines()) + "\n"
-
-
 class _SplitWriter(GraphAnswer):
-    def __init__(self, report: Report, split: Split, options: Options) -> None:
+    def __init__(self, report: Report, options: Options) -> None:
         super().__init__(report, options)
-        self.split = split
+        split = self.split = held(report.split, option("by", "term"))
         folding = options.folding
         self.groups = leaf_groups(report, split, folding.depth, folding.all)
         self.whole = Combined(split.leaves)
@@ -201,3 +191,6 @@ class _SplitWriter(GraphAnswer):
         several = len(self.names) > 2 and self.are_numbered
         whose = f" ({', '.join(str(one + 1) for one in pair)})" if several else ""
         return f"{signed(cosine)}{whose}"
+
+
+render = _SplitWriter.render

@@ -58,11 +58,6 @@ def movement(history: History, infos: list[GradientInfo], last: GradientInfo) ->
     return Movement(float(last.norm or 0) / usual if is_finite else None, norm / usual, where)
 
 
-def render(history: History, options: Options) -> str:
-    """The text, ending with a newline."""
-    return "\n".join(_TrainingWriter(history, options).lines()) + "\n"
-
-
 def shares(history: History, name: str) -> tuple[str, str]:
     """What a term brings of the gradient in the last row, and its cosine with the rest; "" where
     that is not known."""
@@ -215,6 +210,9 @@ class _TrainingWriter(Writer):
             yield from self.wrapped(f"furthest from the median of its norms: {', '.join(told)}")
         if self.history.skipped:
             yield from self.wrapped(f"steps that a scaler left out: {self.history.skipped:,}")
+
+
+render = _TrainingWriter.render
 
 
 def _steps(span: Span) -> str:

@@ -37,11 +37,6 @@ MOST_NAMED = 2
 """Leaves of a line that are named; of more it is said how many there are."""
 
 
-def render(report: Report, options: Options) -> str:
-    """The listing, ending with a newline."""
-    return "\n".join(_Code(report, options).lines()) + "\n"
-
-
 class _Code(Head):
     def __init__(self, report: Report, options: Options) -> None:
         super().__init__(Scene(report, options))
@@ -232,3 +227,6 @@ class _Code(Head):
         """A text over the whole width, in as many rows as it needs."""
         for row in paragraph(lead, text, self.options.width) if text else ():
             yield [Part(row, ink)]
+
+
+render = _Code.render

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rich.color import ColorSystem
 from rich.console import Console
@@ -240,6 +240,11 @@ class Writer:
         self.options = options
         self.glyphs = UNICODE if options.unicode else ASCII
         self.paint = painter() if options.color else plain
+
+    @classmethod
+    def render(cls: Any, *told: Any) -> str:
+        """All ``lines`` of a writer that is made of this, ending with a newline."""
+        return "\n".join(cls(*told).lines()) + "\n"
 
     def line(self, text: str, style: str = "") -> str:
         """One line of any length."""
