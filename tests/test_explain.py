@@ -40,8 +40,7 @@ def jacobian(local: Local) -> torch.Tensor:
 
 
 def explained(case: Case, session: Session) -> Report:
-    arguments = [str(EXAMPLES / case.arguments[0]), *case.arguments[1:]]
-    return session.look_at(*arguments, command="explain")
+    return session.look_at(*case.arguments, command="explain")
 
 
 # ---------------------------------------------------------------- numbers, with torch as the oracle
@@ -54,7 +53,7 @@ def test_paths_and_weighted_rows_add_up_to_torchs_gradient(case: Case, session: 
     tensors = case.build()
     root = tensors[case.root]
     size = root.numel()
-    seed = torch.ones(size) if case.gradient is None else torch.tensor(case.gradient).float()
+    seed = torch.ones(size) if case.gradient is None else case.gradient
     weights = explanation.weights
     assert weights is not None
     assert [float(term.weight) for term in weights.terms] == pytest.approx(seed.reshape(-1))
@@ -633,7 +632,7 @@ GOLDEN = [case for case in CASES if re.match(r"A(9|11-first|12|13|14|15|17|18)$"
 @pytest.mark.parametrize("case", GOLDEN, ids=lambda case: case.name)
 def test_the_explanation_reads(case: Case, width: int, session: Session) -> None:
     # By its name alone: the length of a path would decide what the first line has room for.
-    target, *others = case.arguments
+    target, *others = case.command.split()
     shutil.copy(EXAMPLES / target.partition("::")[0], session.folder)
     done = session.cli("explain", target, *others, "--width", str(width), "-o", "x.txt")
     assert done.status == 0, done.err
