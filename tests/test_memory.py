@@ -6,7 +6,6 @@ import re
 import runpy
 import subprocess
 import sys
-import weakref
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from gradscope.render import as_text
 from gradscope.render.answers.memory import MemoryAnswer
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import size
+from tests.bare import bytes_kept
 from tests.conftest import ROOT, process_preserved
 from tests.looking import Session
 from tests.test_page import packed
@@ -126,44 +126,26 @@ loss.backward()
 }
 
 
-class Packed:
-    """What a saved-tensor hook of ours leaves in the place of a tensor; it dies with the graph."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
-
-
 class AtBackward(BaseException):
-    """Ends a program at its first backward call."""
+    """Ends a program at its first backward call, whose root it has."""
 
 
 def counted_by_hooks(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """The bytes of all storages that hooks of torch's hold when the program calls backward."""
-    packed: weakref.WeakSet[Packed] = weakref.WeakSet()
-    found: dict[int, int] = {}
 
-    def pack(tensor: torch.Tensor) -> Packed:
-        one = Packed(tensor)
-        packed.add(one)
-        return one
+    def backward(root: torch.Tensor, *_: object) -> None:
+        raise AtBackward(root)
 
-    def backward(*_: object) -> None:
-        for one in packed:
-            parts = [one.tensor]
-            if one.tensor.layout is torch.sparse_coo:
-                parts = [one.tensor._indices(), one.tensor._values()]
-            storages = [part.untyped_storage() for part in parts]
-            found.update({storage._cdata: storage.nbytes() for storage in storages})
-        raise AtBackward
+    def made() -> list[torch.Tensor]:
+        with monkeypatch.context() as patch, process_preserved():
+            patch.setattr(torch.Tensor, "backward", backward)
+            patch.setattr(sys, "path", [str(path.parent), *sys.path])
+            patch.setattr(sys, "argv", [str(path)])
+            with pytest.raises(AtBackward) as ended:
+                runpy.run_path(str(path), run_name="__main__")
+        return [*ended.value.args]
 
-    hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one.tensor)
-    with monkeypatch.context() as patch, process_preserved(), hooks:
-        patch.setattr(torch.Tensor, "backward", backward)
-        patch.setattr(sys, "path", [str(path.parent), *sys.path])
-        patch.setattr(sys, "argv", [str(path)])
-        with pytest.raises(AtBackward):
-            runpy.run_path(str(path), run_name="__main__")
-    return sum(found.values())
+    return bytes_kept(made)
 
 
 def memory_at(session: Session, *arguments: str) -> Memory:
