@@ -240,18 +240,6 @@ def test_a_leaf_that_a_pass_does_not_reach_keeps_its_grad(session: Session) -> N
     assert re.search(r"● b .*∅ not reached .* stays 1$", shown, re.MULTILINE)
 
 
-def test_a15_a_product_over_a_sum(session: Session) -> None:
-    report = session.look_at(example("product_of_sum.py"))
-    ops = [(node.op, node.kind) for node in report.graph.nodes]
-    assert ops[0] == ("MulBackward0", "op")
-    targets = [report.graph.nodes[edge.target] for edge in report.graph.edges if edge.source == 0]
-    assert [node.op for node in targets] == ["AddBackward0", "AccumulateGrad"]
-    # Without gradients the root's forward value is there: e = 20.
-    (root,) = report.graph.nodes[0].outputs
-    assert root is not None
-    assert root.values == (20.0,)
-
-
 def test_a16_every_parameter_of_the_generator_has_a_gradient(session: Session) -> None:
     training = [example("blackbox/train.py"), "--", "--steps", "1", "--directions", "4"]
     report = session.look_at(*training)
@@ -282,12 +270,6 @@ def test_a17_the_graph_of_a_gradient_marks_what_backward_made(session: Session) 
     assert session.look_at(example("second_order.py")).graph == report.graph
     first = session.look_at(example("second_order.py"), "--call", "1")
     assert not [node for node in first.graph.nodes if node.backward_made]
-
-
-def test_a18_a_custom_function_is_shown_under_its_class(session: Session) -> None:
-    report = session.look_at(example("custom_function.py"))
-    node = node_of(report, "Square.apply(x)")
-    assert (node.op, node.kind, node.variable) == ("Square", "custom", "y")
 
 
 def test_two_runs_give_the_same_bytes_outside_meta(session: Session) -> None:

@@ -159,15 +159,6 @@ def _alone(rank: int) -> dict[str, torch.Tensor]:
     }
 
 
-def test_every_rank_leaves_its_own_report(asked: Asked) -> None:
-    folder = asked("backward -o r.json", size=2)
-    for rank in (0, 1):
-        own = storage.load(folder / f"r.rank{rank}.json")
-        names = {leaf.names[0] for leaf in own.graph.leaves}
-        assert own.ranks is None
-        assert names == {one.name for one in ranks_of(folder / "r.json").parameters}
-
-
 def test_each_ranks_gradients_are_on_the_graph(asked: Asked) -> None:
     folder = asked("backward -o r.json", size=2)
     (other,) = ranks_of(folder / "r.json").passes
