@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from gradscope.model.report import Report
 from tests.looking import (
     Session,
     expressions,
@@ -185,29 +184,8 @@ def gradient_at(case: Case, tensors: Tensors, name: str) -> torch.Tensor:
     return found
 
 
-ONE_LINER = ["-c", "3*a + 2*b*b + log(c)", "--let", "a=[1,2,3]"]
-ONE_LINER += ["--let", "b=[3,4,5]", "--let", "c=[6,7,8]", "--gradient", "[0.1,1,0.0001]"]
-
-
 def example(name: str) -> str:
     return str(EXAMPLES / name)
-
-
-def a9(session: Session, how: str) -> tuple[Report, str]:
-    """A9 as an example and as code, and how each writes the logarithm."""
-    if how == "code":
-        return session.look_at(*ONE_LINER), "log(c)"
-    return session.look_at(example("weights.py"), "--gradient", str(V)), "torch.log(c)"
-
-
-@pytest.mark.parametrize("how", ["script", "code"])
-def test_a9_labels_its_six_nodes_as_written(how: str, session: Session) -> None:
-    report, log = a9(session, how)
-    whole = f"3*a + 2*b*b + {log}"
-    assert expressions(report) == [whole, log, "3*a + 2*b*b", "2*b*b", "2*b", "3*a"]
-    assert [node.op for node in report.graph.nodes[:2]] == ["AddBackward0", "LogBackward0"]
-    if how == "script":
-        assert variables(report)["y"].id == 0
 
 
 def test_a11_the_second_pass_says_what_grad_was_and_became(session: Session) -> None:
