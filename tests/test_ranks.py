@@ -28,9 +28,9 @@ from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import Job
 from gradscope.ranks.looks import look_of
 from tests import forkserver
-from tests.looking import Session
+from tests.looking import Done, Session
 from tests.ranks.built import on_ranks, parameter, with_ranks
-from tests.ranks.running import PROGRAM, Rank, run
+from tests.ranks.running import PROGRAM, run
 from tests.reports import small
 from tests.test_diagnose import observed, plain
 
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def watched(folder: Path, words: str, kind: str = "", **kwargs: Any) -> list[Rank]:
+def watched(folder: Path, words: str, kind: str = "", **kwargs: Any) -> list[Done]:
     command, *options = words.split()
     return run(folder, [command, "train.py", *options, "--", kind], **kwargs)
 

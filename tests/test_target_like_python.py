@@ -6,12 +6,12 @@ import os
 import subprocess
 import sys
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import gradscope.target
+from tests.looking import Done
 
 PROJECT = Path(gradscope.target.__file__).parents[2]
 
@@ -130,18 +130,9 @@ WAYS = ("script", "module", "code", "stdin")
 RECURSION = "def f(n):\n    return f(n + 1)\nf(0)\n"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What anybody can see of a process."""
-
-    status: int
-    out: str
-    err: str
-
-
 def outcome(
     words: list[str], directory: Path, stdin: str = "", flags: tuple[str, ...] = ()
-) -> Outcome:
+) -> Done:
     """Run python with ``words``."""
     done = subprocess.run(
         [sys.executable, *flags, *words],
@@ -156,7 +147,7 @@ def outcome(
         },
         timeout=120,
     )
-    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.fixture
@@ -180,7 +171,7 @@ def folder(tmp_path: Path) -> Path:
 
 def assert_same(
     python: list[str], target: list[str], folder: Path, stdin: str = "", flags: tuple[str, ...] = ()
-) -> Outcome:
+) -> Done:
     """Run both ways and compare everything."""
     plain = outcome(python, folder, stdin, flags)
     watched = outcome([str(folder.parent / "driver.py"), *target], folder, stdin, flags)
