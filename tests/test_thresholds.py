@@ -28,6 +28,7 @@ from gradscope.model.observations import (
     Carried,
     Cut,
     Failure,
+    Finding,
     Intake,
     Raiser,
     Step,
@@ -75,20 +76,21 @@ class Edge(NamedTuple):
     ask: Callable[[Report], object] = codes
 
 
-def line(report: Report) -> object:
-    """The line of the first finding."""
-    place = diagnose(report)[0].location
-    return None if place is None else place.line
+def first(what: Callable[[Finding], object]) -> Callable[[Report], object]:
+    """What is asked of the first finding."""
+    return lambda report: what(diagnose(report)[0])
 
 
-def evidence(report: Report) -> object:
-    """The evidence of the first finding."""
-    return diagnose(report)[0].evidence
-
-
-def shown(report: Report) -> object:
-    """How many lines of evidence the first finding has."""
-    return len(diagnose(report)[0].evidence)
+line = first(lambda one: one.location and one.location.line)
+expression = first(lambda one: one.location.expression if one.location else "")
+subject = first(lambda one: one.subject)
+evidence = first(lambda one: one.evidence)
+last_line = first(lambda one: one.evidence[-1])
+length = first(lambda one: len(one.evidence[0]))
+shown = first(lambda one: len(one.evidence))
+is_shortened = first(lambda one: any(" more" in told for told in one.evidence))
+is_cut_short = first(lambda one: "more" in one.message)
+is_guard_named = first(lambda one: "does not take this branch" in one.why)
 
 
 def levels(
@@ -178,11 +180,6 @@ def guarded(distance: int) -> Report:
         y = program.op("NegBackward0", [(y, -1.0)], (0, 1), "-y")
     y = program.op("WhereBackward0", [(y, (0.0, 1.0))], (0, 1), "where(good, y, 0)")
     return program.report((y, (1.0, 1.0)))
-
-
-def is_guard_named(report: Report) -> object:
-    """Whether the first finding knows the ``where``."""
-    return "does not take this branch" in diagnose(report)[0].why
 
 
 def tiny(op: str, received: float) -> Report:
@@ -343,26 +340,6 @@ def hidden(count: int) -> Report:
     return spoilt(program.report((total, (1.0,))), "PowBackward0", inf=1, dtype="float16")
 
 
-def subject(report: Report) -> object:
-    """What the first finding is about."""
-    return diagnose(report)[0].subject
-
-
-def last_line(report: Report) -> object:
-    """The last line of the evidence of the first finding."""
-    return diagnose(report)[0].evidence[-1]
-
-
-def length(report: Report) -> object:
-    """How long the first line of the evidence of the first finding is."""
-    return len(diagnose(report)[0].evidence[0])
-
-
-def expression(report: Report) -> object:
-    """The expression that the first finding points at."""
-    return getattr(diagnose(report)[0].location, "expression", "")
-
-
 def functions(count: int) -> Report:
     """So many operations, by turns four of one function and four of another."""
     program = Program()
@@ -389,11 +366,6 @@ def on_the_way(count: int) -> Report:
         y = program.op("SinBackward0", [(y, 1.0)], (1.0,), "sin(y)", "y")
     report = spoilt(program.report((y, (1.0,))), "LogBackward0", nan=1)
     return spoilt(report, "SinBackward0", nan=1)
-
-
-def is_shortened(report: Report) -> object:
-    """Whether the way of a value is not told in full."""
-    return any(" more" in line for line in diagnose(report)[0].evidence)
 
 
 def severity(report: Report) -> object:
@@ -455,11 +427,6 @@ def on_ranks(count: int) -> Report:
     return with_ranks(
         plain(), parameter(local={0: 1.0, **dict.fromkeys(range(1, count + 1))}), each=each
     )
-
-
-def is_cut_short(report: Report) -> object:
-    """Whether the message lists some ranks and counts the others."""
-    return "more" in diagnose(report)[0].message
 
 
 def in_vain(count: int) -> Report:
