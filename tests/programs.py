@@ -1,10 +1,11 @@
-"""Programs that use one corner of torch each; watched, every one must do what it does alone."""
+"""Programs that use one corner of torch each; watched, every one must do what it does alone.
+
+What imports and seeds them is put around them by :func:`tests.fuzz.writer.telling`."""
 
 from __future__ import annotations
 
 PROGRAMS = {
     "custom function: several outputs, plain arguments, None gradients": """
-import torch
 class Split(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, factor, label):
@@ -20,7 +21,6 @@ loss.backward()
 print(x.grad)
 """,
     "custom function: unused output": """
-import torch
 class Pair(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, y):
@@ -35,7 +35,6 @@ a.sum().backward()
 print(x.grad, y.grad)
 """,
     "custom function: setup_context": """
-import torch
 class Cube(torch.autograd.Function):
     generate_vmap_rule = True
     @staticmethod
@@ -53,7 +52,6 @@ Cube.apply(x).sum().backward()
 print(x.grad)
 """,
     "custom function: changes its incoming gradient in place": """
-import torch
 class Rude(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -68,7 +66,6 @@ z = Rude.apply(y)
 print(x.grad)
 """,
     "custom function: once_differentiable and mark_dirty": """
-import torch
 from torch.autograd.function import once_differentiable
 class AddOne(torch.autograd.Function):
     @staticmethod
@@ -86,34 +83,16 @@ y = AddOne.apply(y)
 y.pow(2).sum().backward()
 print(x.grad)
 """,
-    "checkpoint, reentrant True": """
-import torch
-from torch import nn
-from torch.utils.checkpoint import checkpoint
-torch.manual_seed(0)
+    "checkpoints": """
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 4))
 x = torch.randn(5, 4, requires_grad=True)
-for step in range(2):
-    h = checkpoint(net, x, use_reentrant=True)
-    loss = h.pow(2).mean()
-    loss.backward()
-    print(x.grad.sum().item(), [p.grad.norm().item() for p in net.parameters()], torch.rand(1))
-""",
-    "checkpoint, reentrant False": """
-import torch
-from torch import nn
-from torch.utils.checkpoint import checkpoint
-torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 4))
-x = torch.randn(5, 4, requires_grad=True)
-for step in range(2):
-    h = checkpoint(net, x, use_reentrant=False)
+for is_reentrant in (True, True, False, False):
+    h = checkpoint(net, x, use_reentrant=is_reentrant)
     loss = h.pow(2).mean()
     loss.backward()
     print(x.grad.sum().item(), [p.grad.norm().item() for p in net.parameters()], torch.rand(1))
 """,
     "views and in-place": """
-import torch
 x = torch.arange(6.0, requires_grad=True)
 y = x * 2
 v = y.view(2, 3)
@@ -127,7 +106,6 @@ loss.backward()
 print(x.grad)
 """,
     "unbind in a loop": """
-import torch
 x = torch.arange(6.0).reshape(3, 2).requires_grad_()
 total = 0
 for row in x * 2:
@@ -138,8 +116,6 @@ total.backward()
 print(x.grad)
 """,
     "functional parameters in a dict": """
-import torch
-torch.manual_seed(0)
 params = {"w": torch.randn(3, 2, requires_grad=True), "b": torch.zeros(2, requires_grad=True)}
 def model(p, x):
     return torch.tanh(x @ p["w"] + p["b"])
@@ -148,7 +124,6 @@ grads = torch.autograd.grad(loss, list(params.values()))
 print(grads)
 """,
     "allow_unused and named inputs": """
-import torch
 a = torch.ones(2, requires_grad=True)
 b = torch.ones(2, requires_grad=True)
 c = a * 2
@@ -158,14 +133,12 @@ loss.backward(inputs=[a])
 print(a.grad, b.grad)
 """,
     "autograd.backward with several roots": """
-import torch
 x = torch.arange(3.0, requires_grad=True)
 y, z = x * 2, x * x
 torch.autograd.backward([y, z, y.sum()], [torch.ones(3), torch.full((3,), 2.0), None])
 print(x.grad)
 """,
     "double backward": """
-import torch
 x = torch.arange(3.0, requires_grad=True)
 w = torch.ones(3, requires_grad=True)
 y = (x ** 3 * w).sum()
@@ -175,25 +148,18 @@ penalty.backward()
 print(x.grad, w.grad)
 """,
     "complex": """
-import torch
 z = torch.tensor([1 + 2j, 3 - 1j], requires_grad=True)
 loss = (z * z.conj()).real.sum() + torch.fft.fft(z).abs().sum()
 loss.backward()
 print(z.grad)
 """,
     "sparse embedding": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 table = nn.Embedding(10, 3, sparse=True)
 loss = table(torch.tensor([1, 1, 5])).sum()
 loss.backward()
 print(table.weight.grad)
 """,
     "bf16 autocast": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Linear(4, 4)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 scaler = torch.amp.GradScaler("cpu", enabled=False)
@@ -207,15 +173,12 @@ for step in range(2):
     print(loss.item())
 """,
     "float16 and float64": """
-import torch
 h = torch.tensor([1.0, 60000.0], dtype=torch.float16, requires_grad=True)
 d = torch.tensor([1.0, 1e300], dtype=torch.float64, requires_grad=True)
 ((h * 2).double() * d).sum().backward()
 print(h.grad, d.grad)
 """,
     "meta device": """
-import torch
-from torch import nn
 with torch.device("meta"):
     net = nn.Linear(3, 3)
     loss = net(torch.ones(2, 3)).sum()
@@ -223,7 +186,6 @@ loss.backward()
 print(net.weight.grad.shape)
 """,
     "set_default_device": """
-import torch
 torch.set_default_device("meta")
 x = torch.ones(3, requires_grad=True)
 (x * 2).sum().backward()
@@ -231,14 +193,12 @@ print(x.grad.device)
 torch.set_default_device(None)
 """,
     "empty tensors": """
-import torch
 x = torch.ones(0, 3, requires_grad=True)
 y = torch.ones(2, 3, requires_grad=True)
 torch.cat([x, y]).sum().backward()
 print(x.grad, y.grad)
 """,
     "expanded and non-contiguous gradients": """
-import torch
 x = torch.arange(6.0).reshape(2, 3).requires_grad_()
 b = torch.ones(3, requires_grad=True)
 y = (x.t().contiguous().t() + b).expand(4, 2, 3).permute(2, 0, 1)
@@ -246,7 +206,6 @@ y.sum().backward()
 print(x.grad, b.grad)
 """,
     "hooks of the program": """
-import torch
 x = torch.arange(3.0, requires_grad=True)
 y = x * 2
 y.register_hook(lambda g: g * 10)
@@ -258,9 +217,6 @@ y.sum().backward()
 print(x.grad, y.grad, seen)
 """,
     "optimizer hooks": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Linear(2, 2)
 optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
 optimizer.register_step_pre_hook(lambda o, a, k: print("step"))
@@ -272,7 +228,6 @@ for step in range(2):
 print(net.weight)
 """,
     "saved tensor hooks": """
-import torch
 log = []
 def pack(t):
     log.append("pack"); return t
@@ -285,7 +240,6 @@ y.backward()
 print(log)
 """,
     "torch.func": """
-import torch
 from torch.func import grad, vmap, jacrev, functional_call
 w = torch.arange(3.0, requires_grad=True)
 f = lambda v: (v * v).sum()
@@ -297,7 +251,6 @@ out = functional_call(net, {"weight": w[None]}, torch.ones(2, 3))
 print(w.grad)
 """,
     "tensor subclass": """
-import torch
 class Tagged(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -308,8 +261,6 @@ y.backward()
 print(type(y).__name__, x.grad)
 """,
     "subclass with __torch_dispatch__": """
-import torch
-from torch.utils._pytree import tree_map
 class Wrapper(torch.Tensor):
     @staticmethod
     def __new__(cls, inner):
@@ -327,7 +278,6 @@ y.backward()
 print(x.grad.inner)
 """,
     "huge and tiny values": """
-import torch
 x = torch.ones(40, requires_grad=True)
 (x * 1e25).sum().backward()
 y = torch.ones(40, requires_grad=True)
@@ -335,13 +285,11 @@ y = torch.ones(40, requires_grad=True)
 print(x.grad.norm(), y.grad.norm())
 """,
     "NaN and infinity": """
-import torch
 x = torch.tensor([0.0, -1.0, 2.0], requires_grad=True)
 (torch.log(x) + 1 / x).sum().backward()
 print(x.grad)
 """,
     "in a thread": """
-import threading, torch
 x = torch.ones(3, requires_grad=True)
 y = (x * 2).sum()
 worker = threading.Thread(target=y.backward)
@@ -351,7 +299,6 @@ del y
 z = (x * 3).sum()
 """,
     "everything in a thread": """
-import threading, torch
 def train():
     x = torch.ones(3, requires_grad=True)
     (x * 2).sum().backward()
@@ -362,7 +309,6 @@ x = torch.ones(3, requires_grad=True)
 z = (x * 3).sum()
 """,
     "many threads at once": """
-import threading, torch
 from concurrent.futures import ThreadPoolExecutor
 class Double(torch.autograd.Function):
     @staticmethod
@@ -384,7 +330,6 @@ with ThreadPoolExecutor(4) as pool:
     print(*(other.result() for other in others))
 """,
     "generator and asyncio": """
-import asyncio, torch
 def rows(x):
     for i in range(3):
         yield x[i] * i
@@ -397,7 +342,6 @@ asyncio.run(main())
 print(x.grad)
 """,
     "the program catches the error": """
-import torch
 x = torch.ones(3, requires_grad=True)
 y = (x * x).sum()
 y.backward()
@@ -409,7 +353,6 @@ except RuntimeError as error:
 print(x.grad)
 """,
     "gradient edges": """
-import torch
 from torch.autograd.graph import get_gradient_edge
 x = torch.ones(3, requires_grad=True)
 y = x * 2
@@ -418,28 +361,14 @@ print(torch.autograd.grad(get_gradient_edge(z), [get_gradient_edge(y)], torch.te
 loss = (x * 3).sum()
 loss.backward()
 """,
-    "compile, eager backend": """
-import torch
-@torch.compile(backend="eager")
-def f(x):
-    return torch.sin(x) * 2
+    "compile, without its own compiler": """
 x = torch.ones(3, requires_grad=True)
-f(x).sum().backward()
-print(x.grad)
-""",
-    "compile, aot_eager backend": """
-import torch
-@torch.compile(backend="aot_eager")
-def f(x):
-    return torch.sin(x) * 2
-x = torch.ones(3, requires_grad=True)
-f(x).sum().backward()
-print(x.grad)
+for backend in ("eager", "aot_eager"):
+    compiled = torch.compile(lambda x: torch.sin(x) * 2, backend=backend)
+    compiled(x).sum().backward()
+    print(x.grad)
 """,
     "tied weights and a list of modules": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -457,17 +386,11 @@ net(torch.tensor([1, 2])).sum().backward()
 print(net.embed.weight.grad.norm())
 """,
     "weight norm and parametrizations": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
 net(torch.ones(1, 3)).sum().backward()
 print([p.grad.norm() for p in net.parameters()])
 """,
     "lstm and attention": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 lstm = nn.LSTM(3, 4, num_layers=2, dropout=0.2)
 attention = nn.MultiheadAttention(4, 2)
 h, _ = lstm(torch.ones(5, 2, 3))
@@ -476,7 +399,6 @@ out.sum().backward()
 print([p.grad.norm().item() for p in lstm.parameters()])
 """,
     "inference mode and no_grad around": """
-import torch
 w = torch.ones(3, requires_grad=True)
 with torch.inference_mode():
     constant = torch.ones(3)
@@ -487,9 +409,6 @@ with torch.no_grad():
 print(w.grad)
 """,
     "batch norm and dropout training": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 convolution = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True))
 net = nn.Sequential(convolution, nn.Dropout(0.3), nn.Flatten(), nn.Linear(144, 3))
 optimizer = torch.optim.Adam(net.parameters())
@@ -499,8 +418,6 @@ for step in range(3):
     print(loss.item(), torch.rand(1).item())
 """,
     "topk, max, svd, split, where, gather, index_put": """
-import torch
-torch.manual_seed(0)
 x = torch.randn(4, 6, requires_grad=True)
 values, _ = x.topk(2, dim=1)
 most, where = x.max(dim=0)
@@ -515,9 +432,6 @@ loss.backward()
 print(x.grad)
 """,
     "a module-level property, deepcopy and pickle": """
-import copy, io, torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Linear(2, 2)
 clone = copy.deepcopy(net)
 buffer = io.BytesIO()
@@ -528,7 +442,6 @@ copy.deepcopy(net)
 print(net.weight.grad)
 """,
     "warnings keep their place": """
-import torch, warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     x = torch.ones(2, requires_grad=True)
@@ -540,7 +453,6 @@ with warnings.catch_warnings(record=True) as caught:
 print([(w.filename.rpartition("/")[2], w.lineno) for w in caught])
 """,
     "DataLoader workers": """
-import torch
 from torch.utils.data import DataLoader
 loader = DataLoader(torch.arange(8.0), batch_size=4, num_workers=1)
 w = torch.ones((), requires_grad=True)
@@ -549,8 +461,6 @@ for batch in loader:
 print(w.grad)
 """,
     "reductions, matmul and broadcasting": """
-import torch
-torch.manual_seed(0)
 a = torch.randn(3, 4, requires_grad=True)
 b = torch.randn(4, requires_grad=True)
 c = torch.einsum("ij,j->i", a, b) + (a @ b[:, None]).squeeze(-1)
@@ -559,7 +469,6 @@ loss.backward()
 print(a.grad, b.grad)
 """,
     "swallowed by a handler of everything": """
-import torch
 x = torch.ones(3, requires_grad=True)
 for _ in range(3):
     try:

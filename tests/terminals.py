@@ -37,6 +37,21 @@ def read(leader: int) -> bytes:
         return b""
 
 
+def shown_by(
+    command: list[str], folder: Path | None = None, environment: Mapping[str, str] | None = None
+) -> str:
+    """All that a command writes to a terminal of its own, of 40 lines of 100 columns."""
+    leader, follower = open_terminal(100)
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=follower, stdout=follower, stderr=follower
+    ) as process:
+        os.close(follower)
+        said = b"".join(iter(lambda: read(leader), b""))
+        process.wait(timeout=120)
+    os.close(leader)
+    return said.decode()
+
+
 def typed_in(shown: str) -> list[str]:
     """What a person typed, in a session as it stands on a terminal."""
     return _TYPED.findall(shown)

@@ -594,23 +594,6 @@ def test_the_gradient_given_is_the_cotangent(session: Session) -> None:
     )
 
 
-def test_a_later_call_and_a_root_by_name(session: Session) -> None:
-    text = """
-import torch
-w = torch.tensor([1.0, 2.0], requires_grad=True)
-for power in (2, 3):
-    loss = (w ** power).sum()
-    loss.backward()
-    with torch.no_grad():
-        w -= 0.1 * w.grad
-"""
-    report, checks = checked(session, text, "--call", "2")
-    assert verdicts(checks) == {"right"}
-    assert report.passes[0].number == 2
-    _, checks = checked(session, text, "--root", "loss")
-    assert verdicts(checks) == {"right"}
-
-
 # ---------------------------------------------------------------- how it is shown
 
 

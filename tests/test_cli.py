@@ -18,7 +18,7 @@ from gradscope.words import SIGNS
 from tests import forkserver
 from tests.forkserver import client
 from tests.looking import Session
-from tests.terminals import open_terminal, read
+from tests.terminals import shown_by
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -301,16 +301,7 @@ def test_what_is_no_program_is_not_remembered(command: str, session: Session) ->
 
 def on_a_terminal(user: Session, *arguments: str) -> str:
     """What a person sees of a command, of whom it is the only one."""
-    leader, follower = open_terminal(100)
-    command = [forkserver.gradscope(), *arguments]
-    with subprocess.Popen(
-        command, cwd=user.folder, stdin=follower, stdout=follower, stderr=follower
-    ) as process:
-        os.close(follower)
-        said = b"".join(iter(lambda: read(leader), b""))
-        process.wait(timeout=120)
-    os.close(leader)
-    return " ".join(said.decode().split())
+    return " ".join(shown_by([forkserver.gradscope(), *arguments], user.folder).split())
 
 
 def test_the_signs_are_told_in_help_and_once_below_the_first_tree(process: Session) -> None:

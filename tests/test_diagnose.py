@@ -113,15 +113,19 @@ def ladder(op: str, factor: float, levels: int = 20) -> Report:
     return program.report((x, (1.0,)))
 
 
+def in_turn(*ops: tuple[str, float | tuple[float, float], str], line: int = 2) -> Report:
+    """Operations on two numbers, each on a line of its own with its derivative by the one before;
+    the first by ``w``."""
+    program = Program()
+    y = program.leaf("w", data=(1.0, 2.0), shape=(2,))
+    for program.line, (op, factor, text) in enumerate(ops, line):
+        y = program.op(op, [(y, factor)], (1.0, 2.0), text)
+    return program.report((y, (1.0, 1.0)))
+
+
 def logs() -> Report:
     """``loss = log(w*2)``: lines 3 and 4."""
-    program = Program()
-    w = program.leaf("w")
-    program.line = 3
-    doubled = program.op("MulBackward0", [(w, 2)], (2,), "w*2")
-    program.line = 4
-    loss = program.op("LogBackward0", [(doubled, 0.5)], (1,), "log(w*2)")
-    return program.report((loss, (1.0,)))
+    return in_turn(("MulBackward0", 2, "w*2"), ("LogBackward0", 0.5, "log(w*2)"), line=3)
 
 
 def test_healthy_reports_have_no_findings() -> None:
@@ -227,29 +231,18 @@ def test_probabilities_for_a_loss_of_scores(report: Report, expected: str) -> No
     assert told(report) == expected
 
 
-def test_infinity_that_the_program_wrote_is_a_mask() -> None:
-    def masked(nan: int) -> Report:
-        program = Program()
-        w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
-        program.line = 2
-        filled = program.op("MaskedFillBackward0", [(w, 1)], (1, 2), "w.masked_fill(m, -inf)")
-        program.line = 3
-        weights = program.op("SoftmaxBackward0", [(filled, 0.5)], (1, 0), "softmax(w)")
-        report = program.report((weights, (1.0, 1.0)))
-        return spoilt(spoilt(report, "MaskedFillBackward0", inf=1), "SoftmaxBackward0", nan=nan)
+FILLED = ("MaskedFillBackward0", 1, "w.masked_fill(m, -inf)")
 
-    assert told(masked(0)) == ""
-    assert told(masked(2)) == "GS101 error 3"
+
+def test_infinity_that_the_program_wrote_is_a_mask() -> None:
+    report = in_turn(FILLED, ("SoftmaxBackward0", 0.5, "softmax(filled)"))
+    report = spoilt(report, "MaskedFillBackward0", inf=1)
+    assert told(report) == ""
+    assert told(spoilt(report, "SoftmaxBackward0", nan=2)) == "GS101 error 3"
 
 
 def test_a_mask_that_reaches_the_loss_is_told_where_it_was_written() -> None:
-    program = Program()
-    w = program.leaf("w", data=(1.0, 2.0), shape=(2,))
-    program.line = 2
-    filled = program.op("MaskedFillBackward0", [(w, 1)], (1, 2), "w.masked_fill(m, -inf)")
-    program.line = 3
-    negative = program.op("NegBackward0", [(filled, -1)], (1, 0), "-filled")
-    report = program.report((negative, (1.0, 1.0)))
+    report = in_turn(FILLED, ("NegBackward0", -1, "-filled"))
     report = spoilt(spoilt(report, "MaskedFillBackward0", inf=1), "NegBackward0", inf=1)
     assert told(report) == "GS101 error 2"
 
@@ -326,13 +319,7 @@ def test_a_mask_of_infinities_is_no_bad_data() -> None:
 
 
 def test_an_overflow_that_a_division_hides() -> None:
-    program = Program()
-    w = program.leaf("w", data=(400.0,), shape=(4,))
-    program.line = 2
-    power = program.op("PowBackward0", [(w, 800.0)], (1.0,), "w**2")
-    program.line = 3
-    scaled = program.op("RsqrtBackward0", [(power, 0.5)], (0.0,), "rsqrt(power)")
-    report = program.report((scaled, (1.0,)))
+    report = in_turn(("PowBackward0", 800.0, "w**2"), ("RsqrtBackward0", 0.5, "rsqrt(power)"))
     assert told(spoilt(report, "PowBackward0", inf=4, dtype="float16")) == "GS101 warning 2"
     assert told(spoilt(report, "PowBackward0", inf=4)) == ""
 
@@ -358,11 +345,8 @@ def test_backward_is_blamed_with_what_it_had_saved() -> None:
 
 
 def test_a_branch_not_taken_is_recognised() -> None:
-    program = Program()
-    x = program.leaf("x", data=(0.0, 1.0), shape=(2,))
-    y = program.op("SqrtBackward0", [(x, (math.nan, 0.5))], (0, 1), "sqrt(x)")
-    z = program.op("WhereBackward0", [(y, (0.0, 1.0))], (0, 1), "where(x > 0, sqrt(x), 0)")
-    (finding,) = diagnose(program.report((z, (1.0, 1.0))))
+    branches = ("WhereBackward0", (0.0, 1.0), "where(x > 0, sqrt(x), 0)")
+    (finding,) = diagnose(in_turn(("SqrtBackward0", (math.nan, 0.5), "sqrt(x)"), branches))
     assert finding.rule == "GS102"
     assert "where(x > 0, sqrt(x), 0)" in finding.why
 

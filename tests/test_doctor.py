@@ -10,7 +10,6 @@ import signal
 import subprocess
 import textwrap
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,7 +21,7 @@ from gradscope.running.session import run
 from gradscope.target import Program, parse_target
 from tests import forkserver
 from tests.looking import Session, own_words
-from tests.terminals import open_terminal, read
+from tests.terminals import shown_by
 
 LEAF = "import torch\nw = torch.zeros(3, requires_grad=True)\n"
 SICK = LEAF + "loss = w.sqrt().sum()\nloss.backward()\n"
@@ -406,15 +405,15 @@ def test_a_program_without_torch(program: str, why: str, fresh: Session) -> None
     assert f"gradscope: no autograd graph: the program {why}" in done.err
 
 
-def test_a_backward_in_a_forked_process_is_its_own_affair(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(
+def test_a_backward_in_a_forked_process_is_its_own_affair(process: Session) -> None:
+    process.write(
         LEAF + "import os\nif (child := os.fork()) == 0:\n    w.exp().sum().backward()\n"
         "    print('child', w.grad, flush=True)\n    os._exit(0)\nos.waitpid(child, 0)\n"
     )
-    done = _doctor(tmp_path, "program.py")
-    assert "child tensor([1., 1., 1.])" in done.stdout
-    assert "child processes is not watched" in done.stderr
-    assert done.returncode == 2
+    done = process.cli("doctor", "program.py")
+    assert "child tensor([1., 1., 1.])" in done.out
+    assert "child processes is not watched" in done.err
+    assert done.status == 2
 
 
 # ---------------------------------------------------------------- ends from outside
@@ -440,9 +439,9 @@ TIDYING = """finally:
 
 @pytest.mark.parametrize(("program", "signals"), [(ENDLESS, 1), (until_interrupted(TIDYING), 2)])
 def test_ctrl_c_ends_as_python_ends_and_tells_what_was_seen(
-    program: str, signals: int, tmp_path: Path
+    program: str, signals: int, process: Session
 ) -> None:
-    status, out, err = _interrupted(tmp_path, program, [signal.SIGINT] * signals)
+    status, out, err = _interrupted(process, program, [signal.SIGINT] * signals)
     assert status == -signal.SIGINT
     assert err.startswith("Traceback (most recent call last):\n")
     assert err.endswith("KeyboardInterrupt\n")
@@ -451,37 +450,33 @@ def test_ctrl_c_ends_as_python_ends_and_tells_what_was_seen(
     assert re.search(r"interrupted after \d+ backward calls\nno findings · [\d,]+ backward", out)
 
 
-def test_a_program_that_catches_ctrl_c_ends_as_it_likes(tmp_path: Path) -> None:
+def test_a_program_that_catches_ctrl_c_ends_as_it_likes(process: Session) -> None:
     program = until_interrupted(CATCHING)
-    status, out, err = _interrupted(tmp_path, program, [signal.SIGINT])
+    status, out, err = _interrupted(process, program, [signal.SIGINT])
     assert (status, err) == (0, "")
     assert out.startswith("saved\nno findings · ")
-    assert (tmp_path / "model.pt").exists()
+    assert (process.folder / "model.pt").exists()
 
 
-def test_a_terminated_run_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:
-    (tmp_path / "report.json").write_text("old")
+def test_a_terminated_run_leaves_the_old_file_as_it_was(process: Session) -> None:
+    process.write("old", "report.json")
     status, out, err = _interrupted(
-        tmp_path, ENDLESS, [signal.SIGTERM], "-o", "report.json", "--format", "json"
+        process, ENDLESS, [signal.SIGTERM], "-o", "report.json", "--format", "json"
     )
     assert (status, out, err) == (-signal.SIGTERM, "", "")
-    assert (tmp_path / "report.json").read_text() == "old"
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        ".cache",
-        "program.py",
-        "report.json",
-    ]
+    assert (process.folder / "report.json").read_text() == "old"
+    left = {path.name for path in process.folder.iterdir()}
+    assert left == {".cache", "program.py", "report.json"}
 
 
 def _interrupted(
-    folder: Path, program: str, signals: list[signal.Signals], *options: str
+    user: Session, program: str, signals: list[signal.Signals], *options: str
 ) -> tuple[int, str, str]:
     """Send each signal to a doctor whose program has said that it is ready."""
-    (folder / "program.py").write_text(program)
+    user.write(program)
     with subprocess.Popen(
         [forkserver.gradscope(), "doctor", "program.py", "--steps", "all", *options],
-        cwd=folder,
-        env=_environment(folder),
+        cwd=user.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -500,56 +495,24 @@ def _interrupted(
 # ---------------------------------------------------------------- on a terminal
 
 
-def test_findings_are_coloured_on_a_terminal_only(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(SICK)
+def test_findings_are_coloured_on_a_terminal_only(process: Session) -> None:
+    process.write(SICK)
     # The text before the reset is the head of the finding.
-    assert "\x1b[1;38;2;208;50;122m✖ GS102" in _on_terminal(tmp_path, 100, COLORTERM="truecolor")
-    assert "\x1b[1" not in _on_terminal(tmp_path, 100, NO_COLOR="1")
-    done = _doctor(tmp_path, "program.py")
-    assert "\x1b" not in done.stdout + done.stderr
+    assert "\x1b[1;38;2;208;50;122m✖ GS102" in _on_terminal(process, COLORTERM="truecolor")
+    assert "\x1b[1" not in _on_terminal(process, NO_COLOR="1")
+    done = process.cli("doctor", "program.py")
+    assert "\x1b" not in done.out + done.err
 
 
-def _on_terminal(folder: Path, width: int, *options: str, **environment: str) -> str:
-    """All that a doctor writes to a terminal of this width."""
-    leader, follower = open_terminal(width)
-    kept = {key: text for key, text in _environment(folder).items() if key not in _TERMINAL}
-    with subprocess.Popen(
-        [forkserver.gradscope(), "doctor", "program.py", *options],
-        cwd=folder,
-        env={**kept, "TERM": "xterm", **environment},
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    ) as process:
-        os.close(follower)
-        written = b"".join(iter(lambda: read(leader), b""))
-        process.wait(timeout=120)
-    os.close(leader)
-    return written.decode()
+def _on_terminal(user: Session, **environment: str) -> str:
+    """All that a doctor writes to a terminal of which only this is known."""
+    ways = ("COLUMNS", "NO_COLOR", "TERM", "COLORTERM", "FORCE_COLOR")
+    kept = {key: text for key, text in os.environ.items() if key not in ways}
+    command = [forkserver.gradscope(), "doctor", "program.py"]
+    return shown_by(command, user.folder, {**kept, "TERM": "xterm", **environment})
 
 
-_TERMINAL = ("COLUMNS", "NO_COLOR", "TERM", "COLORTERM", "FORCE_COLOR")
-
-
-# ---------------------------------------------------------------- processes
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    root = str(Path(__file__).parent.parent)
-    return {**os.environ, "XDG_CACHE_HOME": str(folder / ".cache"), "PYTHONPATH": root}
-
-
-def _doctor(folder: Path, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [forkserver.gradscope(), "doctor", *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env=_environment(folder),
-        timeout=120,
-    )
-
+# ---------------------------------------------------------------- single programs
 
 CLIPPED_WHILE_SCALED = """
 import torch

@@ -14,7 +14,7 @@ from tests.fuzz.edit import statements, without
 from tests.fuzz.files import compared
 from tests.fuzz.pieces import makers, vocabulary
 from tests.fuzz.process import ROOT, environment
-from tests.fuzz.writer import write
+from tests.fuzz.writer import telling, write
 from tests.odd_programs import ODD
 from tests.programs import PROGRAMS as PROGRAMS_OF_TORCH
 from tests.test_unharmed import PROGRAMS as ONCE_HARMED
@@ -22,12 +22,15 @@ from tests.test_unharmed import PROGRAMS as ONCE_HARMED
 SEED, PROGRAMS, COMMANDS_EACH = "a fixed seed", 16, 4
 
 ONCE_WRONG = {path.stem: path.read_text("utf-8") for path in sorted(KEPT.glob("*.py"))}
+"""What imports them, seeds them and tells what they leave is put around them."""
 
 
 @pytest.fixture(scope="module")
 def differing() -> dict[str, list[str]]:
     """What differs for each program that once was wrong, under the command it was wrong with."""
-    return compared({name: (text, [kept_command(text)]) for name, text in ONCE_WRONG.items()})
+    return compared(
+        {name: (telling(text), [kept_command(text)]) for name, text in ONCE_WRONG.items()}
+    )
 
 
 @pytest.mark.parametrize("name", ONCE_WRONG)

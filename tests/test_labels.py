@@ -312,18 +312,6 @@ def test_every_kind_of_target_is_labelled(how: str, session: Session) -> None:
     assert leaf_named(report, "a")
 
 
-def test_a_notebook_cell_is_read_from_linecache(session: Session) -> None:
-    report = session.look("""
-        import linecache, torch
-        cell = "y = (w * 4).sum()\\ny.backward()\\n"
-        linecache.cache["<cell 1>"] = (len(cell), None, cell.splitlines(True), "<cell 1>")
-        w = torch.ones(2, requires_grad=True)
-        exec(compile(cell, "<cell 1>", "exec"))
-        """)
-    assert expressions(report) == ["(w * 4).sum()", "w * 4"]
-    assert report.graph.origins[0].file == "<cell 1>"
-
-
 def test_nodes_of_two_threads_with_one_number_have_no_line(fresh: Session) -> None:
     """Torch numbers the nodes of each thread from 0, and says of none who made it."""
     path = fresh.write(

@@ -123,19 +123,6 @@ for step in range(1, 50):
 """,
         *("GS102", 30, "Own.apply(w, torch.tensor(float(step != 30)))", "Own"),
     ),
-    "micro-batches": Late(
-        f"""{HEAD}
-net = nn.Linear(3, 1)
-optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
-for step in range(1, 50):
-    out = net(torch.rand(4, 3)) * (step != 35)
-    torch.sqrt(out ** 2).mean().backward()
-    if step % 4 == 0:
-        optimizer.step()
-        optimizer.zero_grad()
-""",
-        *("GS102", 35, "torch.sqrt(out ** 2)", "SqrtBackward0"),
-    ),
     "the derivative of a derivative": Late(
         f"""{HEAD}
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
@@ -400,21 +387,6 @@ def test_a_long_run_in_which_nothing_is_wrong(name: str, session: Session) -> No
     report = examined(session, HEALTHY[name])
     assert report.findings == ()
     assert seen(report).glanced > 20
-
-
-def test_what_was_looked_at_only_briefly_is_said(session: Session) -> None:
-    path = str(session.write(HEALTHY["two networks"]))
-    done = session.cli("doctor", path, "--steps", "30", "-q", "-o", "report.json")
-    examination = session.look_at(path, "--steps", "30", "-q", command="doctor").observations
-    glanced = 0 if examination is None else examination.glanced
-    last = "".join(line + " " for line in done.out.splitlines())
-    assert f"30 backward calls watched, {glanced} of them briefly · stopped as asked" in last
-
-
-def test_the_first_calls_are_all_looked_at_in_full(session: Session) -> None:
-    path = str(session.write(HEALTHY["two networks"]))
-    done = session.cli("doctor", path, "--steps", "6", "-q")
-    assert done.out.startswith("no findings · 6 backward calls watched · stopped as asked")
 
 
 def test_a_call_that_python_has_learned_is_at_no_new_place(session: Session) -> None:

@@ -135,15 +135,11 @@ def test_functions_stand_in_the_order_of_the_source_with_their_heads(session: Se
 
 
 def test_what_an_installed_package_made_stands_last(session: Session) -> None:
-    package = session.folder / "venv" / "site-packages"
-    package.mkdir(parents=True)
-    (package / "losses.py").write_text("def loss_of(x):\n    return (x * x).sum()\n")
-    session.write(
-        "import sys, torch\n"
-        "sys.path.insert(0, 'venv/site-packages')\n"
-        "import losses\n"
-        "w = torch.ones(2, requires_grad=True)\n"
-        "losses.loss_of(w.sin()).backward()\n"
+    with_package(
+        session,
+        "losses",
+        "def loss_of(x):\n    return (x * x).sum()\n",
+        "w = torch.ones(2, requires_grad=True)\nlosses.loss_of(w.sin()).backward()\n",
     )
     rows = session.cli("backward", "program.py", "--format", "code").out.splitlines()
     heads = [row.split()[0] for row in rows if "program.py" in row or "losses.py" in row][1:]

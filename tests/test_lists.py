@@ -68,8 +68,7 @@ def test_a_large_graph_fits_forty_lines_and_names_the_extremes(name: str, width:
         assert re.search(r"(largest|max) [\d.]", text) and re.search(r"(smallest|min) [\d.]", text)
 
 
-@pytest.mark.parametrize("unicode", [True, False])
-@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize(("width", "unicode"), [(60, True), (80, True), (80, False)])
 @pytest.mark.parametrize("name", LARGE)
 def test_large_graphs_on_the_terminal(name: str, width: int, unicode: bool) -> None:
     text = drawn(LARGE[name], "tree", Options(width=width, unicode=unicode))

@@ -6,7 +6,6 @@ import re
 import runpy
 import subprocess
 import sys
-import weakref
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from gradscope.render import as_text
 from gradscope.render.answers.memory import MemoryAnswer
 from gradscope.render.options import Options
 from gradscope.render.words.numbers import size
+from tests.bare import bytes_kept
 from tests.conftest import ROOT, process_preserved
 from tests.looking import Session
 from tests.test_page import packed
@@ -24,11 +24,9 @@ from tests.test_page import packed
 COUNTED: tuple[Holding, ...] = ("activation", "parameter", "buffer", "input")
 """What torch's saved-tensor hooks see; the rest they cannot know of."""
 
-MODELS = {
+HEAD = "import torch\nfrom torch import nn\ntorch.manual_seed(0)"
+PROGRAMS = {
     "transformer": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
@@ -45,9 +43,6 @@ loss = nn.functional.cross_entropy((blocks(emb(idx)) @ emb.weight.T).flatten(0, 
 loss.backward()
 """,
     "convnet": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
                     nn.Conv2d(8, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36, 5))
 x = torch.randn(6, 3, 10, 10)
@@ -55,9 +50,6 @@ loss = net(x).square().mean()
 loss.backward()
 """,
     "LSTM": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 lstm = nn.LSTM(5, 7, num_layers=2, bidirectional=True)
 x = torch.randn(9, 3, 5)
 out, (h, c) = lstm(x)
@@ -65,7 +57,6 @@ loss = out.sum() + h.exp().sum()
 loss.backward()
 """,
     "custom Function": """
-import torch
 class Swish(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, beta):
@@ -82,9 +73,6 @@ loss = Swish.apply(x[3:], 2.0).exp().sum()
 loss.backward()
 """,
     "autocast": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 64), nn.LayerNorm(64),
                     nn.Linear(64, 10))
 x = torch.randn(16, 32)
@@ -93,10 +81,7 @@ with torch.autocast("cpu", torch.bfloat16):
 loss.backward()
 """,
     "checkpoint": """
-import torch
-from torch import nn
 from torch.utils.checkpoint import checkpoint
-torch.manual_seed(0)
 ran = []
 class Layer(nn.Module):
     def __init__(self):
@@ -113,7 +98,6 @@ loss = h.square().sum()
 loss.backward()
 """,
     "views, sparse and complex": """
-import torch
 table = torch.randn(20, 3, requires_grad=True)
 rows = torch.nn.functional.embedding(torch.tensor([1, 5, 5]), table, sparse=True)
 big = torch.randn(100, 100).mul(2) * table.sum()
@@ -124,46 +108,29 @@ loss = (big[0].sin() * 3).sum() + (z * z.conj()).real.sum() + one.square().sum()
 loss.backward()
 """,
 }
-
-
-class Packed:
-    """What a saved-tensor hook of ours leaves in the place of a tensor; it dies with the graph."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
+MODELS = {name: HEAD + text for name, text in PROGRAMS.items()}
 
 
 class AtBackward(BaseException):
-    """Ends a program at its first backward call."""
+    """Ends a program at its first backward call, whose root it has."""
 
 
 def counted_by_hooks(path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     """The bytes of all storages that hooks of torch's hold when the program calls backward."""
-    packed: weakref.WeakSet[Packed] = weakref.WeakSet()
-    found: dict[int, int] = {}
 
-    def pack(tensor: torch.Tensor) -> Packed:
-        one = Packed(tensor)
-        packed.add(one)
-        return one
+    def backward(root: torch.Tensor, *_: object) -> None:
+        raise AtBackward(root)
 
-    def backward(*_: object) -> None:
-        for one in packed:
-            parts = [one.tensor]
-            if one.tensor.layout is torch.sparse_coo:
-                parts = [one.tensor._indices(), one.tensor._values()]
-            storages = [part.untyped_storage() for part in parts]
-            found.update({storage._cdata: storage.nbytes() for storage in storages})
-        raise AtBackward
+    def made() -> list[torch.Tensor]:
+        with monkeypatch.context() as patch, process_preserved():
+            patch.setattr(torch.Tensor, "backward", backward)
+            patch.setattr(sys, "path", [str(path.parent), *sys.path])
+            patch.setattr(sys, "argv", [str(path)])
+            with pytest.raises(AtBackward) as ended:
+                runpy.run_path(str(path), run_name="__main__")
+        return [*ended.value.args]
 
-    hooks = torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one.tensor)
-    with monkeypatch.context() as patch, process_preserved(), hooks:
-        patch.setattr(torch.Tensor, "backward", backward)
-        patch.setattr(sys, "path", [str(path.parent), *sys.path])
-        patch.setattr(sys, "argv", [str(path)])
-        with pytest.raises(AtBackward):
-            runpy.run_path(str(path), run_name="__main__")
-    return sum(found.values())
+    return bytes_kept(made)
 
 
 def memory_at(session: Session, *arguments: str) -> Memory:

@@ -28,9 +28,9 @@ from gradscope.ranks.collected import Collected
 from gradscope.ranks.job import Job
 from gradscope.ranks.looks import look_of
 from tests import forkserver
-from tests.looking import Session
+from tests.looking import Done, Session
 from tests.ranks.built import on_ranks, parameter, with_ranks
-from tests.ranks.running import PROGRAM, Rank, run
+from tests.ranks.running import PROGRAM, run
 from tests.reports import small
 from tests.test_diagnose import observed, plain
 
@@ -41,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def watched(folder: Path, words: str, kind: str = "", **kwargs: Any) -> list[Rank]:
+def watched(folder: Path, words: str, kind: str = "", **kwargs: Any) -> list[Done]:
     command, *options = words.split()
     return run(folder, [command, "train.py", *options, "--", kind], **kwargs)
 
@@ -157,15 +157,6 @@ def _alone(rank: int) -> dict[str, torch.Tensor]:
         for part, parameter in module.named_parameters()
         if parameter.grad is not None
     }
-
-
-def test_every_rank_leaves_its_own_report(asked: Asked) -> None:
-    folder = asked("backward -o r.json", size=2)
-    for rank in (0, 1):
-        own = storage.load(folder / f"r.rank{rank}.json")
-        names = {leaf.names[0] for leaf in own.graph.leaves}
-        assert own.ranks is None
-        assert names == {one.name for one in ranks_of(folder / "r.json").parameters}
 
 
 def test_each_ranks_gradients_are_on_the_graph(asked: Asked) -> None:

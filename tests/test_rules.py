@@ -17,7 +17,7 @@ from gradscope.rules import RULES
 from tests.looking import Session
 from tests.ranks.running import run
 from tests.reference import rule_pages
-from tests.terminals import open_terminal, read
+from tests.terminals import shown_by
 from tests.test_structure import facts
 from tests.transcripts import ROOT
 
@@ -120,16 +120,7 @@ def on_terminal(*arguments: str, **more: str) -> str:
     command = [sys.executable, "-m", "gradscope", *arguments]
     pager = "sed s/^/paged:/"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PAGER": pager, **more}
-    leader, follower = open_terminal(100)
-    with subprocess.Popen(
-        command, stdin=follower, stdout=follower, stderr=follower, env=environment
-    ):
-        os.close(follower)
-        said = b""
-        while new := read(leader):
-            said += new
-        os.close(leader)
-    return said.decode()
+    return shown_by(command, environment=environment)
 
 
 def test_on_a_terminal_what_is_longer_than_the_screen_is_paged() -> None:

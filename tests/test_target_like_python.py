@@ -6,12 +6,12 @@ import os
 import re
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 import gradscope.target
+from tests.looking import Done
 
 PROJECT = Path(gradscope.target.__file__).parents[2]
 
@@ -130,18 +130,9 @@ WAYS = ("script", "module", "code", "stdin")
 RECURSION = "def f(n):\n    return f(n + 1)\nf(0)\n"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What anybody can see of a process."""
-
-    status: int
-    out: str
-    err: str
-
-
 def outcome(
     words: list[str], directory: Path, stdin: str = "", flags: tuple[str, ...] = ()
-) -> Outcome:
+) -> Done:
     """Run python with ``words``."""
     done = subprocess.run(
         [sys.executable, *flags, *words],
@@ -156,7 +147,7 @@ def outcome(
         },
         timeout=120,
     )
-    return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @pytest.fixture
@@ -180,7 +171,7 @@ def folder(tmp_path: Path) -> Path:
 
 def assert_same(
     python: list[str], target: list[str], folder: Path, stdin: str = "", flags: tuple[str, ...] = ()
-) -> Outcome:
+) -> Done:
     """Run both ways and compare everything."""
     plain = outcome(python, folder, stdin, flags)
     watched = outcome([str(folder.parent / "driver.py"), *target], folder, stdin, flags)
@@ -214,7 +205,7 @@ def test_the_interrupt_reaches_the_shell(folder: Path) -> None:
     assert assert_same(["program.py"], ["script", "program.py"], folder).status == -2
 
 
-def depth(ended: Outcome) -> int:
+def depth(ended: Done) -> int:
     """How often a program has called itself, by its traceback."""
     found = re.search(r"repeated (\d+) more times", ended.err)
     assert found, ended.err

@@ -13,9 +13,25 @@ from tests.fuzz.trial import COMMANDS
 from tests.fuzz.writer import telling
 from tests.looking import Done, Session, leaf_named, new_gradient
 
+MADE_ANEW = """
+def scaled(x, table):
+    class Scale(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x): return x * table.mean()
+        @staticmethod
+        def backward(ctx, g): return g * table.mean()
+    return Scale.apply(x)
+w = torch.ones(3, requires_grad=True)
+refs = []
+for step in range(9):
+    t = torch.ones(1000); refs.append(weakref.ref(t))
+    scaled(w, t).sum().backward()
+del t; gc.collect(); print(sum(r() is not None for r in refs) < 2)
+del refs
+"""
+
 PROGRAMS = {
     "a Function that takes from an object on ctx": """
-import torch
 class Stack:
     def __init__(self): self.items=[]
 class F(torch.autograd.Function):
@@ -29,7 +45,6 @@ F.apply(x).sum().backward()
 print(x.grad)
 """,
     "a Function that draws from a generator on ctx": """
-import torch
 class Noise(torch.autograd.Function):
     @staticmethod
     def forward(ctx,x): ctx.gen=torch.Generator().manual_seed(0); return x*2
@@ -40,7 +55,6 @@ Noise.apply(x).sum().backward()
 print(x.grad)
 """,
     "a Function that moves an iterator on ctx": """
-import torch
 class F(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -54,7 +68,6 @@ F.apply(x).sum().backward()
 print(x.grad)
 """,
     "a Function that adds to the gradient of a weight itself": """
-import torch
 class Lin(torch.autograd.Function):
     @staticmethod
     def forward(ctx,x,w):
@@ -71,7 +84,6 @@ Lin.apply(x,w).sum().backward()
 print(w.main_grad)
 """,
     "a Function whose backward warns": """
-import torch, warnings
 class F(torch.autograd.Function):
     @staticmethod
     def forward(ctx,x): return x*2
@@ -84,14 +96,12 @@ F.apply(x).sum().backward()
 print(x.grad)
 """,
     "gradients that are added in place": """
-import torch
 for size in (3, 500, 70_000):
     x = torch.ones(size, requires_grad=True)
     (x.exp() * x.tanh()).sum().backward()
     print(x.grad._version)
 """,
     "a weak reference of the program forbids a swap": """
-import torch, weakref
 p, q = torch.ones(3, requires_grad=True), torch.zeros(3, requires_grad=True)
 (p * 2).sum().backward()
 held = weakref.ref(p)
@@ -101,7 +111,6 @@ except RuntimeError as error:
     print(error)
 """,
     "autograd.grad on meta tensors": """
-import torch
 with torch.device("meta"):
     x = torch.ones(30, requires_grad=True)
     for _ in range(8):
@@ -109,7 +118,6 @@ with torch.device("meta"):
         (x * 3).sum().backward()
 """,
     "functions of torch that the program replaces": """
-import torch
 import torch.nn.functional as F
 own_backward, own_dropout = torch.Tensor.backward, F.dropout
 class Counted:
@@ -127,46 +135,10 @@ F.dropout(x * 2, 0.5).sum().backward()
 print(x.grad)
 torch.Tensor.backward, F.dropout = own_backward, own_dropout
 """,
-    "Functions made anew, each with what it closes over": """
-import torch, gc
-def scaled(x, table):
-    class Scale(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x): return x * table.mean()
-        @staticmethod
-        def backward(ctx, g): return g * table.mean()
-    return Scale.apply(x)
-w = torch.ones(3, requires_grad=True)
-import weakref
-refs=[]
-for step in range(9):
-    t=torch.ones(1000); refs.append(weakref.ref(t))
-    scaled(w, t).sum().backward()
-del t; gc.collect(); print(sum(r() is not None for r in refs) < 2)
-del refs
-
-""",
-    "Functions made anew, in a block that is recorded by itself": """
-import gc, torch, weakref
-import gradscope
-def scaled(x, table):
-    class Scale(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x): return x * table.mean()
-        @staticmethod
-        def backward(ctx, g): return g * table.mean()
-    return Scale.apply(x)
-w = torch.ones(3, requires_grad=True)
-refs = []
-with gradscope.record(doctor=True):
-    for step in range(9):
-        t = torch.ones(1000); refs.append(weakref.ref(t))
-        scaled(w, t).sum().backward()
-    del t; gc.collect(); print(sum(r() is not None for r in refs) < 2)
-del refs
-""",
+    "Functions made anew, each with what it closes over": MADE_ANEW,
+    "Functions made anew, in a block that is recorded by itself": "import gradscope\n"
+    f"with gradscope.record(doctor=True):\n{textwrap.indent(MADE_ANEW, '    ')}",
     "a batch that is skipped is let go of": """
-import torch, weakref, gc
 class F(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x): return x*2
@@ -183,7 +155,6 @@ for i in range(2): torch.nn.Linear(4,4)(torch.ones(1,4)).sum().backward()
 gc.collect(); print("freed", wl() is None)
 """,
     "a graph whose backward failed is let go of at once": """
-import gc, weakref, torch
 gc.disable()
 def fail(gradient): raise ValueError("hook")
 kept = []
@@ -208,7 +179,6 @@ for step in range(3):
     print(sum(one() is not None for one in kept))
 """,
     "a vectorised gradient is let go of": """
-import torch, weakref, gc
 def f():
     global w, wl
     x = torch.randn(3, requires_grad=True); w = weakref.ref(x)
@@ -217,7 +187,6 @@ def f():
 f(); gc.collect(); print("freed", w() is None, wl() is None)
 """,
     "operands of a call that failed are let go of": """
-import torch, weakref, gc
 lin=torch.nn.Linear(3,3)
 x=torch.randn(2,2); w=weakref.ref(x)
 lin(torch.ones(1,3)).sum().backward()
@@ -226,8 +195,6 @@ except RuntimeError: print("no")
 del x; gc.collect(); print(w() is None)
 """,
     "an error in a thread": """
-import sys, threading, torch
-from torch import nn
 class Fails(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -242,8 +209,6 @@ x = torch.ones(3, requires_grad=True)
 sys.exit(3)
 """,
     "warnings of torch, each at its line": """
-import torch
-from torch import nn
 net = nn.Linear(3, 2)
 net.register_full_backward_pre_hook(lambda module, gradient: None)
 for _ in range(2):
@@ -253,8 +218,6 @@ nn.functional.softmax(net(torch.ones(2, 3)))
 nn.Sequential(nn.Softmax())(torch.ones(2, 2))
 """,
     "functions of torch are pickled": """
-import pickle
-import torch
 from torch import distributed, nn
 for one in (nn.utils.clip_grad_norm_, nn.utils.clip_grad_value_, nn.utils.clip_grad.clip_grad_norm_,
             distributed.all_gather, distributed.all_to_all_single, torch.autograd.backward,
@@ -265,7 +228,6 @@ x.exp().sum().backward()
 print(x.grad)
 """,
     "a list that counts how often it is gone through": """
-import torch
 class Counted(list):
     times = 0
     def __iter__(self):

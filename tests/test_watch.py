@@ -11,7 +11,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,14 +91,20 @@ def batch() -> torch.Tensor:
     return torch.randn(5, 3)
 
 
-def plain(loop: Loop) -> None:
-    optimizer = torch.optim.Adam(loop.model.parameters())
+def steps(loop: Loop, count: int = 2, kind: Any = torch.optim.SGD) -> Iterator[int]:
+    """Steps of an optimizer, each around what is done in it."""
+    optimizer = kind(loop.model.parameters(), lr=0.1)
     with loop:
-        for _ in range(3):
+        for k in range(count):
             optimizer.zero_grad()
-            loop.backward(loop.model(batch()))
+            yield k
             optimizer.step()
             loop.stepped()
+
+
+def plain(loop: Loop) -> None:
+    for _ in steps(loop, 3, torch.optim.Adam):
+        loop.backward(loop.model(batch()))
 
 
 def clipped(loop: Loop) -> None:
@@ -187,17 +193,12 @@ def scaled(loop: Loop) -> None:
 
 
 def reentrant(loop: Loop) -> None:
-    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
-    with loop:
-        for _ in range(2):
-            optimizer.zero_grad()
-            x = batch().requires_grad_()
-            y = checkpoint(loop.model.first, x, use_reentrant=True).tanh()
-            for layer in loop.model.layers:
-                y = checkpoint(layer, y, use_reentrant=True)
-            loop.backward(y.sum())
-            optimizer.step()
-            loop.stepped()
+    for _ in steps(loop):
+        x = batch().requires_grad_()
+        y = checkpoint(loop.model.first, x, use_reentrant=True).tanh()
+        for layer in loop.model.layers:
+            y = checkpoint(layer, y, use_reentrant=True)
+        loop.backward(y.sum())
 
 
 def others_between(loop: Loop) -> None:
@@ -217,15 +218,10 @@ def others_between(loop: Loop) -> None:
 
 def another_call_before_the_step(loop: Loop) -> None:
     other = Trained()
-    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
-    with loop:
-        for _ in range(2):
-            optimizer.zero_grad()
-            loop.backward(loop.model(batch()))
-            torch.autograd.grad(loop.model(batch()), list(loop.model.first.parameters()))
-            other(batch()).backward()
-            optimizer.step()
-            loop.stepped()
+    for _ in steps(loop):
+        loop.backward(loop.model(batch()))
+        torch.autograd.grad(loop.model(batch()), list(loop.model.first.parameters()))
+        other(batch()).backward()
 
 
 def scaled_together(loop: Loop) -> None:
@@ -247,14 +243,9 @@ def scaled_together(loop: Loop) -> None:
 def scaled_for_another(loop: Loop) -> None:
     other = Trained()
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
-    optimizer = torch.optim.SGD(loop.model.parameters(), lr=0.1)
-    with loop:
-        for _ in range(2):
-            scaler.scale(other(batch())).backward()
-            optimizer.zero_grad()
-            loop.backward(loop.model(batch()))
-            optimizer.step()
-            loop.stepped()
+    for _ in steps(loop):
+        scaler.scale(other(batch())).backward()
+        loop.backward(loop.model(batch()))
 
 
 class Counting(torch.overrides.TorchFunctionMode):

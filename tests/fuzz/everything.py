@@ -8,6 +8,7 @@ import pytest
 from tests import test_released, test_unchanged, test_unharmed
 from tests.fuzz.files import compared, in_turn
 from tests.fuzz.trial import COMMANDS
+from tests.fuzz.writer import telling
 from tests.test_fuzz import ONCE_WRONG
 
 pytestmark = pytest.mark.long
@@ -18,7 +19,7 @@ ASKED = {
         for module in (test_released, test_unchanged, test_unharmed)
         for name, asked in in_turn(module.ASKED, rest=True).items()
     },
-    **{f"kept: {name}": (text, COMMANDS) for name, text in ONCE_WRONG.items()},
+    **{f"kept: {name}": (telling(text), COMMANDS) for name, text in ONCE_WRONG.items()},
 }
 
 

@@ -17,6 +17,15 @@ from tests.models import attention, corners, graphs, language, layers, pictures,
 LATEST: list[torch.Tensor] = []
 """The loss of the model that was run last, to be looked at when a program has ended."""
 
+_BEGIN = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+"""
+"""Of those of torch alone."""
+
+_OF_TORCH = pictures.PROGRAMS | layers.PROGRAMS | training.PROGRAMS | corners.PROGRAMS
+
 _END = f"""
 loss.backward()
 from {__name__} import LATEST
@@ -67,7 +76,7 @@ def leaves(loss: torch.Tensor) -> list[torch.Tensor]:
 
 
 _PACKAGES = {
-    "torch": pictures.PROGRAMS | layers.PROGRAMS | training.PROGRAMS | corners.PROGRAMS,
+    "torch": {name: _BEGIN.rstrip() + text for name, text in _OF_TORCH.items()},
     "transformers": language.PROGRAMS,
     "torch_geometric": graphs.PROGRAMS,
     "kornia": vision.PROGRAMS,

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 PROGRAMS = {
     "WaveNet": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 first, last = nn.Conv1d(1, 6, 1), nn.Conv1d(6, 8, 1)
 gates = [nn.Conv1d(6, 12, 2, dilation=2 ** k) for k in range(4)]
 mixers = [nn.Conv1d(6, 6, 1) for _ in gates]
@@ -18,9 +15,6 @@ for gate, mix in zip(gates, mixers):
 loss = nn.functional.cross_entropy(last(skips.relu()), torch.randint(8, (2, 32)))
 """,
     "language model of two-way LSTMs": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 embed = nn.Embedding(20, 6, padding_idx=0)
 lstm = nn.LSTM(6, 5, num_layers=2, bidirectional=True, dropout=0.2, batch_first=True)
 head = nn.Linear(10, 20)
@@ -29,10 +23,7 @@ out, _ = lstm(embed(words))
 loss = nn.functional.cross_entropy(head(out).flatten(0, 1), words.flatten(), ignore_index=0)
 """,
     "GRU with packing": """
-import torch
-from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
-torch.manual_seed(0)
 gru, head = nn.GRU(4, 6, batch_first=True), nn.Linear(6, 1)
 packed = pack_padded_sequence(torch.randn(3, 5, 4), torch.tensor([5, 3, 2]), batch_first=True)
 out, last = gru(packed)
@@ -40,18 +31,12 @@ padded, lengths = pad_packed_sequence(out, batch_first=True)
 loss = head(padded).squeeze(-1).square().sum() / lengths.sum() + last.abs().mean()
 """,
     "transformer, encoder and decoder": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Transformer(8, 2, 1, 2, 16, dropout=0.1, batch_first=True)
 source, target = torch.randn(2, 6, 8), torch.randn(2, 4, 8)
 causal = nn.Transformer.generate_square_subsequent_mask(4)
 loss = (net(source, target, tgt_mask=causal) - target).pow(2).mean()
 """,
     "attention, with tied weights": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 class Attention(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
@@ -68,9 +53,6 @@ h = nn.Sequential(Attention(8, 2), Attention(8, 4))(embed(words))
 loss = nn.functional.cross_entropy(head(h)[:, :-1].reshape(-1, 16), words[:, 1:].reshape(-1))
 """,
     "translation with additive attention": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 encoder, decoder = nn.GRU(4, 6, batch_first=True, bidirectional=True), nn.GRUCell(16, 6)
 left, right, score, head = nn.Linear(12, 6), nn.Linear(6, 6), nn.Linear(6, 1), nn.Linear(6, 5)
 states, h = encoder(torch.randn(2, 7, 4))
@@ -83,9 +65,6 @@ for target in targets:
     loss = loss + nn.functional.cross_entropy(head(h), target)
 """,
     "mixture of experts": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 router = nn.Linear(4, 3)
 experts = nn.ModuleList(
     nn.Sequential(nn.Linear(4, 8), nn.SiLU(), nn.Linear(8, 4)) for _ in range(3)
@@ -102,9 +81,6 @@ load = nn.functional.one_hot(chosen, 3).float().mean((0, 1))
 loss = out.square().mean() + 3 * (load * probabilities.mean(0)).sum()
 """,
     "recommender of embedding bags": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 users, bags, head = nn.Embedding(9, 4), nn.EmbeddingBag(20, 4, mode="sum"), nn.Bilinear(4, 4, 1)
 items, starts = torch.randint(20, (8,)), torch.tensor([0, 3, 4])
 bag = bags(items, starts, per_sample_weights=torch.rand(8))
@@ -112,16 +88,10 @@ scores = head(users(torch.tensor([1, 1, 5])), bag).squeeze(1)
 loss = nn.functional.margin_ranking_loss(scores[:2], scores[1:], torch.ones(2), margin=1.0)
 """,
     "adaptive softmax": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net, head = nn.Linear(6, 8), nn.AdaptiveLogSoftmaxWithLoss(8, 30, [5, 12])
 loss = head(net(torch.randn(12, 6)).relu(), torch.randint(30, (12,))).loss
 """,
     "sets, by sums and maxima": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 each, whole = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 4)), nn.Linear(8, 1)
 points, owner = torch.randn(9, 3), torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2])
 h = each(points)
@@ -131,9 +101,6 @@ most = torch.zeros(3, 4).scatter_reduce(0, index, h, "amax", include_self=False)
 loss = whole(torch.cat([total, most], 1)).exp().mean()
 """,
     "state space": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 decay, into, out = nn.Parameter(torch.randn(4)), nn.Linear(2, 4), nn.Linear(4, 1)
 step = nn.Linear(2, 4)
 x = torch.randn(3, 8, 2)
@@ -146,9 +113,6 @@ for moment in range(8):
 loss = out(torch.stack(states, 1)).square().mean() + width.cumsum(1).mean()
 """,
     "normalising flow": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 nets = nn.ModuleList(nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 4)) for _ in range(3))
 z, volume = torch.randn(5, 4), 0
 for net in nets:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 PROGRAMS = {
     "LeNet": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Sequential(
     nn.Conv2d(1, 6, 5, padding=2), nn.Tanh(), nn.AvgPool2d(2), nn.Conv2d(6, 8, 5), nn.Tanh(),
     nn.AvgPool2d(2), nn.Flatten(), nn.Linear(8, 12), nn.Tanh(), nn.Linear(12, 10),
@@ -15,9 +12,6 @@ out = net(torch.randn(3, 1, 12, 12))
 loss = nn.functional.nll_loss(out.log_softmax(1), torch.tensor([1, 2, 0]))
 """,
     "U-Net": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 def block(inside, outside):
     return nn.Sequential(
         nn.Conv2d(inside, outside, 3, padding=1), nn.InstanceNorm2d(outside, affine=True),
@@ -42,9 +36,6 @@ class UNet(nn.Module):
 loss = nn.functional.cross_entropy(UNet()(torch.randn(2, 1, 16, 16)), torch.randint(2, (2, 16, 16)))
 """,
     "MobileNet": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 class Inverted(nn.Module):
     def __init__(self, width):
         super().__init__()
@@ -59,9 +50,6 @@ net = nn.Sequential(nn.Conv2d(3, 4, 3, 2), Inverted(4), nn.GroupNorm(2, 4), Inve
 loss = nn.functional.smooth_l1_loss(net(torch.randn(2, 3, 12, 12)), torch.ones(2, 4, 5, 5))
 """,
     "video network of three dimensions": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Sequential(
     nn.Conv3d(1, 3, 3, padding=1), nn.BatchNorm3d(3), nn.ELU(), nn.MaxPool3d(2), nn.Dropout3d(0.3),
     nn.Conv3d(3, 4, 2), nn.AdaptiveMaxPool3d(1), nn.Flatten(), nn.Linear(4, 2),
@@ -69,9 +57,6 @@ net = nn.Sequential(
 loss = nn.MultiMarginLoss()(net(torch.randn(3, 1, 6, 6, 6)), torch.tensor([0, 1, 1]))
 """,
     "autoencoder that undoes pooling": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 encode, pool = nn.Conv2d(1, 4, 3, padding=1), nn.MaxPool2d(2, return_indices=True)
 unpool, decode = nn.MaxUnpool2d(2), nn.ConvTranspose2d(4, 1, 3, padding=1)
 images = torch.rand(2, 1, 8, 8)
@@ -79,9 +64,6 @@ small, indices = pool(encode(images).relu())
 loss = nn.functional.binary_cross_entropy_with_logits(decode(unpool(small, indices)), images)
 """,
     "MLP-Mixer": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 def mixer(width):
     return nn.Sequential(nn.Linear(width, 2 * width), nn.Mish(), nn.Linear(2 * width, width))
 across, along = nn.ModuleList(mixer(6) for _ in range(3)), nn.ModuleList(mixer(4) for _ in range(3))
@@ -92,9 +74,6 @@ for first, second in zip(across, along):
 loss = nn.functional.huber_loss(x.mean(1), torch.zeros(2, 4))
 """,
     "spatial transformer": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 locate = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 6))
 images = torch.rand(2, 1, 8, 8, requires_grad=True)
 grid = nn.functional.affine_grid(locate(images).view(2, 2, 3), images.shape, align_corners=False)
@@ -102,9 +81,6 @@ seen = nn.functional.grid_sample(images, grid, align_corners=False, padding_mode
 loss = nn.functional.interpolate(seen, scale_factor=2, mode="bicubic").square().mean()
 """,
     "super resolution": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Sequential(
     nn.Conv2d(1, 8, 3, padding=1, padding_mode="reflect"), nn.PReLU(8),
     nn.Conv2d(8, 4, 3, padding=1), nn.PixelShuffle(2),

@@ -5,9 +5,6 @@ from __future__ import annotations
 
 PROGRAMS = {
     "gradient penalty": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 judge = nn.Sequential(nn.Linear(3, 8), nn.Softplus(), nn.Linear(8, 1))
 real, fake = torch.randn(5, 3), torch.randn(5, 3)
 share = torch.rand(5, 1)
@@ -16,10 +13,7 @@ between = (share * real + (1 - share) * fake).requires_grad_()
 loss = judge(fake).mean() - judge(real).mean() + 10 * (slope.norm(dim=1) - 1).square().mean()
 """,
     "variational autoencoder": """
-import torch
-from torch import nn
 from torch.distributions import Normal, kl_divergence
-torch.manual_seed(0)
 encode, decode = nn.Linear(6, 4), nn.Linear(2, 6)
 x = torch.rand(5, 6)
 mean, spread = encode(x).chunk(2, 1)
@@ -29,9 +23,6 @@ missed = nn.functional.binary_cross_entropy(decode(z).sigmoid(), x, reduction="s
 loss = missed + kl_divergence(posterior, Normal(0.0, 1.0)).sum()
 """,
     "vector quantisation, straight through": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 encode, decode, book = nn.Linear(4, 3), nn.Linear(3, 4), nn.Embedding(8, 3)
 x = torch.randn(6, 4)
 z = encode(x)
@@ -41,9 +32,6 @@ loss = (decode(through) - x).square().mean()
 loss = loss + (code - z.detach()).square().mean() + 0.25 * (z - code.detach()).square().mean()
 """,
     "diffusion": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net, time = nn.Sequential(nn.Linear(4, 16), nn.SiLU(), nn.Linear(16, 4)), nn.Embedding(10, 4)
 kept = torch.cumprod(1 - torch.linspace(1e-4, 0.3, 10), 0)
 x, noise, t = torch.randn(8, 4), torch.randn(8, 4), torch.randint(10, (8,))
@@ -51,9 +39,6 @@ noisy = kept[t, None].sqrt() * x + (1 - kept[t, None]).sqrt() * noise
 loss = nn.functional.mse_loss(net(noisy + time(t)), noise)
 """,
     "contrast of two views": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
 x = torch.randn(5, 4)
 views = torch.cat([x + 0.1 * torch.randn_like(x), x + 0.1 * torch.randn_like(x)])
@@ -62,27 +47,18 @@ alike = (z @ z.T / 0.5).masked_fill(torch.eye(10, dtype=torch.bool), -1e9)
 loss = nn.functional.cross_entropy(alike, torch.arange(10).roll(5))
 """,
     "triplets through a siamese network": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 tower = nn.Sequential(nn.Linear(5, 6), nn.CELU(), nn.Linear(6, 3))
 here, near, far = (tower(torch.randn(4, 5)) for _ in range(3))
 loss = nn.functional.triplet_margin_loss(here, near, far, swap=True)
 loss = loss + nn.functional.cosine_embedding_loss(here, near, torch.tensor([1, -1, 1, -1]))
 """,
     "CTC": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net, head = nn.GRU(4, 6), nn.Linear(6, 5)
 out, _ = net(torch.randn(9, 2, 4))
 targets, sizes = torch.randint(1, 5, (2, 3)), torch.tensor([3, 2])
 loss = nn.functional.ctc_loss(head(out).log_softmax(2), targets, torch.tensor([9, 8]), sizes)
 """,
     "quantisation-aware training": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 class Rounded(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, step):
@@ -99,9 +75,6 @@ x = torch.fake_quantize_per_tensor_affine(torch.randn(4, 5), 0.1, 0, -128, 127)
 loss = nn.functional.linear(x, Rounded.apply(weight, step)).square().mean()
 """,
     "physics-informed network": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 1))
 points = torch.rand(10, 2, requires_grad=True)
 u = net(points)
@@ -110,9 +83,6 @@ u = net(points)
 loss = (slope[:, 1] - 0.1 * bend[:, 0]).square().mean() + net(torch.zeros(3, 2)).square().mean()
 """,
     "radiance field": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Linear(16, 4))
 starts, directions = torch.randn(5, 3), nn.functional.normalize(torch.randn(5, 3), dim=1)
 depths = torch.linspace(0.1, 2, 6).requires_grad_()
@@ -124,10 +94,7 @@ passed = torch.cumprod(1 - opaque + 1e-10, 1)
 loss = ((opaque * passed)[..., None] * color.sigmoid()).sum(1).sub(0.5).square().mean()
 """,
     "policy gradient": """
-import torch
-from torch import nn
 from torch.distributions import Categorical
-torch.manual_seed(0)
 policy, value = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 2)), nn.Linear(3, 1)
 states, rewards = torch.randn(7, 3), torch.rand(7)
 chosen = Categorical(logits=policy(states))
@@ -137,9 +104,6 @@ loss = -(chosen.log_prob(action) * gain.detach() + 0.01 * chosen.entropy()).mean
 loss = loss + gain.square().mean()
 """,
     "distillation": """
-import torch
-from torch import nn
-torch.manual_seed(0)
 teacher, pupil = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 3)), nn.Linear(4, 3)
 x = torch.randn(6, 4)
 with torch.inference_mode():

@@ -6,25 +6,16 @@ import os
 import socket
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 from tests import forkserver
+from tests.looking import Done
 
 LIMIT = 300
 """Seconds after which a rank counts as hanging."""
 
 PROGRAM = Path(__file__).with_name("program.py")
-
-
-@dataclass(frozen=True)
-class Rank:
-    """What one rank has printed, and how it ended."""
-
-    status: int
-    out: str
-    err: str
 
 
 def run(
@@ -35,7 +26,7 @@ def run(
     has_agent: bool = True,
     is_launched: bool = True,
     unwatched: Sequence[int] = (),
-) -> list[Rank]:
+) -> list[Done]:
     """Run ``gradscope`` with these arguments in each rank.
 
     Args:
@@ -73,7 +64,7 @@ def run(
         for one in started:
             one.kill()
     del store
-    return [Rank(one.returncode, *texts) for one, texts in zip(started, told, strict=True)]
+    return [Done(one.returncode, *texts) for one, texts in zip(started, told, strict=True)]
 
 
 def _environment(folder: Path, port: int, has_agent: bool) -> dict[str, str]:

@@ -1,8 +1,4 @@
 # gradscope doctor --steps all --keep-going: stdout: '+s7.parametrizations.weight.original.grad: Tensor [...]' (seed campaign-d-1747)
-import torch
-from torch import nn
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
 net6 = nn.utils.parametrizations.spectral_norm(nn.Linear(3, 3))
 opt18 = torch.optim.SGD(net6.parameters(), lr=0.05)
 for step in range(7):

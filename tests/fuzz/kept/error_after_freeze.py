@@ -1,8 +1,5 @@
 # gradscope trace: TypeError instead of python's own error, after gc.freeze()
-import gc
-import torch
 from tests.fuzz.fingerprint import tell_at_exit
-tell_at_exit(globals())
 gc.collect(); gc.freeze()
 a3 = torch.randn(4, requires_grad=True)
 try:

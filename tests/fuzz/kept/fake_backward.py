@@ -1,8 +1,4 @@
 # gradscope doctor --steps all --keep-going: DataDependentOutputException: aten._local_scalar_dense.default
-import torch
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
-import torch._subclasses
 with torch._subclasses.FakeTensorMode():
     t = torch.ones(20, requires_grad=True)
     (t * 2).sum().backward()

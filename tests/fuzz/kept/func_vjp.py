@@ -1,6 +1,3 @@
 # gradscope doctor --steps all --keep-going: AttributeError: 'NoneType' object has no attribute 'next_functions'
-import torch
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
 out, pull = torch.func.vjp(lambda t: t.sin(), torch.ones(3))
 pulled = pull(torch.ones(3))

@@ -1,5 +1,4 @@
 # gradscope trace --run-on: stdout: +closed, where torch keeps the traceback for ever (seed 6ae10a)
-import torch
 def hook(g):
     raise KeyError("from the hook")
 def f(t):

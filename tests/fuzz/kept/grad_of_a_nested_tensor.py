@@ -1,8 +1,4 @@
 # gradscope explain --call 2 --gradient ones: stdout: '+l16: Tensor torch.float64 cpu torch.strided v0 True [...]' (seed campaign-f-1364)
-import torch
-import threading
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
 g2 = torch.Generator().manual_seed(3)
 a3 = torch.randn(3, generator=g2).requires_grad_()
 n4 = torch.nested.nested_tensor([torch.randn(2), torch.randn(3)], requires_grad=True)

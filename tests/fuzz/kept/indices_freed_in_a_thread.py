@@ -1,6 +1,4 @@
 # gradscope memory: status: '0 became 4' (seed campaign-g-4882)
-import torch
-import threading
 a3 = torch.randn(5, requires_grad=True)
 from torch import sin, cos
 y4 = sin(a3) * cos(a3)

@@ -1,7 +1,4 @@
 # gradscope check: RuntimeError: Trying to backward through the graph a second time
-import torch
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
 class F(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):

@@ -1,8 +1,4 @@
 # gradscope backward: RecursionError
-import torch
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
-import sys
 sys.setrecursionlimit(1020)
 x = torch.randn(3, requires_grad=True)
 def deep(t, n):

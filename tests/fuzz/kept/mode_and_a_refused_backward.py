@@ -1,6 +1,4 @@
 # gradscope backward --values --saved --histograms: stdout: "+['aten.view.default', 'aten.slice.Tensor', [...]" (seed campaign-d-844)
-import torch
-from torch import nn
 a3 = nn.Parameter(torch.randn(18))
 r4 = nn.MultiheadAttention(4, 2, batch_first=True)
 y5 = r4(*[torch.randn(1, 3, 4)] * 3)[0]

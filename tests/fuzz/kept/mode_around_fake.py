@@ -1,5 +1,4 @@
 # gradscope doctor --steps all --keep-going --thorough: stdout: "+['aten.zeros.default', 'aten.lift_fresh.default', [...]" (seed campaign-c-447)
-import torch
 a2 = torch.randn(20, dtype=torch.float64, requires_grad=True)
 class M10(torch.utils._python_dispatch.TorchDispatchMode):
     names = []

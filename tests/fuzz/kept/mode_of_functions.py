@@ -1,5 +1,4 @@
 # gradscope doctor --steps all --keep-going: the program's mode sees what we read
-import torch
 class Mode(torch.overrides.TorchFunctionMode):
     names = []
 

@@ -1,5 +1,4 @@
 # gradscope doctor --steps all --keep-going: the program's mode sees an operation of ours
-import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 class Mode(TorchDispatchMode):
     names = []

@@ -1,9 +1,4 @@
 # gradscope doctor --steps all --keep-going: status: '0 became 4'
-import torch
-from torch import nn
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
-torch.manual_seed(0)
 with torch.device("meta"):
     print(torch.get_default_device())
     net = nn.Linear(4, 2)
@@ -14,4 +9,3 @@ for step in range(12):
     loss = (net(torch.randn(3, 4)) - 1).pow(2).mean()
     net.zero_grad()
     loss.backward()
-tell(globals())

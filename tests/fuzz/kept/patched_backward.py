@@ -1,7 +1,4 @@
 # gradscope backward: the patch is called twice
-import torch
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
 original = torch.Tensor.backward
 def patched(self, *args, **kwargs):
     print("patched")

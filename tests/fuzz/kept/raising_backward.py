@@ -1,7 +1,4 @@
 # gradscope check: ValueError: in backward
-import torch
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
 x = torch.randn(2, 3, requires_grad=True)
 class F(torch.autograd.Function):
     @staticmethod

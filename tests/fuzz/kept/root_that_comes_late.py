@@ -1,7 +1,4 @@
 # gradscope trace --root later: a second backward that fails under python succeeds
-import torch
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
 x = torch.ones(3, requires_grad=True)
 loss = (x * x).sum()
 loss.backward()

@@ -1,5 +1,4 @@
 # gradscope doctor --steps all --keep-going: status: '0 became 4' (seed 783320-517)
-import torch
 a2 = torch.randn(40, requires_grad=True)
 f6 = torch.jit.trace(lambda t: (t / 4), torch.ones(3))
 y7 = f6(a2.float().reshape(-1)[:1].expand(3))

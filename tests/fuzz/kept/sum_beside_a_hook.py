@@ -1,7 +1,4 @@
 # gradscope -W error api record: stdout: '+a2.grad: Tensor torch.float32 cpu torch.strided v1 [...]' (seed 125222-237)
-import torch
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
 a1 = torch.randn(4, 4, requires_grad=True)
 a2 = torch.randn(5, requires_grad=True)
 def f4(gradient):

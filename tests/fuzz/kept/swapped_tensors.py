@@ -1,7 +1,4 @@
 # gradscope trace: RuntimeError: Cannot swap t1 because it has weakref associated with it
-import torch
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
 p, q = torch.randn(3, requires_grad=True), torch.ones(3, requires_grad=True)
 torch.utils.swap_tensors(p, q)
 y = p * 2

@@ -1,6 +1,4 @@
 # gradscope explain: stderr: '+ return callback(*args, **kwargs)' (seed campaign-g-4314)
-import torch
-from torch import nn
 a2 = torch.randn(40, requires_grad=True)
 net4 = nn.Linear(3, 1)
 net4.register_full_backward_pre_hook(lambda m, o: None)

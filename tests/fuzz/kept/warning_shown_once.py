@@ -1,15 +1,4 @@
 # gradscope check --every-call: stderr: '+ new_node = root_const_gm.graph.get_attr(in_node.target)' (seed campaign-g-2855)
-import random
-import torch
-from torch import nn
-import copy
-import sys
-import torch._subclasses
-import torch.nn.utils.parametrizations
-from tests.fuzz.fingerprint import tell, tell_at_exit
-tell_at_exit(globals())
-torch.manual_seed(55)
-random.seed(55)
 a1 = torch.randn(5, requires_grad=True)
 a2 = torch.randn(20, dtype=torch.float64, requires_grad=True)
 a3 = torch.randn(20, dtype=torch.float64, requires_grad=True)

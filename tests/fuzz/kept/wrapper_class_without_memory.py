@@ -1,6 +1,4 @@
 # gradscope doctor --steps all --keep-going: status: '0 became 4' (seed campaign-d-1657)
-import torch
-from torch.utils._pytree import tree_map
 a1 = torch.randn(5, requires_grad=True)
 class S4(torch.Tensor):
     @staticmethod
