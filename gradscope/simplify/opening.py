@@ -6,7 +6,7 @@ drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 from gradscope.simplify.hierarchy import Hierarchy
@@ -159,9 +159,11 @@ def opened_inside(hierarchy: Hierarchy, groups: Set[int], depth: int | None = No
     return Opened(opened, opened if depth is None else groups)
 
 
-def opened_towards(hierarchy: Hierarchy, opened: Opened, nodes: Iterable[int]) -> Opened:
+def opened_towards(hierarchy: Hierarchy, opened: Opened, nodes: Sequence[int]) -> Opened:
     """With the modules and functions around these nodes, too, so that they are seen; not what is
     inside of a closed repeat, where one round is as good as another."""
+    if not nodes:
+        return opened
     groups = set(opened.groups)
     stand_in: dict[int, int] = {}
     for repeat in sorted(opened.groups - opened.by_rounds):
