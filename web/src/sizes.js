@@ -21,6 +21,9 @@ const WIDEST = 300;
 const LONG = 48;
 const TIMELINE = { width: 440, height: 106 };
 
+/** Letters of the line that calls a module that have room in any case. */
+const BEGINNING = 16;
+
 /** A module of so many parts is told by a strip of them, as a repeat is. */
 const MANY_PARTS = 10;
 /** And so is one of so many parts of one class. */
@@ -73,8 +76,8 @@ export const sizeOf = (model) => (box) => {
   if (box.group !== undefined) {
     const isTall = hasStrip(model, box);
     const { width: least, height } = isLong(model, box) ? TIMELINE : isTall ? REPEAT : CLOSED;
-    const { name, type, times, size } = boxWords(model, withEach(box));
-    const width = Math.min(Math.max(least, Math.ceil(widthOf(name + times, TITLE) + widthOf(`${type} ${isTall ? "" : size}`, LABEL)) + 48), Math.max(least, WIDEST));
+    const { name, type, called, times, size } = boxWords(model, withEach(box));
+    const width = Math.min(Math.max(least, Math.ceil(widthOf(name + times, TITLE) + widthOf(`${type || called.slice(0, BEGINNING)} ${isTall ? "" : size}`, LABEL)) + 48), Math.max(least, WIDEST));
     return { width, height: height + (meets ? WORDS : 0) + (height > CLOSED.height ? taller(model, 20) : 0) };
   }
   const { title, label, shape } = linesOf(model, box);

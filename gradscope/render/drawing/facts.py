@@ -47,18 +47,24 @@ def skipped(shares: Sequence[float]) -> str:
 
 def residuals(scene: Scene, item: Item) -> list[float]:
     """Which share of the gradient that enters an item came through a skip, and not through what was
-    added to it; of what a template holds in every round.  None where it is no such sum."""
+    added to it; of what a template holds in every round.  Nothing where it is no such sum."""
+    if item.template is not None:
+        return [share for share in residual_of_each(scene, item) if share is not None]
+    places = [] if scene.gradients is None else list(scene.gradients.arrivals(item))
+    shares = [scene.gradients.residual(*place) for place in places] if scene.gradients else []
+    return [share for share in shares if share is not None and len(shares) == 1]
+
+
+def residual_of_each(scene: Scene, item: Item) -> list[float | None]:
+    """The same for each round of what a template holds; None for a round that is no such sum."""
     gradients = scene.gradients
     if gradients is None:
         return []
     places: list[tuple[int, int]] = [(nodes[0], 0) for nodes in item.rounds if nodes]
-    if item.template is None:
-        places = list(gradients.arrivals(item))
-    elif item.folded:
+    if item.folded:
         each = [gradients.entered({*nodes}) for nodes in item.rounds]
         places = [one[0] for one in each] if all(len(one) == 1 for one in each) else []
-    shares = [share for share in starmap(gradients.residual, places) if share is not None]
-    return shares if item.template is not None or len(shares) == len(places) == 1 else []
+    return [*starmap(gradients.residual, places)]
 
 
 def meeting(scene: Scene, item: Item) -> str:

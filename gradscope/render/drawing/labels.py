@@ -16,8 +16,15 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
-from gradscope.render.drawing.boxes import INK, Line, block, box, outlets, text
-from gradscope.render.drawing.facts import hooked, meeting, opposing, residuals, saved_words
+from gradscope.render.drawing.boxes import INK, Line, Piece, block, box, outlets, text
+from gradscope.render.drawing.facts import (
+    hooked,
+    meeting,
+    opposing,
+    residual_of_each,
+    residuals,
+    saved_words,
+)
 from gradscope.render.drawing.river import profile, told
 from gradscope.render.drawing.scale import (
     STEPS,
@@ -197,20 +204,23 @@ class Labels:
         if scene.type(item):
             head += text(f"  {short(scene.type(item))}", GREY, 10)
         inside = text(short(scene.expression(item)), TEAL, 10) + self._times(item)
-        size = scene.operations(item) if item.label else ""
-        if item.kind == "repeat":
-            size = scene.operations_of_rounds(item)
-        facts = (size, scene.source(item), scene.parameters(item))
-        inside += [cell for fact in facts if fact for cell in text(f" · {fact}", FAINT, 10)]
-        lines = [head, inside, text(saved_words(scene, item), INK, 10)]
+        facts = [scene.operations_of_rounds(item), scene.source(item), scene.parameters(item)]
         rounds = self._infos(item)
+        sizes = [self.range(rounds)] if rounds else []
+        if item.kind == "module" and item.label:
+            # Below the words of its call, which are long.
+            facts, sizes = [], [scene.operations(item), *facts, *sizes]
+        inside += [cell for fact in facts if fact for cell in text(f" · {fact}", FAINT, 10)]
+        lines = [head, inside, text(" · ".join(filter(None, sizes)), GREY, 10)]
+        lines.append(text(saved_words(scene, item), INK, 10))
         if rounds:
-            told = [text(self.range(rounds), GREY, 10), *self._meeting(item)]
-            return box([*lines, *told, *self._bars(rounds)])
-        if info:
+            return box([*lines, *self._meeting(item), *self._bars(rounds)])
+        rounds_of = scene.rounds(item)
+        # Of rounds that get theirs side by side the whole says less than the strip.
+        if info and len(rounds_of) < 2:
             lines.append(self._bar(info))
         lines += [*self._meeting(item), text(short(scene.cut(item.members)), GREY, 10)]
-        return box([*lines, *self._strip(scene.rounds(item))])
+        return box([*lines, *self._strip(rounds_of)])
 
     def frame(self, template: Frame) -> str:
         """The head of a repeat that is drawn once: its name, how often, and a bar for every
@@ -236,10 +246,10 @@ class Labels:
             return []
         lines = [text(meeting(self.scene, item), CANCELLED if opposed else GREY, 10)]
         if item.template is not None:
-            few = skips[:: math.ceil(len(skips) / _MOST_BARS) or 1]
+            each = residual_of_each(self.scene, item) if skips else []
+            few = each[:: math.ceil(len(each) / _MOST_BARS) or 1]
             width = min(max(_STRIP_ROOM // max(len(few), 1), _NARROW), _BROAD)
-            shown = [(round(share * _SHARES), SKIP) for share in few]
-            return [*lines, boxes.bars(shown, _SHARES, width, BRANCH)]
+            return [*lines, [self._share(share, width) for share in few]]
         for share in skips:
             skip = round(share * _BAR)
             lines.append([block(7, skip, SKIP), block(7, _BAR - skip, BRANCH)])
@@ -247,6 +257,14 @@ class Labels:
             left = max(round((1 - share) * _BAR), 1)
             lines.append([block(7, left, CANCELLED), block(7, _BAR - left, border=CANCELLED)])
         return lines
+
+    def _share(self, share: float | None, width: int) -> Piece:
+        """The share of one round; a gap for one that is no such sum, so that each bar stands above
+        that of its gradient."""
+        if share is None:
+            return block(_SHARES, width)
+        (piece,) = boxes.bars([(round(share * _SHARES), SKIP)], _SHARES, width, BRANCH)
+        return piece
 
     def _times(self, item: Item) -> Line:
         return [] if item.template is None else text(f" ×{self.scene.times(item):,}", TEAL, 10)
@@ -317,10 +335,12 @@ class Labels:
         origin = None if first is None else scene.graph.nodes[first].origin
         place = "" if origin is None else scene.place(origin)
         call = None if scene.backward is None else scene.backward.origin
-        if origin is not None and call is not None and scene.is_of_library(origin):
-            # The user's own line first.
-            title = visible(scene.graph.origins[call].expression) or title
-            place = " · from ".join(filter(None, (scene.place(call), place)))
+        if origin is not None and scene.is_of_library(origin):
+            # The user's own line first, or what was run.
+            own = "" if call is None else visible(scene.graph.origins[call].expression)
+            title = own or visible(scene.report.meta.target) or title
+            called = "" if call is None else scene.place(call)
+            place = " · from ".join(filter(None, (called, place)))
         overlay = scene.options.overlay
         way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":
@@ -354,9 +374,7 @@ class Labels:
     def legend(self) -> Line:
         """The steps of the scale between the numbers they stand for."""
         scale = self.scene.scale
-        # Widened, the scale may end beyond the largest number.
-        ends = (10 ** min(end, 308) for end in (scale.low, scale.high))
-        low, high = (numbers.number(float(f"{end:.1g}")) for end in ends)
+        low, high = map(numbers.number, scale.ends)
         high += " and more" if scale.is_passed else ""
         swatches = [block(8, 9, color) for color in STEPS]
         below = f" · {scale.far_below:,} far below" if scale.far_below else ""

@@ -49,13 +49,15 @@ before a batch norm, say.  What vanishes on its way leaves no such gap."""
 class Scale:
     """Where a norm lies between the small and the large ones of this report."""
 
-    def __init__(self, gradients: Iterable[GradientInfo], narrowest: float = _NARROWEST) -> None:
-        """``narrowest``: the decades that the scale spans at least."""
-        logs = sorted(
-            math.log10(size)
-            for size in (float(info.norm) for info in gradients if info.norm is not None)
-            if 0 < size < math.inf
-        )
+    def __init__(
+        self,
+        gradients: Iterable[GradientInfo],
+        given: Iterable[GradientInfo] = (),
+        narrowest: float = _NARROWEST,
+    ) -> None:
+        """``given``: what backward started with, which is shown, but is no measure; ``narrowest``:
+        the decades that the scale spans at least."""
+        logs = _logarithms(gradients)
         first = _first_of_bulk(logs)
         self.far_below = first
         """How many norms are too far below all others to have a place."""
@@ -63,12 +65,19 @@ class Scale:
         # A single outlier must not push everything else onto one step.
         low = logs[len(logs) // 32] if logs else 0.0
         high = logs[-1 - len(logs) // 100] if logs else 0.0
-        self.is_passed = bool(logs) and high < logs[-1]
-        """Whether the largest are beyond it."""
         # Widened on both sides, so that equal norms lie in the middle, which means typical.
         missing = max(narrowest - (high - low), 0.0) / 2
         self.low = low - missing
         self.high = high + missing
+        largest = max([*logs, *_logarithms(given)], default=-math.inf)
+        self.is_passed = 10**largest > self.ends[1]
+        """Whether the largest are beyond it, as it is told."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The norms at both ends, as they are told: of one digit."""
+        low, high = (float(f"{10 ** min(end, 308):.1g}") for end in (self.low, self.high))
+        return low, high
 
     def fraction(self, norm: Number | None) -> float | None:
         """0 for the smallest, 1 for the largest, None for what has no place on the scale."""
@@ -89,6 +98,12 @@ class Scale:
         """The colour of a gradient on the terminal."""
         step = self.step(info.norm)
         return BAD_INK if info.state == "non-finite" else "dim" if step is None else STEPS[step]
+
+
+def _logarithms(gradients: Iterable[GradientInfo]) -> list[float]:
+    """Of the norms that have one, ascending."""
+    known = (float(info.norm) for info in gradients if info.norm is not None)
+    return sorted(math.log10(size) for size in known if 0 < size < math.inf)
 
 
 def _first_of_bulk(logs: list[float]) -> int:
@@ -125,6 +140,13 @@ MOST_CELLS = 60
 """Nor does it grow beyond this."""
 
 
+GROWN = 10
+"""A gradient that is so many times as large at the end of a repeat is told."""
+
+FEWEST_GROWING = 3
+"""Rounds of which that is said."""
+
+
 class Round(NamedTuple):
     """One repetition: what it is called, and the gradient that enters it."""
 
@@ -144,7 +166,7 @@ def strip(infos: Sequence[GradientInfo], most: int, glyphs: Glyphs) -> str:
 def heights(infos: Sequence[GradientInfo], most: int) -> list[tuple[GradientInfo, float | None]]:
     """What a strip of at most ``most`` cells shows, and how high: from 0 to 1, or None for what has
     no size to compare."""
-    scale = Scale(infos, NARROWEST)
+    scale = Scale(infos, narrowest=NARROWEST)
     count = min(len(infos), max(most, 1))
     ends = [len(infos) * cell // count for cell in range(count + 1)]
     shown = [_loudest(infos[start:end]) for start, end in pairwise(ends)]
@@ -185,9 +207,9 @@ VANISHED = 1e-5
 """A gradient by the largest one, below which next to nothing has arrived."""
 
 
-def vanished(rounds: Sequence[Round]) -> str:
+def vanished(rounds: Sequence[Round], where: str) -> str:
     """From which round on, in backward order, next to nothing of a gradient arrives, made visible;
-    "" where enough arrives at the last."""
+    "" where enough arrives at the last.  ``where`` the rounds are, such as `` at model.py:7``."""
     limit = VANISHED * max((_size(one) for one in rounds if _is_sized(one)), default=0.0)
     little = list(takewhile(lambda one: _is_sized(one) and _size(one) < limit, reversed(rounds)))
     # Of zeros alone it is said how many there are.
@@ -195,7 +217,19 @@ def vanished(rounds: Sequence[Round]) -> str:
         return ""
     first, last = visible(little[-1].name), visible(little[0].name)
     way = f"from {first} back to {last}" if len(little) > 1 else f"at {first}"
-    return f"the gradient vanishes: under 1e-5 of its largest ‖g‖ {way}"
+    return f"the gradient vanishes{where}: under 1e-5 of its largest ‖g‖ {way}"
+
+
+def grown(rounds: Sequence[Round]) -> str:
+    """How many times as large the gradient is that enters the last round, in backward order, made
+    visible; "" where it is under :data:`GROWN`, or where it was larger or smaller in between."""
+    if len(rounds) < FEWEST_GROWING or not all(map(_is_sized, rounds)):
+        return ""
+    sizes = [*map(_size, rounds)]
+    if not 0 < GROWN * sizes[0] <= sizes[-1] == max(sizes) or sizes[0] > min(sizes):
+        return ""
+    first, last = visible(rounds[0].name), visible(rounds[-1].name)
+    return f"‖g‖ grows ×{sizes[-1] / sizes[0]:,.3g} from {first} back to {last}"
 
 
 def span(infos: Sequence[GradientInfo], *digits: int) -> str:

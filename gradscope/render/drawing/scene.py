@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
@@ -53,10 +53,12 @@ class Scene:
         self.incoming = self.view.incoming()
         self.gradients: ViewGradients | None = None
         on_edges: Iterable[GradientInfo] = ()
+        given: Sequence[GradientInfo] = ()
         if self.backward is not None:
             self.gradients = ViewGradients(self.graph, self.backward, self.view)
             on_edges = (self.backward.gradients[entry] for entry in set(self.backward.edges))
-        self.scale = Scale(on_edges)
+            given = [self.backward.gradients[entry] for entry in self.backward.seeds]
+        self.scale = Scale(on_edges, given)
 
     @classmethod
     def at_once(cls, report: Report, options: Options, rows: int | None = None) -> Self:

@@ -6,10 +6,11 @@ Must not say more than what was seen, nor know where it is shown.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import starmap
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
-from gradscope.render.drawing.scale import Round, vanished
+from gradscope.render.drawing.scale import Round, grown, vanished
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import number
 from gradscope.simplify.view import Item
@@ -35,7 +36,7 @@ def sentences(scene: Scene) -> list[str]:
         told = (_spoilt(scene), absent)
     elif not scene.report.findings and scene.gradients is not None:
         lost = " · ".join(filter(None, (_zeros(scene), vanishing(scene), _falls(scene))))
-        told = (absent, lost or _sizes(scene))
+        told = (absent, lost or growing(scene), "" if absent or lost else _sizes(scene))
     return [*filter(None, told)]
 
 
@@ -115,9 +116,26 @@ def _get(scene: Scene, names: Sequence[str]) -> str:
 
 def vanishing(scene: Scene) -> str:
     """From where on next to nothing of a gradient arrives, or ""."""
-    inside = [scene.rounds(item) for item in scene.view.items if item.template is None]
-    found = [*(rounds for _, rounds in repeats(scene, in_a_row=True)), *inside]
-    return next(filter(None, map(vanished, found)), "")
+    return next(filter(None, starmap(vanished, _in_a_row(scene))), "")
+
+
+def growing(scene: Scene) -> str:
+    """How many times as large a gradient becomes from round to round, or ""."""
+    return next(filter(None, (grown(rounds) for rounds, _ in _in_a_row(scene))), "")
+
+
+def _in_a_row(scene: Scene) -> Iterator[tuple[list[Round], str]]:
+    """What enters the rounds of each repeat, and where it is, `` in cell`` or `` at rnn.py:7``."""
+    for frame in scene.view.templates:
+        if frame.carried and frame.count >= FEWEST_BLOCKS:
+            yield scene.rounds(frame), f" in {visible(frame.title)}"
+    if not scene.view.templates:
+        for kind, rounds in repeats(scene, in_a_row=True):
+            yield rounds, f" in {kind}"
+    for item in scene.view.items:
+        if item.template is None:
+            place = scene.source(item)
+            yield scene.rounds(item), f" at {place}" if place else ""
 
 
 def repeats(scene: Scene, in_a_row: bool = False) -> Iterator[tuple[str, list[Round]]]:

@@ -141,10 +141,9 @@ class _Strip:
         lines = "".join(f"M{line[:-1]}" for line in median.split("M") if line)
         SubElement(into, "path", {"d": lines, "fill": "none", "stroke": INK})
         self._brackets(into)
-        scale, below = self.scene.scale, f"{self.height + 11:.1f}"
-        for end, x, side in ((scale.low, LEFT, "start"), (scale.high, WIDTH, "end")):
-            size = numbers.number(float(f"{10 ** min(end, 308):.1g}"))
-            _text(into, size, {"x": f"{x}", "y": below, "text-anchor": side})
+        (low, high), below = self.scene.scale.ends, f"{self.height + 11:.1f}"
+        for end, x, side in ((low, LEFT, "start"), (high, WIDTH, "end")):
+            _text(into, numbers.number(end), {"x": f"{x}", "y": below, "text-anchor": side})
         _text(into, "‖g‖ by depth", {"x": f"{LEFT}", "y": "-5"})
         key = f"{self.height + 24:.1f}"
         _text(into, "— median", {"x": f"{LEFT}", "y": key, "fill": INK})
