@@ -36,6 +36,10 @@ INKS = ("#c48a3f", "#b45309", "#8a3d00")
 """The same for arrows and words, readable on white."""
 
 
+LONGEST_NAME = 30
+"""Letters of the name of a side in the caption."""
+
+
 def overlay(comparison: Comparison, both: Union) -> Overlay:
     """The marks for every node and edge of the union that differs."""
     changed = {c.a.node for c in comparison.changes if c.what == "changed" and c.a}
@@ -55,7 +59,12 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
             target = both.report.graph.edges[new].target
             if target not in nodes or nodes[target].weight < mark.weight:
                 nodes[target] = Mark(SHADES[INKS.index(mark.color)], "", mark.weight, fill=True)
-    caption = "pink: only in A; violet: only in B; orange: gradients differ"
+    # Only the end of a path tells two files apart.
+    ends = (side.target.rpartition("/")[2] for side in (comparison.a, comparison.b))
+    names = [shorten(end, LONGEST_NAME, "…", keep_end=True) for end in ends]
+    caption = (
+        f"pink: only in A, {names[0]}; violet: only in B, {names[1]}; orange: gradients differ"
+    )
     return Overlay("B ÷ A", caption, nodes, edges, is_ratio=True)
 
 
