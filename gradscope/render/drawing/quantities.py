@@ -109,7 +109,9 @@ class Quantities:
             return [""] * 3
         infos = [gradients.entering(item) for item in items]
         many = len(infos) > 1
-        drawn = strip(infos, STRIP, self.glyphs) if many else ""
+        # Values of several expressions have no order in which they grow or shrink.
+        is_one = len(pieces) == 1 or any(piece is whole for piece in pieces)
+        drawn = strip(infos, STRIP, self.glyphs) if many and is_one else ""
         size = self._size(infos)
         badges = {} if self.scene.report.findings else self.scene.blame.badges
         blame: tuple[Part, ...] = ()
