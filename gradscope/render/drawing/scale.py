@@ -229,7 +229,8 @@ def grown(rounds: Sequence[Round]) -> str:
     if not 0 < GROWN * sizes[0] <= sizes[-1] == max(sizes) or sizes[0] > min(sizes):
         return ""
     first, last = visible(rounds[0].name), visible(rounds[-1].name)
-    return f"‖g‖ grows ×{sizes[-1] / sizes[0]:,.3g} from {first} back to {last}"
+    times = numbers.number(float(f"{sizes[-1] / sizes[0]:.3g}"))
+    return f"‖g‖ grows ×{times} from {first} back to {last}"
 
 
 def span(infos: Sequence[GradientInfo], *digits: int) -> str:

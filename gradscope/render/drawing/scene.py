@@ -111,11 +111,8 @@ class Scene:
         return is_of_library(self.graph.origins[origin].file)
 
     def source(self, item: Item) -> str:
-        """The line that made an item, or called it; "" for modules, which many lines made; of what
-        backward made that of which it is the derivative, ``∂ demo.py:7``."""
-        place = self.place(item.origin)
-        is_derived = not item.folded and self.graph.nodes[item.members[0]].backward_made
-        return f"∂ {place}" if is_derived and place else place
+        """The line that made an item, or called it; "" for modules, which many lines made."""
+        return self.place(item.origin)
 
     def link(self, item: Item) -> str:
         """A relative or file URL of the source file and line of an item, or "" where there is
