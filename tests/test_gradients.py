@@ -383,7 +383,7 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     assert told or not any(word in text for word in words)
 
 
-@pytest.mark.parametrize(("factor", "is_told"), [(1.5, True), (1.2, False), (-1.5, True)])
+@pytest.mark.parametrize(("factor", "is_told"), [(1.13, True), (1.12, False), (-1.2, True)])
 def test_by_how_much_a_gradient_grows_is_told(
     factor: float, is_told: bool, session: Session
 ) -> None:
@@ -392,13 +392,13 @@ def test_by_how_much_a_gradient_grows_is_told(
         "import torch\nfrom torch import nn\n\n"
         "class Block(nn.Module):\n"
         "    def forward(self, x):\n"
-        f"        return torch.tanh(1e-6 * x) * {factor}e6\n\n"
+        f"        return torch.neg(x) * {factor}\n\n"
         "x = torch.ones(3, requires_grad=True)\n"
-        "nn.Sequential(*(Block() for _ in range(8)))(x).sum().backward()\n"
+        "nn.Sequential(*(Block() for _ in range(20)))(x).sum().backward()\n"
     )
-    text = " ".join(session.cli("backward", "program.py", "--format", "code").out.split())
-    times = abs(factor) ** 7
-    assert (f"‖g‖ grows ×{times:.3g} from 7 back to 0" in text) == is_told
+    text = " ".join(session.cli("backward", "program.py").out.split())
+    said = f"‖g‖ grows ×{abs(factor) ** 19:.3g} from Sequential.19 back to Sequential.0"
+    assert (said in text) == is_told
     assert is_told or "grows" not in text
 
 
