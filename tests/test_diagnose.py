@@ -653,6 +653,13 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "clipped while scaled": see(
         "GS506 warning 7", mistaken_calls=(MistakenCall("clip scaled", A, other=B),)
     ),
+    "clipped while scaled, then with an empty generator": see(
+        "GS506 warning 7, GS506 warning 7",
+        mistaken_calls=(
+            MistakenCall("clip scaled", A, other=B),
+            MistakenCall("clip empty", A, 2),
+        ),
+    ),
     "clipped at the wrong time in two ways": see(
         "GS506 warning 7",
         mistaken_calls=(

@@ -65,7 +65,15 @@ def clipped(given: str, held: str, taken: str = "given", before: str = "") -> st
     return CLIPPED.format(given=given, held=held, clipped=taken, before=before)
 
 
+ORDER = ("between `loss.backward()`", "each time the gradients were none")
+EMPTY = ("gets no parameters", "gone through before", "list(model.parameters())")
 CLIPS = {
+    "given to the optimizer first": Case(
+        clipped("net.parameters()", "given"), "GS506", 11, ("8 times", *EMPTY), ORDER
+    ),
+    "used up by the first step": Case(
+        clipped("net.parameters()", "net.parameters()"), "GS506", 11, ("7 times", *EMPTY), ORDER
+    ),
     "a list is not": Case(
         clipped("list(net.parameters())", "given"), "GS506", 0
     ),
@@ -75,7 +83,7 @@ CLIPS = {
     ),
     "before backward": Case(
         clipped("list(net.parameters())", "given", before="nn.utils.clip_grad_norm_(given, 1.0)"),
-        *("GS506", 9, ("Clip between `loss.backward()`",)),
+        *("GS506", 9, ("Clip between `loss.backward()`",), EMPTY),
     ),
 }  # fmt: skip
 

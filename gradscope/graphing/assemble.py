@@ -106,8 +106,29 @@ class Assembler:
             edges=tuple([Edge(*edge) for edge in self.walked.edges]),
             leaves=tuple(leaves),
             roots=tuple(self._root(root) for root in roots),
-            calls=tuple(self._calls),
+            calls=self._with_results(nodes),
             walls=tuple(self._walls()),
+        )
+
+    def _with_results(self, nodes: Sequence[Node]) -> tuple[ModuleCall, ...]:
+        """The calls, each with the node that it made last."""
+        modules, results = self.recorder.modules, dict[int, int]()
+        numbers = {call: number for call, number in self._call_numbers.items() if call != OUTSIDE}
+        for node, sequence in zip(nodes, self.walked.sequences, strict=True):
+            if node.kind == "leaf" or node.call is None:
+                continue
+            call = modules.call_of(sequence)
+            # What ends an inner call last ends the one around it, if nothing came after.
+            while call in numbers and modules.end(call) == sequence + 1:
+                place, called = modules.place(call), self._calls[numbers[call]].origin
+                # Torch's own code stands at the line that calls it: else a hook made this.
+                if place is None or (place.is_library and called not in (None, node.origin)):
+                    break
+                results[numbers[call]] = node.id
+                call = modules.parent(call)
+        return tuple(
+            msgspec.structs.replace(call, result=results.get(number))
+            for number, call in enumerate(self._calls)
         )
 
     def origins(self) -> tuple[Origin, ...]:

@@ -98,6 +98,9 @@ def _check_calls(graph: Graph) -> None:
         if call.origin is not None:
             place = f"graph.calls[{position}].origin"
             in_range([call.origin], len(graph.origins), place, "graph.origins")
+        if call.result is not None:
+            place = f"graph.calls[{position}].result"
+            in_range([call.result], len(graph.nodes), place, "graph.nodes")
 
 
 def _check_edges(graph: Graph) -> None:

@@ -19,11 +19,12 @@ MistakeKind = Literal[
     "stale graph",
     "stale part",
     "step alone",
+    "clip empty",
 ]
 """What was out of order: gradients dropped before a step; clipping that finds no gradient which a
 step will use, though there may be others that one will, or one that a GradScaler still has to
 divide; a step between a forward pass and its backward, or between a part of the pass and that; a
-step without any backward."""
+step without any backward; clipping of what a generator gives that has been gone through before."""
 
 
 class MistakenCall(Record):

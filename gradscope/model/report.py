@@ -62,12 +62,14 @@ class Origin(Struct, frozen=True):
 class ModuleCall(Struct, frozen=True):
     """One call of an ``nn.Module``: its dotted path from the root module, its class, the call it
     was in, and as an index into the graph's table of origins the line that called it, None where
-    torch's own code did."""
+    torch's own code did.  ``result`` is the node it made last, None where the graph has not that:
+    what it returned, unless a hook made that, or it made something else meanwhile."""
 
     path: str
     type: str
     parent: int | None = None
     origin: int | None = None
+    result: int | None = None
 
 
 class Node(Struct, frozen=True):

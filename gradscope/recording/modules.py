@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import get_ident
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import msgspec
@@ -86,6 +86,7 @@ class ModuleTracker:
         self._parents = array("q")
         self._call_places: list[ModulePath] = []
         self._sites = array("q")
+        self._ends = array("q")
         self._changes = array("q")
         self._changed_to = array("q")
         self._thread = 0
@@ -138,6 +139,11 @@ class ModuleTracker:
         index = call - self._first_call
         return self._sites[index] if 0 <= index < len(self._sites) else -1
 
+    def end(self, call: int) -> int:
+        """The sequence number that the next node got when a call had ended; 0 while it runs."""
+        index = call - self._first_call
+        return self._ends[index] if 0 <= index < len(self._ends) else 0
+
     def library_call(self, call: int) -> int:
         """The outermost call of this one and those around it that runs torch's code only.
 
@@ -181,7 +187,7 @@ class ModuleTracker:
         # Taken once: every call of a module comes by here.
         known, stack, running, places = self._places, self._stack, self._running, self._call_places
         changes, changed_to, parents = self._changes, self._changed_to, self._parents
-        sites, called_at = self._sites, self._called_at
+        sites, ends, called_at = self._sites, self._ends, self._called_at
 
         def _call_impl(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
             # What is compiled would otherwise hold a call of ours.
@@ -191,12 +197,15 @@ class ModuleTracker:
             place = entry[1] if entry is not None and entry[0]() is module else self._met(module)
             if place is None:
                 return original(module, *args, **kwargs)
-            # Numbers go on counting when the oldest calls are forgotten.
+            around = self.place(stack[-1]) if stack else None
+            by_library = around is not None and around.is_library
+            site = -1 if by_library else called_at(module, sys._getframe(1))
+            # Numbers go on counting when the oldest calls are forgotten.  After the site: whatever
+            # the collector runs meanwhile may call modules, too.
             call = self._first_call + len(places)
             try:
-                around = self.place(stack[-1]) if stack else None
-                by_library = around is not None and around.is_library
-                sites.append(-1 if by_library else called_at(module, sys._getframe(1)))
+                sites.append(site)
+                ends.append(0)
                 places.append(place)
                 parents.append(stack[-1] if stack else OUTSIDE)
                 stack.append(call)
@@ -214,6 +223,8 @@ class ModuleTracker:
                     del running[len(stack) :]
                     changes.append(_sequence())
                     changed_to.append(stack[-1] if stack else OUTSIDE)
+                    if call >= self._first_call:
+                        ends[call - self._first_call] = changes[-1]
 
         return _call_impl
 
@@ -223,7 +234,9 @@ class ModuleTracker:
         # A class whose own `__call__` hands the call on is called by who calls that.
         while caller is not None and caller.f_code.co_name == "__call__":
             own = (vars(one).get("__call__") for one in type(module).__mro__)
-            if all(getattr(one, "__code__", None) is not caller.f_code for one in own):
+            # Of anything else a question could run code of the program.
+            codes = (one.__code__ for one in own if isinstance(one, FunctionType))
+            if all(code is not caller.f_code for code in codes):
                 break
             caller = self._numbers.user_frame(caller.f_back)
         return -1 if caller is None else self._numbers.number(caller)
@@ -248,6 +261,7 @@ class ModuleTracker:
         del self._call_places[:old]
         del self._parents[:old]
         del self._sites[:old]
+        del self._ends[:old]
         self._first_call += old
         # Every call changed the stack twice.
         changes = max(0, len(self._changes) - 2 * count)

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Set
 from graphlib import TopologicalSorter
 
+import msgspec
+
 from gradscope.model.report import Graph, Node
 from gradscope.simplify.grouping import pattern
 from gradscope.simplify.hierarchy import Group, Hierarchy, Template
@@ -218,6 +220,11 @@ class Partition:
             facts = (title, label, "", count, node.origin)
             return Item(position, node.kind, tuple(members), *facts, *where)
         title = fold.title if number is None else self._title(fold, self.templates[number])
+        if number is not None:
+            alike = self.templates[number].alike(fold.id)
+            if len({self._hierarchy.groups[one].origin for one in alike}) > 1:
+                # One line does not call them all.
+                fold = msgspec.structs.replace(fold, label="", origin=None)
         # What many lines made has none, but for a module that one line called.
         origin = fold.origin if fold.kind == "module" or fold.type else node.origin
         facts = (title, fold.label, fold.type, fold.count, origin)

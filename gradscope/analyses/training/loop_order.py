@@ -139,8 +139,8 @@ class LoopOrder:
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
                 self.odd.tell("stale graph", step.place, len(changed), other=place)
 
-    def clip(self, parameters: Sequence[torch.Tensor], place: int) -> None:
-        """Gradients are clipped."""
+    def clip(self, parameters: Sequence[torch.Tensor], place: int, used_up: bool = False) -> None:
+        """Gradients are clipped; ``used_up``: of none, as a generator had been gone through."""
         ids = {id(one) for one in parameters}
         waiting = ids & self.fresh
         # Some programs clip parameter by parameter: that is one clipping.
@@ -150,6 +150,8 @@ class LoopOrder:
             self._clipped.update(dict.fromkeys(waiting, place))
             for kind in _CLIPS:
                 self.odd.fine(kind, place)
+        elif used_up:
+            self.odd.tell("clip empty", place)
         elif parameters and not again and all(map(self._is_used, parameters[:MAX_ASKED])):
             # With others that wait it may well stand where it belongs.
             self.odd.tell(_CLIPS[bool(self.fresh)], place, len(ids), other=self.latest)

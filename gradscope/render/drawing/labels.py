@@ -219,7 +219,8 @@ class Labels:
         # Of rounds that get theirs side by side the whole says less than the strip.
         if info and len(rounds_of) < 2:
             lines.append(self._bar(info))
-        lines += [*self._meeting(item), text(short(scene.cut(item.members)), GREY, 10)]
+        lines += [] if len(rounds_of) > 1 else self._meeting(item)
+        lines.append(text(short(scene.cut(item.members)), GREY, 10))
         return box([*lines, *self._strip(rounds_of)])
 
     def frame(self, template: Frame) -> str:

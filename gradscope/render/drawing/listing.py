@@ -64,7 +64,7 @@ class SourceLine:
             if not any(piece.is_part_of(one) for one in found):
                 found.append(piece)
         # Ids are in the order of backward, and the program ran the other way.
-        return sorted(found, key=lambda piece: -max(piece.nodes, default=0))
+        return sorted(found, key=lambda piece: -max(piece.nodes or piece.results, default=0))
 
     def within(self, whole: Made) -> list[Made]:
         """An expression and those that are parts of it."""
@@ -139,8 +139,14 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         variable = piece.origin.variable
         assigned = [node for node in named if graph.nodes[node].variable == variable]
         named = assigned if len(assigned) > 1 else named
-        # What an expression made is assigned, or used by another one; the rest are its parts.
-        results = named or [node for node in piece.nodes if node in used]
+        # What an expression made is assigned, or used by another one; the rest are its parts.  Of
+        # several evaluations the last may be the only one whose value still has a name.
+        alike = {graph.nodes[node].op for node in named}
+        results = [
+            node
+            for node in piece.nodes
+            if node in named or (node in used and (not named or graph.nodes[node].op in alike))
+        ]
         if piece.nodes:
             piece.results = sorted({*results, *_rounds(graph, piece.nodes)})
         place = piece.origin.file, piece.origin.line
@@ -160,34 +166,12 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
 
 
 def _called(graph: Graph) -> dict[int, set[int]]:
-    """For each origin at which modules of one result were called, the nodes that made these
-    results."""
-    around: list[frozenset[int]] = []
-    for call in graph.calls:
-        outer = frozenset[int]() if call.parent is None else around[call.parent]
-        around.append(outer | {len(around)})
+    """For each origin at which modules were called, the nodes that made their results."""
     found: dict[int, set[int]] = {}
-    of_call: dict[int, int] = {}
-    several: set[int] = set()
-
-    def left(target: int, outside: frozenset[int]) -> None:
-        number = graph.nodes[target].call
-        while number is not None and number not in outside:
-            call = graph.calls[number]
-            if call.origin is not None:
-                found.setdefault(call.origin, set()).add(target)
-                # The sizes of several results are not those of one value.
-                if of_call.setdefault(number, target) != target:
-                    several.add(call.origin)
-            number = call.parent
-
-    for edge in graph.edges:
-        user = graph.nodes[edge.source].call
-        if user != graph.nodes[edge.target].call:
-            left(edge.target, frozenset() if user is None else around[user])
-    for root in graph.roots:
-        left(root.node, frozenset())
-    return {origin: results for origin, results in found.items() if origin not in several}
+    for call in graph.calls:
+        if call.origin is not None and call.result is not None:
+            found.setdefault(call.origin, set()).add(call.result)
+    return found
 
 
 def _rounds(graph: Graph, nodes: Sequence[int]) -> Sequence[int]:

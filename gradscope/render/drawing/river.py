@@ -84,7 +84,8 @@ def _named(scene: Scene, zero: int) -> str:
 def _module_of(scene: Scene, nodes: Iterable[Node]) -> str:
     """`` in layers.*.mixer``: the innermost module that all nodes are in, in any of equal layers,
     or ""."""
-    paths = (scene.graph.module_of(node).split(".") for node in nodes)
+    made = (node for node in nodes if node.kind != "leaf")
+    paths = (scene.graph.module_of(node).split(".") for node in made)
     shared: list[str] = []
     for parts in zip(*paths, strict=False):
         distinct = set(parts)

@@ -110,6 +110,8 @@ def stops(facts: Facts) -> Mapping[int, Stop]:
     found: dict[int, Stop] = {}
     if facts.loss != 0:  # as that of a margin that is kept, which has no gradient to give
         found.update(_each(facts, _for_these_numbers))
+    # A loss that rounds to 0 itself is no loss that is kept.
+    found.update(_each(facts, _too_small))
     found.update(_each(facts, _for_any_numbers))
     return found or _nothing_learns(facts)
 
@@ -137,8 +139,6 @@ def _for_any_numbers(facts: Facts, node: int) -> Stop | None:
 
 def _for_these_numbers(facts: Facts, node: int) -> Stop | None:
     op = facts.op(node)
-    if op in SCALING and all_zero(facts, node) and _underflows(facts, node):
-        return UNDERFLOW
     if op in LIMITS and all_zero(facts, node) and not is_hinge(facts, node):
         return BEYOND
     if op not in PRODUCTS:
@@ -146,6 +146,11 @@ def _for_these_numbers(facts: Facts, node: int) -> Stop | None:
     factors = [(target, info) for target, info in facts.sent(node) if info.state != "none"][-2:]
     come_apart = len({target for target, _ in factors}) == 2
     return FACTORS if come_apart and all(info.state == "zero" for _, info in factors) else None
+
+
+def _too_small(facts: Facts, node: int) -> Stop | None:
+    is_scaled = facts.op(node) in SCALING and all_zero(facts, node)
+    return UNDERFLOW if is_scaled and _underflows(facts, node) else None
 
 
 def _underflows(facts: Facts, node: int) -> bool:

@@ -55,6 +55,7 @@ from collections.abc import Iterable
 
 from gradscope.model.observations import TermShare
 from gradscope.rules.facts import Facts, FindingDraft, short
+from gradscope.rules.questions.stops import silenced, stops
 from gradscope.rules.rule import Rule
 from gradscope.words import count
 
@@ -75,7 +76,9 @@ class FaintTerm(Rule):
                 remedy=f"Where `{term.name}` is meant to count there, give it a larger factor, or "
                 "the other a smaller one.",
             )
-        for term in facts.seen.cancelling_terms:
+        # Where gradients become zero, two terms agree in that.
+        is_zero = any(silenced(facts, node) for node in stops(facts))
+        for term in () if is_zero else facts.seen.cancelling_terms:
             yield _told(
                 facts,
                 term,

@@ -50,7 +50,7 @@ from gradscope.words import count, listed
 class ZeroGradient(Rule):
     code = "GS205"
     name = "zero-gradient"
-    before = {"GS204": "node", "GS207": "call"}
+    before = {"GS204": "node"}
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
         known = stops(facts)

@@ -167,9 +167,10 @@ def _advice(facts: Facts, forward: ForwardSources, node: int, result: int) -> Ad
     """What there is to say of a node that made NaN or infinity, which showed in ``result``."""
     if forward.nan[result] and any(not facts.has_elements(below) for below in facts.below(node)):
         return _EMPTY
-    if forward.overflows(result):
-        return OF_HALF
     masks = forward.masks(result)
+    # What a mask's infinity makes, it makes in any dtype.
+    if forward.overflows(result) and not (masks or forward.sources(result)):
+        return OF_HALF
     if masks and all(one.row is None for one in masks):
         return UNDEFINED
     known = FORWARD.get(facts.op(node), UNDEFINED if forward.nan[result] else OVERFLOWING)
