@@ -1014,10 +1014,6 @@ LOST = Failure("RuntimeError", "gloo/pair.cc: Connection closed by peer", A, Tru
 SUBSUMED: dict[tuple[str, str], Report] = {
     **{("GS106", code): after_a_step(code) for code in ("GS101", "GS102", "GS105")},
     ("GS205", "GS204"): silent_units(),
-    ("GS205", "GS207"): observed(
-        product(0.0),
-        cancelling_terms=(TermShare(0, "low", "high", 0.001, "w", 2, 2, 3),),
-    ),
     ("GS102", "GS601"): observed(
         reports.broken(),
         functions=(
@@ -1065,6 +1061,14 @@ def test_of_a_cause_and_its_consequence_the_cause_is_told(cause: str, consequenc
     assert consequence not in codes
     # Nor is it told where its cause is not wanted.
     assert consequence not in {finding.rule for finding in diagnose(report, ignore=(cause,))}
+
+
+def test_beside_a_gradient_that_becomes_zero_terms_that_cancel_are_not_told() -> None:
+    term = TermShare(0, "low", "high", 0.001, "w", 2, 2, 3)
+    cancelling = diagnose(observed(product(0.0), cancelling_terms=(term,)))
+    faint = diagnose(observed(product(0.0), faint_terms=(term,)))
+    told = [{finding.rule for finding in found} for found in (cancelling, faint)]
+    assert [codes & {"GS205", "GS207"} for codes in told] == [{"GS205"}, {"GS205", "GS207"}]
 
 
 LATER: dict[str, Report] = {
