@@ -169,7 +169,11 @@ def _called(graph: Graph) -> dict[int, set[int]]:
     """For each origin at which modules were called, the nodes that made their results."""
     found: dict[int, set[int]] = {}
     for call in graph.calls:
-        if call.origin is not None and call.result is not None:
+        if call.origin is None or call.result is None:
+            continue
+        # What arrives at one of several results is not what arrives at them.
+        targets = graph.origins[call.origin].variable.split(",")
+        if sum(target.strip() not in ("", "_") for target in targets) < 2:
             found.setdefault(call.origin, set()).add(call.result)
     return found
 
