@@ -42,7 +42,7 @@ def keep(monkeypatch: pytest.MonkeyPatch, filename: str, text: str) -> None:
     monkeypatch.setitem(linecache.cache, filename, (len(text), None, lines, filename))
 
 
-@pytest.mark.parametrize("filename", ["<python-input-3>", "<doctest train[2]>", "<string>", "made"])
+@pytest.mark.parametrize("filename", ["<python-input-3>", "<doctest train[2]>", "made"])
 def test_a_text_that_python_keeps_gives_expressions(
     filename: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

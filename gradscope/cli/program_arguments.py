@@ -106,7 +106,9 @@ def note_forgotten(context: click.Context, words: list[str]) -> None:
 
 def nearest_options(option: str, known: Iterable[str]) -> list[str]:
     """The options of which this one may be a slip, the most likely first."""
-    return get_close_matches(option, known, cutoff=_NEAR)
+    near = get_close_matches(option, known, cutoff=_NEAR)
+    # Two letters that changed places are nearer than one that is missing.
+    return sorted(near, key=lambda one: sorted(one) != sorted(option))
 
 
 def owners(context: click.Context) -> dict[str, list[str]]:
