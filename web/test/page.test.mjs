@@ -1203,7 +1203,7 @@ test("the verdict is not said of another rank", oncePerPage, async () => {
   const page = await opened("sized");
   const told = () => page.locator(".verdict").textContent();
   const first = await told();
-  assert.match(first, /^the graph's 150 leaves get ‖g‖ /);
+  assert.match(first, /^‖g‖ grows ×2930 from gpt.h.11 back to gpt.h.0 · the graph's 150 leaves get ‖g‖ /);
   await page.getByLabel("Rank").selectOption("1");
   assert.equal(await told(), "");
   await page.getByLabel("Rank").selectOption("0");
