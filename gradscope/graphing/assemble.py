@@ -113,19 +113,17 @@ class Assembler:
     def _with_results(self, nodes: Sequence[Node]) -> tuple[ModuleCall, ...]:
         """The calls, each with the node that it made last."""
         modules, results = self.recorder.modules, dict[int, int]()
-        numbers = {call: number for call, number in self._call_numbers.items() if call != OUTSIDE}
+        calls = list(self._call_numbers)
         for node, sequence in zip(nodes, self.walked.sequences, strict=True):
-            if node.kind == "leaf" or node.call is None:
-                continue
-            call = modules.call_of(sequence)
+            number = None if node.kind == "leaf" else node.call
             # What ends an inner call last ends the one around it, if nothing came after.
-            while call in numbers and modules.end(call) == sequence + 1:
-                place, called = modules.place(call), self._calls[numbers[call]].origin
+            while number is not None and modules.end(calls[number]) == sequence + 1:
+                place, called = modules.place(calls[number]), self._calls[number].origin
                 # Torch's own code stands at the line that calls it: else a hook made this.
                 if place is None or (place.is_library and called not in (None, node.origin)):
                     break
-                results[numbers[call]] = node.id
-                call = modules.parent(call)
+                results[number] = node.id
+                number = self._calls[number].parent
         return tuple(
             msgspec.structs.replace(call, result=results.get(number))
             for number, call in enumerate(self._calls)

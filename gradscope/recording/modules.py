@@ -130,19 +130,21 @@ class ModuleTracker:
 
     def parent(self, call: int) -> int:
         """The call that this one was made in, or :data:`OUTSIDE`."""
-        index = call - self._first_call
-        return self._parents[index] if 0 <= index < len(self._parents) else OUTSIDE
+        return self._kept(self._parents, call, OUTSIDE)
 
     def site(self, call: int) -> int:
         """The number of the place in the program that a module was called at; -1 where torch's own
         code called it, as that of ``nn.Sequential`` does."""
-        index = call - self._first_call
-        return self._sites[index] if 0 <= index < len(self._sites) else -1
+        return self._kept(self._sites, call, -1)
 
     def end(self, call: int) -> int:
         """The sequence number that the next node got when a call had ended; 0 while it runs."""
+        return self._kept(self._ends, call, 0)
+
+    def _kept(self, column: array[int], call: int, otherwise: int) -> int:
+        """What a column holds of a call, while that is remembered."""
         index = call - self._first_call
-        return self._ends[index] if 0 <= index < len(self._ends) else 0
+        return column[index] if 0 <= index < len(column) else otherwise
 
     def library_call(self, call: int) -> int:
         """The outermost call of this one and those around it that runs torch's code only.

@@ -70,7 +70,7 @@ class Scale:
         self.low = low - missing
         self.high = high + missing
         largest = max([*logs, *_logarithms(given)], default=-math.inf)
-        self.is_passed = 10**largest > self.ends[1]
+        self.is_passed = largest > math.log10(self.ends[1])
         """Whether the largest are beyond it, as it is told."""
 
     @property

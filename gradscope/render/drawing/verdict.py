@@ -127,26 +127,34 @@ def growing(scene: Scene) -> str:
 def _in_a_row(scene: Scene) -> Iterator[tuple[list[Round], str]]:
     """What enters the rounds of each repeat, and where it is, `` in cell`` or `` at rnn.py:7``."""
     for frame in scene.view.templates:
-        if frame.carried and frame.count >= FEWEST_BLOCKS:
-            yield scene.rounds(frame), f" in {visible(frame.title)}"
-    if not scene.view.templates:
-        for kind, rounds in repeats(scene, in_a_row=True):
-            yield rounds, f" in {kind}"
+        rounds = scene.rounds(frame)
+        if frame.carried and len(rounds) >= FEWEST_BLOCKS:
+            yield rounds, f" in {visible(frame.title)}"
+    for kind, items in _alike(scene):
+        # Each gets its gradient by way of the one before; not what stands side by side, as heads.
+        if not _is_apart(scene, items):
+            yield _entering(scene, items), f" in {kind}"
     for item in scene.view.items:
         if item.template is None:
             place = scene.source(item)
             yield scene.rounds(item), f" at {place}" if place else ""
 
 
-def repeats(scene: Scene, in_a_row: bool = False) -> Iterator[tuple[str, list[Round]]]:
+def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
     """The repeats that are drawn once, or else the class of which most of the graph is made, with
     the gradient that enters each of their modules; those that are too few to compare are left
-    out.  ``in_a_row``: only those where each gets its gradient by way of the one before, and not
-    what stands side by side, as heads do."""
+    out."""
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
-        if len(rounds) >= FEWEST_BLOCKS and (frame.carried or not in_a_row):
+        if len(rounds) >= FEWEST_BLOCKS:
             yield visible(frame.type or frame.title), rounds
+    for kind, items in _alike(scene):
+        yield kind, _entering(scene, items)
+
+
+def _alike(scene: Scene) -> Iterator[tuple[str, list[Item]]]:
+    """The class of modules of which most of the graph is made, and these, where nothing is drawn
+    once for many and gradients flowed."""
     if scene.view.templates or scene.gradients is None:
         return
     alike: dict[str, list[Item]] = {}
@@ -159,11 +167,14 @@ def repeats(scene: Scene, in_a_row: bool = False) -> Iterator[tuple[str, list[Ro
             alike.pop(item.type, None)
     for kind, items in alike.items():
         most = 2 * sum(len(item.members) for item in items) > len(scene.graph.nodes)
-        if most and len(items) >= FEWEST_BLOCKS and not (in_a_row and _is_apart(scene, items)):
-            yield (
-                visible(kind),
-                [Round(item.title, scene.gradients.entering(item)) for item in items],
-            )
+        if most and len(items) >= FEWEST_BLOCKS:
+            yield visible(kind), items
+
+
+def _entering(scene: Scene, items: Sequence[Item]) -> list[Round]:
+    """The gradient that enters each of these modules."""
+    found = scene.gradients
+    return [Round(item.title, found.entering(item)) for item in items] if found else []
 
 
 def _is_apart(scene: Scene, items: Sequence[Item]) -> bool:
