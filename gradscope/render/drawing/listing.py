@@ -125,8 +125,9 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
             pieces.setdefault(wall.origin, Made(graph.origins[wall.origin]))
     for called, leaving in _called(graph).items():
         # What the line itself made says more.
-        if called not in pieces and (seen := leaving & {*wanted}):
-            pieces[called] = Made(graph.origins[called], results=sorted(seen))
+        seen = [node for node in sorted(leaving) if node in wanted]
+        if seen and called not in pieces:
+            pieces[called] = Made(graph.origins[called], results=seen)
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
@@ -141,14 +142,10 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         named = assigned if len(assigned) > 1 else named
         # What an expression made is assigned, or used by another one; the rest are its parts.  Of
         # several evaluations the last may be the only one whose value still has a name.
-        alike = {graph.nodes[node].op for node in named}
-        results = [
-            node
-            for node in piece.nodes
-            if node in named or (node in used and (not named or graph.nodes[node].op in alike))
-        ]
+        alike = {graph.nodes[node].op for node in named or piece.nodes}
+        others = (node for node in piece.nodes if node in used and graph.nodes[node].op in alike)
         if piece.nodes:
-            piece.results = sorted({*results, *_rounds(graph, piece.nodes)})
+            piece.results = sorted({*named, *others, *_rounds(graph, piece.nodes)})
         place = piece.origin.file, piece.origin.line
         lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)
     for line in lines.values():
