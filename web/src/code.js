@@ -9,9 +9,9 @@ const LONG = 24;
 /** Blanks before a line below which what does not fit beside it goes on. */
 const DEEPEST = 8;
 /** Colours of a strip that fit below a number, leaves that are named at a line, and signs of a name. */
-const [CELLS, NAMED, NAME] = [24, 2, 24];
+const [CELLS, NAMED, NAME] = [24, 2, 34];
 /** A window that has room for it beside the graph and the facts. */
-const ROOM = "(min-width: 1360px)";
+const ROOM = "(min-width: 1160px)";
 /** More lines would only be slow. */
 const MOST = 2000;
 
@@ -127,7 +127,7 @@ export class Code {
     const { model } = this;
     const each = leaves.map((leaf) => ({ node: model.data.leaves.node[leaf] }));
     if (each.length > NAMED) return `${plural(each.length, "leaf", "leaves")} ${told(model.arriving({ each }))}`;
-    return each.map(({ node }) => `${shorten(visible(model.names(node)[0] ?? `#${node}`), NAME, true)} ${told(model.upstream(node))}`).join(", ");
+    return each.map(({ node }) => `${ending(visible(model.names(node)[0] ?? `#${node}`))} ${told(model.upstream(node))}`).join(", ");
   }
 
   /** Begin with the function that made the first of these nodes. */
@@ -153,6 +153,14 @@ export class Code {
 
 /** A line of code that breaks before a dot or behind a bracket or comma rather than in a word. */
 const broken = (text) => text.split(/(?<=[([{,])(?=\w)|(?<=\w{3})(?=\.[A-Za-z_])/).flatMap((part, i) => (i ? [element("wbr"), part] : [part]));
+
+/** The last parts of a path that have room. */
+function ending(path) {
+  const parts = path.split(".");
+  while (parts.length > 1 && parts.join(".").length > NAME) parts.shift();
+  const end = shorten(parts.join("."), NAME, true);
+  return end === path || end.startsWith("…") ? end : `….${end}`;
+}
 
 const same = (place, file, line) => place?.file === file && place.line === line;
 

@@ -20,7 +20,7 @@ const MOST_LABELS = 40;
 const WIDE = 1200;
 
 /** A level that is wider than a window beside the code says less in its boxes, where it fits then. */
-const [ROOM, BESIDE, SHORTENED] = [640, 760, 176];
+const [ROOM, BESIDE, SHORTENED] = [640, 560, 176];
 
 export class Layouts {
   /**

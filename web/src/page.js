@@ -25,11 +25,12 @@ export function buildPage(viewer) {
   const river = new River(viewer, tip);
   const code = new Code(viewer);
   const verdict = element("p", { class: "verdict" });
+  const facts = element("button", { class: "facts", text: "Facts", title: "the facts beside the graph (D)", on: { click: () => viewer.toggleFacts() } });
   const parts = [
     element("header", {},
       element("h1", { text: "gradscope" }),
       element("span", { class: "about faint", text: about(viewer.model) }),
-      troubles.element, ranks, passes, code.button,
+      troubles.element, ranks, passes, code.button, facts,
       element("button", { text: "List", "aria-controls": "list", "aria-pressed": "false", title: "what is drawn, as a list (L)", on: { click: (event) => toggleList(event.currentTarget, list) } }),
       element("button", { text: "Reset", title: "close what was opened, back to the output (Home)", on: { click: () => viewer.closeAll() } }),
       finder.element,
@@ -41,7 +42,7 @@ export function buildPage(viewer) {
     tip.element,
   ];
   document.body.append(...parts);
-  return { parts, canvas, list, said, aside, footer, passes, ranks, finder, crumbs, status, tip, river, code, verdict, showTroubles: troubles.show };
+  return { parts, canvas, list, said, aside, footer, passes, ranks, finder, crumbs, status, tip, river, code, facts, verdict, showTroubles: troubles.show };
 }
 
 function about({ data, size }) {

@@ -24,7 +24,7 @@ export function listenToPointer(viewer) {
   listen("pointermove", (event) => hand.move(event));
   for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) listen(kind, (event) => hand.up(event));
   listen("pointerleave", () => hand.leave());
-  listen("dblclick", (event) => hand.double(event));
+  listen("dblclick", () => hand.double());
 }
 
 function wheel(viewer, event) {
@@ -88,18 +88,21 @@ class Hand {
   }
 
   _tap(event) {
-    const isSecond = event.pointerType === "touch" && event.timeStamp - this.last.time < SOON && distance(placeOf(event), this.last) < NEAR;
-    this.last = { ...placeOf(event), time: isSecond ? -Infinity : event.timeStamp, kind: event.pointerType };
-    const found = thingAt(this.viewer, event);
+    const { last } = this;
+    const isSecond = event.timeStamp - last.time < SOON && distance(placeOf(event), last) < NEAR;
+    // The first of two may have moved the heading that is meant.
+    const found = isSecond && last.found.opens && !last.found.onSign ? last.found : thingAt(this.viewer, event);
+    const isTouch = event.pointerType === "touch";
+    this.last = { ...placeOf(event), found, isTouch, time: isSecond ? -Infinity : event.timeStamp };
     if (found.bar) this.viewer.showBar(found.thing, found.bar.number, found.bar.pass);
-    else if (found.onSign || (isSecond && found.opens)) this.viewer.toggle(found.thing.key);
+    else if (found.onSign || (isSecond && isTouch && found.opens)) this.viewer.toggle(found.thing.key);
     else this.viewer.select(found.thing?.key ?? null);
   }
 
-  double(event) {
-    if (this.last.kind === "touch") return; // told by two taps
-    const found = thingAt(this.viewer, event);
-    if (found.opens && !found.onSign) this.viewer.toggle(found.thing.key);
+  double() {
+    const { found, isTouch } = this.last;
+    // Of touch it is told by two taps.
+    if (!isTouch && found.opens && !found.onSign) this.viewer.toggle(found.thing.key);
   }
 
   _hover(event) {

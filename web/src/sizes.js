@@ -22,7 +22,7 @@ const LONG = 48;
 const TIMELINE = { width: 440, height: 106 };
 
 /** Letters of the line that calls a module that have room in any case. */
-const BEGINNING = 16;
+const BEGINNING = 26;
 
 /** A module of so many parts is told by a strip of them, as a repeat is. */
 const MANY_PARTS = 10;

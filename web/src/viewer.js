@@ -19,8 +19,8 @@ import { Trail } from "./trail.js";
 import { linked } from "./whereabouts.js";
 import { described } from "./words.js";
 
-/** Pixels in which a program can still be read. */
-const LEAST_CODE = 300;
+/** Pixels in which a program can still be read, and can be read well. */
+const [LEAST_CODE, WELL] = [300, 420];
 
 /** The group that a box opens and closes, 0 for what is none: of a round that is shown what stands for it. */
 const groupOf = (box) => (box?.group === undefined ? 0 : Number(box.key.slice(1)));
@@ -99,18 +99,45 @@ export class Viewer extends Drawing {
     this.trail.note();
   }
 
-  /** The code gives what the first look at the graph needs, where it can: for the whole, all of its room if need be, or else for what is most of it. */
+  /**
+   * The facts give what the first look at the graph beside the code needs, unless they say more than the leaves; then the code
+   * does, where it can: for the whole, all of its room if need be, or else for what is most of it.
+   */
   _makeRoom() {
-    const { drawing, canvas, code } = this;
-    const room = canvas.clientWidth + code.element.clientWidth - LEAST_CODE;
+    const { drawing, canvas, code, model: { data, troubles } } = this;
+    this._fold(false);
     const most = this.boxes.get(`g${mainGroup(this.model, this.open)}`);
     const [whole, main] = [drawing, most ?? drawing].map((one) => one.width + 2 * MARGIN);
-    const isSeen = whole <= room + LEAST_CODE && drawing.height + 2 * MARGIN <= canvas.clientHeight;
+    const beside = (pixels) => canvas.clientWidth + code.element.clientWidth - pixels;
+    const wanted = () => [whole, main].find((one) => one <= beside(LEAST_CODE));
+    this._fold(code.isShown && (wanted() ?? Infinity) > beside(WELL) && !data.answer && !troubles.places.length);
+    const width = wanted();
+    const isSeen = whole <= beside(0) && drawing.height + 2 * MARGIN <= canvas.clientHeight;
     // A line that makes NaN says more than the whole graph.
-    const isTooWide = main > room && !this.model.troubles.places.length;
-    if (code.isShown && (isTooWide || (whole > room && isSeen))) return code.toggle();
-    const width = [whole, main].find((one) => one <= room);
+    const isTooWide = !width && !troubles.places.length;
+    if (code.isShown && (isTooWide || (width !== whole && isSeen))) return code.toggle();
     if (width) canvas.parentNode.style.flexBasis = `${width}px`;
+  }
+
+  /** Whether the facts are there only of what is selected, over the graph. */
+  get isFolded() {
+    return document.body.classList.contains("folded");
+  }
+
+  _fold(isFolded) {
+    document.body.classList.toggle("folded", isFolded);
+    this.facts.setAttribute("aria-pressed", String(!isFolded));
+  }
+
+  toggleFacts() {
+    this._fold(!this.isFolded);
+  }
+
+  /** What is selected comes out from below its facts. */
+  _uncover(box) {
+    if (!this.isFolded || !box || box.open || box.edges) return;
+    const over = (box.x + box.width - this.view.x) * this.view.zoom - (this.canvas.clientWidth - this.aside.clientWidth - MARGIN);
+    if (over > 0) this.pan(-over, 0);
   }
 
   /** The whole, or of what does not fit what is most of it, or where it begins. */
@@ -178,6 +205,8 @@ export class Viewer extends Drawing {
   _show() {
     if (!this.isSeen) return;
     const thing = this.thing(this.selected);
+    document.body.classList.toggle("chosen", Boolean(thing));
+    this._uncover(thing);
     const node = thing?.node ?? this.model.first[thing?.group];
     if (node !== undefined) this.river.mark(node);
     this.panel.show(thing, this.path?.list ?? null);

@@ -43,6 +43,14 @@ async function opened(name, options = {}) {
   const { hash = "" } = options;
   await page.goto(pathToFileURL(`${PAGES}/${name}.html`).href + hash);
   await whole(page);
+  // Most of what is tried is the graph with its facts: it has the room that it has where there is no code.
+  if (!options.isAsItOpens) for (const name of ["Facts", "Code"]) {
+    const button = page.locator("header").getByRole("button", { name, exact: true });
+    const isWrong = (await button.isVisible()) && (await button.getAttribute("aria-pressed")) !== String(name === "Facts");
+    if (isWrong) await button.click();
+    // The graph is placed anew with the next frame.
+    if (isWrong) await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  }
   page.closed = async () => {
     assert.deepEqual(complaints, []);
     await context.close();
@@ -1148,7 +1156,7 @@ function assertDivided(parts, count) {
 
 // ---------------------------------------------------------------- the code
 
-const WIDE = { viewport: { width: 1400, height: 900 } };
+const WIDE = { isAsItOpens: true, viewport: { width: 1400, height: 900 } };
 
 test("the code tells at each line what arrives, and leads to its boxes and back", async () => {
   const page = await opened("spoilt", WIDE);
@@ -1173,12 +1181,27 @@ test("the code tells at each line what arrives, and leads to its boxes and back"
 });
 
 test("where a window is narrow the code comes when it is asked for", oncePerPage, async () => {
-  const page = await opened("findings");
+  const page = await opened("findings", { isAsItOpens: true, viewport: { width: 1100, height: 800 } });
   assert.equal(await page.locator(".code").isVisible(), false);
   await page.getByRole("button", { name: "Code", exact: true }).click();
   assert.equal(await page.locator(".code").isVisible(), true);
   const told = await page.locator(".code .finding").allTextContents();
   assert.deepEqual(told.map((one) => one.split(" ")[1]).sort(), report("findings").findings.filter(({ location }) => location).map(({ rule }) => rule).sort());
+  await page.closed();
+});
+
+test("facts give the code and the graph their room, and stand over the graph for what is selected", oncePerPage, async () => {
+  const page = await opened("transformer", { isAsItOpens: true });
+  const [aside, code] = [page.locator("aside"), page.locator(".code")];
+  assert.deepEqual([await code.isVisible(), await aside.isVisible()], [true, false]);
+  const key = await page.evaluate(() => window.gradscope.drawing.boxes.filter((box) => box.node !== undefined).sort((a, b) => b.x - a.x)[0].key);
+  await page.evaluate((wanted) => window.gradscope.goTo(wanted), key);
+  const [facts, box] = [await aside.boundingBox(), await place(page, key)];
+  assert.ok(box.x < facts.x, "what is selected is beside its facts");
+  await page.keyboard.press("Escape");
+  assert.equal(await aside.isVisible(), false);
+  await page.keyboard.press("d");
+  assert.equal(await aside.isVisible(), true);
   await page.closed();
 });
 

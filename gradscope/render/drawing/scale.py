@@ -221,16 +221,18 @@ def vanished(rounds: Sequence[Round], where: str) -> str:
 
 
 def grown(rounds: Sequence[Round]) -> str:
-    """How many times as large the gradient is that enters the last round, in backward order, made
-    visible; "" where it is under :data:`GROWN`, or where it was larger or smaller in between."""
+    """How many times as large, or as small, the gradient is that enters the last round, in backward
+    order, made visible; "" where it is under :data:`GROWN`, or where one between is beyond them."""
     if len(rounds) < FEWEST_GROWING or not all(map(_is_sized, rounds)):
         return ""
     sizes = [*map(_size, rounds)]
-    if not 0 < GROWN * sizes[0] <= sizes[-1] == max(sizes) or sizes[0] > min(sizes):
+    ends = sorted((sizes[0], sizes[-1]))
+    if not 0 < GROWN * ends[0] <= ends[1] or [min(sizes), max(sizes)] != ends:
         return ""
     first, last = visible(rounds[0].name), visible(rounds[-1].name)
-    times = numbers.number(float(f"{sizes[-1] / sizes[0]:.3g}"))
-    return f"‖g‖ grows ×{times} from {first} back to {last}"
+    times = numbers.number(float(f"{ends[1] / ends[0]:.3g}"))
+    change = f"grows ×{times}" if sizes[-1] > sizes[0] else f"falls to 1/{times}"
+    return f"‖g‖ {change} from {first} back to {last}"
 
 
 def span(infos: Sequence[GradientInfo], *digits: int) -> str:

@@ -20,8 +20,11 @@ FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
 
 
-MOST_AT_A_GLANCE = 8
-"""Leaves whose gradients a reader has seen without being told which is the largest."""
+AT_A_GLANCE = 60
+"""Nodes of a graph whose leaves, if they are few, a reader has seen without being told which has
+the largest gradient."""
+
+FEW_LEAVES = 8
 
 
 def sentences(scene: Scene) -> list[str]:
@@ -64,7 +67,8 @@ def _falls(scene: Scene) -> str:
 def _sizes(scene: Scene) -> str:
     """The smallest and the largest gradient of leaves that all get one."""
     names = _leaves(scene, "finite")
-    if scene.gradients is None or not MOST_AT_A_GLANCE < len(names) == len(scene.graph.leaves):
+    is_seen = len(names) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE
+    if scene.gradients is None or is_seen or not 1 < len(names) == len(scene.graph.leaves):
         return ""
     norms = [scene.gradients.leaf(place).norm for place in range(len(names))]
     known = [(float(norm), name) for norm, name in zip(norms, names, strict=True) if norm]
@@ -120,7 +124,7 @@ def vanishing(scene: Scene) -> str:
 
 
 def growing(scene: Scene) -> str:
-    """How many times as large a gradient becomes from round to round, or ""."""
+    """How many times as large or as small a gradient becomes from round to round, or ""."""
     return next(filter(None, (grown(rounds) for rounds, _ in _in_a_row(scene))), "")
 
 
