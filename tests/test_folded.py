@@ -228,7 +228,7 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
 
     text = session.cli("backward", "--width", "200", str(path)).out
     # The verdict: before all that is told of the others.
-    absent = "layers.0.experts.2, layers.1.experts.2, layers.2.experts.2 were never called"
+    absent = "layers.0.experts.2, layers.1.experts.2, layers.2.experts.2 were not called"
     assert text.splitlines()[1].startswith(absent)
     rows = [line for line in text.splitlines() if re.search(r"[▸○] experts\.\d ", line)]
     assert len(rows) == len(numbers)

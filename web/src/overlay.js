@@ -161,7 +161,8 @@ export class Overlay {
     const words = pair.map((info) => told(info));
     if (words[0] === words[1]) return NOTHING;
     const lone = pair.findIndex((info, i) => pair[1 - i]?.state === "not reached");
-    return { ...NOTHING, words: lone < 0 ? words.join(" → ") : `only in ${this._names[lone]}` };
+    const said = lone < 0 ? words.join(" → ") : `only in ${this._names[lone]}`;
+    return { ...NOTHING, words: said, color: this.data.classes.find(([name]) => name === said)?.[1] };
   }
 }
 

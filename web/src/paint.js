@@ -354,13 +354,14 @@ export class Painter {
     const chosen = isOn(path, bundle) || bundle.key === scene.selected;
     const bad = info?.state === "non-finite";
     const share = info ? sizes.share(info.norm) : null;
-    const edge = chosen ? theme.path : bad ? theme.bad : hovered !== null && [bundle.key, bundle.from, bundle.to].includes(hovered) ? theme.ink : theme.line;
+    const { color: alone } = scene.shown.onLine(bundle) ?? {};
+    const edge = chosen ? theme.path : bad ? theme.bad : hovered !== null && [bundle.key, bundle.from, bundle.to].includes(hovered) ? theme.ink : (alone ?? theme.line);
     const color = scale === sizes ? sizes.color(info?.norm ?? null) : theme.line;
     return {
       info, edge,
-      width: share === null ? (bad ? 3 : 1) : THIN + (THICK - THIN) * share,
-      fill: chosen || bad ? edge : theme.size || !color ? theme.page : tint(color, theme.frame, 0.65),
-      dash: bundle.wall !== undefined || (info && share === null && !bad) ? [5, 4] : [],
+      width: share === null ? (bad || alone ? 3 : 1) : THIN + (THICK - THIN) * share,
+      fill: chosen || bad || alone ? edge : theme.size || !color ? theme.page : tint(color, theme.frame, 0.65),
+      dash: bundle.wall !== undefined || (info && share === null && !bad && !alone) ? [5, 4] : [],
       alpha: path && !chosen ? 0.35 : 1,
     };
   }

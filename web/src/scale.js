@@ -40,7 +40,8 @@ export class Scale {
   /** 0 for the smallest to 1 for the largest; null where there is no number.  Below 0 is a class. */
   share(norm) {
     const x = Number(norm);
-    if (x < 0) return -x / this.classes.length;
+    // What only one side of a comparison has is as much of it as can be.
+    if (x < 0) return this.steps ? 1 : -x / this.classes.length;
     if (norm === null || !(x > 0) || !Number.isFinite(x)) return null;
     return Math.min(Math.max((Math.log10(x) - this.from) / (this.to - this.from), 0), 1);
   }

@@ -189,6 +189,7 @@ def offered(report: Report, own: Overlay | None) -> list[Overlay]:
 def packed(overlay: Overlay) -> dict[str, object]:
     """An overlay as the page reads it; a mark is the index of its class, the last matter most."""
     marks = {one for one in overlay.nodes.values() if one.words}
+    marks |= {one for one in overlay.edges.values() if one in _ALONE.values()}
     classes = sorted(marks, key=lambda one: (one.weight, one.words))
     return {
         "name": overlay.name,

@@ -33,7 +33,7 @@ def sentences(scene: Scene) -> list[str]:
     nothing arrives, at which operation it is lost before any leaf.  Where nothing is, what many
     leaves get; "" for few.  Findings say it better, but for modules that were never called.
     """
-    absent = _never_called(scene)
+    absent = _not_called(scene)
     told: Sequence[str] = (absent,)
     if alarm(scene):
         told = (_spoilt(scene), absent)
@@ -48,10 +48,11 @@ def verdict(scene: Scene) -> str:
     return " · ".join(sentences(scene))
 
 
-def _never_called(scene: Scene) -> str:
-    """The modules of a list that were never called, though others of it were."""
+def _not_called(scene: Scene) -> str:
+    """The modules of a list that were not called before this look, though others of it were: with
+    several calls in view, a later one may do so."""
     paths = [*map(visible, scene.graph.absent)]
-    whose = "were never called: their" if len(paths) > 1 else "was never called: its"
+    whose = "were not called: their" if len(paths) > 1 else "was not called: its"
     return f"{listed(paths)} {whose} parameters get no gradient" if paths else ""
 
 
