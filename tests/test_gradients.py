@@ -447,3 +447,32 @@ def test_of_the_many_leaves_of_a_line_also_those_without_a_size_are_told(session
     session.write(f"{LEAVES}(a * torch.relu(-b) + c).sum().backward()\n")
     text = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
     assert "3 leaves 0 in 2 of 3 · 1.414" in text
+
+
+@pytest.mark.parametrize(
+    ("called", "told"), [("layers", " in layers.2 Block"), ("layers[2:3]", "")]
+)
+def test_which_of_the_modules_of_a_line_makes_the_first_nan_is_told(
+    called: str, told: str, session: Session
+) -> None:
+    session.write(
+        "import torch\nfrom torch import nn\n\n"
+        "class Block(nn.Module):\n"
+        "    def __init__(self, scale):\n"
+        "        super().__init__()\n"
+        "        self.scale = nn.Parameter(torch.tensor(scale))\n"
+        "    def forward(self, x):\n"
+        "        return x + torch.sqrt(x.square() * self.scale)\n\n"
+        "class Model(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.layers = nn.ModuleList(Block(scale) for scale in (1.0, 1.0, 0.0, 1.0, 1.0))\n"
+        "    def forward(self, x):\n"
+        f"        for layer in self.{called}:\n"
+        "            x = layer(x)\n"
+        "        return x\n\n"
+        "Model()(torch.ones(3)).sum().backward()\n"
+    )
+    text = " ".join(session.cli("backward", "program.py").out.split())
+    said = f"✖ Sqrt of torch.sqrt(x.square() * self.scale){told} (program.py:9) makes the first NaN"
+    assert said in text

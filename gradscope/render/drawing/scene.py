@@ -350,12 +350,19 @@ class Scene:
         return visible(node.op if is_whole else node.short_op)
 
     def name_node(self, node: int) -> str:
-        """A node in a sentence: ``Log of log(c) (demo.py:7)``."""
+        """A node in a sentence: ``Log of log(c) (demo.py:7)``, with the module that it is in where
+        several calls came to that line: ``Log of log(c) in layers.3 (demo.py:7)``."""
         record = self.graph.nodes[node]
         origin = self.graph.origin_of(record)
         words = [self.called(record)]
         if origin is not None and origin.expression:
             words.append(f"of {visible(one_line(origin.expression))}")
+        calls = {one.call for one in self.graph.nodes if one.origin == record.origin}
+        if record.call is not None and len(calls) > 1:
+            call = self.graph.calls[record.call]
+            # A number is the name of a module only beside its class.
+            last = "" if call.path.rpartition(".")[2].isidentifier() else call.type
+            words.append(" ".join(filter(None, ("in", visible(call.path), visible(last)))))
         place = self.place(record.origin)
         return " ".join(words) + (f" ({place})" if place else "")
 
