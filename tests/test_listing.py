@@ -86,10 +86,15 @@ import torch
 from torch import nn
 
 
+class Curve(nn.Module):
+    def forward(self, x):
+        return x.tanh()
+
+
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
-        self.branch = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
+        self.branch = nn.Sequential(nn.Linear(4, 4), Last())
 
     def forward(self, x):
         made = self.branch(x)
@@ -99,6 +104,7 @@ class Block(nn.Module):
 
 kept = []
 torch.manual_seed(0)
+Last = nn.Tanh
 blocks = nn.ModuleList(Block() for _ in range(4))
 x = torch.randn(3, 4)
 for block in blocks:
@@ -108,10 +114,14 @@ for block in blocks:
 """
 
 
-def test_a_line_that_only_calls_a_module_has_what_arrives_at_its_result(session: Session) -> None:
-    path = str(session.write(CALLING))
+@pytest.mark.parametrize("last", ["nn.Tanh", "Curve"])
+def test_a_line_that_only_calls_a_module_has_what_arrives_at_its_result(
+    last: str, session: Session
+) -> None:
+    source = CALLING.replace("Last = nn.Tanh", f"Last = {last}")
+    path = str(session.write(source))
     scope: dict[str, Any] = {}
-    program, _, _ = CALLING.rpartition("(x * x)")
+    program, _, _ = source.rpartition("(x * x)")
     exec(program, scope)
     loss = (scope["x"] * scope["x"]).sum()
     norms = [float(one.norm()) for one in torch.autograd.grad(loss, scope["kept"])]
@@ -121,6 +131,9 @@ def test_a_line_that_only_calls_a_module_has_what_arrives_at_its_result(session:
         (row,) = [row for row in rows if words in row]
         ends = re.findall(r"([\d.]+)\u2013([\d.]+)  ×4", row)[0]
         assert list(map(float, ends)) == pytest.approx([min(each), max(each)], rel=1e-3)
+    # Nothing behind the last block could be a skip around it.
+    (row,) = [row for row in rows if "return x + 2 * made" in row]
+    assert re.search(r"skip \d+–\d+ % ×3$", row)
 
 
 def test_functions_stand_in_the_order_of_the_source_with_their_heads(session: Session) -> None:

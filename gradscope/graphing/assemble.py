@@ -116,12 +116,16 @@ class Assembler:
         calls = list(self._call_numbers)
         for node, sequence in zip(nodes, self.walked.sequences, strict=True):
             number = None if node.kind == "leaf" else node.call
+            is_programs = False
             # What ends an inner call last ends the one around it, if nothing came after.
             while number is not None and modules.end(calls[number]) == sequence + 1:
                 place, called = modules.place(calls[number]), self._calls[number].origin
-                # Torch's own code stands at the line that calls it: else a hook made this.
-                if place is None or (place.is_library and called not in (None, node.origin)):
+                # Torch's own code stands at the line that calls it, unless it called a module of
+                # the program: else a hook made this.
+                is_here = is_programs or called in (None, node.origin)
+                if place is None or (place.is_library and not is_here):
                     break
+                is_programs = is_programs or not place.is_library
                 results[number] = node.id
                 number = self._calls[number].parent
         return tuple(

@@ -124,10 +124,13 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         if wall.origin is not None and wall.node in wanted:
             pieces.setdefault(wall.origin, Made(graph.origins[wall.origin]))
     for called, leaving in _called(graph).items():
-        # What the line itself made says more.
+        piece = pieces.get(called, Made(graph.origins[called]))
         seen = [node for node in sorted(leaving) if node in wanted]
-        if seen and called not in pieces:
-            pieces[called] = Made(graph.origins[called], results=seen)
+        # What torch's own modules make stands at the line that calls them; the last of several may
+        # call one of the program.
+        if not {*seen} <= {*piece.nodes}:
+            pieces[called] = piece
+            piece.results = seen
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
@@ -144,7 +147,7 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         # several evaluations the last may be the only one whose value still has a name.
         alike = {graph.nodes[node].op for node in named or piece.nodes}
         others = (node for node in piece.nodes if node in used and graph.nodes[node].op in alike)
-        if piece.nodes:
+        if not piece.results:
             piece.results = sorted({*named, *others, *_rounds(graph, piece.nodes)})
         place = piece.origin.file, piece.origin.line
         lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)

@@ -146,10 +146,13 @@ class Quantities:
     def _meetings(self, whole: Made | None, parts: Sequence[Made]) -> list[Cell]:
         """What is to be said of gradients that meet in what a line made."""
         # What meets in the result of a module is told where it was made.
-        items = [] if self.calls or whole is None or not whole.nodes else self._items(whole)
+        is_made_here = whole is not None and {*whole.results} <= {*whole.nodes}
+        items = [] if self.calls or not is_made_here else self._items(whole)
         shares = [share for item in items for share in residuals(self.scene, item)]
         opposed = [share for item in items for share in opposing(self.scene, item)]
-        told = (skipped(shares) if len(shares) == len(items) else "", up_to(opposed))
+        # The last of several blocks has nothing behind it that it could be a skip around.
+        few = f" ×{len(shares)}" if len(shares) < len(items) else ""
+        told = (skipped(shares) + few if 2 * len(shares) >= len(items) else "", up_to(opposed))
         if len(items) == 1:
             told = (meeting(self.scene, items[0]), "")
         cut = self.scene.cut(node for piece in parts for node in piece.nodes)
