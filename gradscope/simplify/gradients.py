@@ -69,7 +69,7 @@ class ViewGradients(Sums):
         if item.template is not None:
             return middle(self.rounds(item))
         if item.kind == "round" and item.called:
-            return self._crossing(set(item.called[0]))
+            return self.crossing(set(item.called[0]))
         return combine([self.backward.at(node, output) for node, output in self.arrivals(item)])
 
     def rounds(self, item: Item | Frame) -> list[GradientInfo]:
@@ -77,7 +77,7 @@ class ViewGradients(Sums):
         that is called by a module what enters that."""
         # A verdict asks for them, its head does, and the row.
         if id(item) not in self._rounds:
-            found = [self._crossing(set(nodes)) for nodes in item.called or item.rounds]
+            found = [self.crossing(set(nodes)) for nodes in item.called or item.rounds]
             self._rounds[id(item)] = item, found
         return self._rounds[id(item)][1]
 
@@ -91,7 +91,8 @@ class ViewGradients(Sums):
             flows.setdefault(place, []).append(self.backward.on_edge(edge))
         return [combine(flows[place]) for place in sorted(flows)]
 
-    def _crossing(self, nodes: set[int]) -> GradientInfo:
+    def crossing(self, nodes: set[int]) -> GradientInfo:
+        """What enters these nodes from others, or from outside."""
         return combine([self.backward.at(*place) for place in self.entered(nodes)])
 
     def entered(self, nodes: set[int]) -> list[tuple[int, int]]:

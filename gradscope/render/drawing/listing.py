@@ -147,7 +147,7 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         # several evaluations the last may be the only one whose value still has a name.
         alike = {graph.nodes[node].op for node in named or piece.nodes}
         others = (node for node in piece.nodes if node in used and graph.nodes[node].op in alike)
-        if not piece.results:
+        if piece.nodes and not piece.results:
             piece.results = sorted({*named, *others, *_rounds(graph, piece.nodes)})
         place = piece.origin.file, piece.origin.line
         lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)

@@ -10,10 +10,10 @@ from itertools import starmap
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
+from gradscope.model.report import Graph
 from gradscope.render.drawing.scale import Round, grown, vanished
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import number
-from gradscope.simplify.view import Item
 from gradscope.words import count, listed
 
 FEWEST_BLOCKS = 3
@@ -38,8 +38,11 @@ def sentences(scene: Scene) -> list[str]:
     if alarm(scene):
         told = (_spoilt(scene), absent)
     elif not scene.report.findings and scene.gradients is not None:
-        lost = " · ".join(filter(None, (_zeros(scene), vanishing(scene), _falls(scene))))
-        told = (absent, lost or growing(scene), "" if absent or lost else _sizes(scene))
+        rows = [*_in_a_row(scene)]
+        vanishes = next(filter(None, starmap(vanished, rows)), "")
+        grows = next(filter(None, (grown(rounds) for rounds, _ in rows)), "")
+        lost = " · ".join(filter(None, (_zeros(scene), vanishes, _falls(scene))))
+        told = (absent, lost or grows, "" if absent or lost else _sizes(scene))
     return [*filter(None, told)]
 
 
@@ -119,26 +122,18 @@ def _get(scene: Scene, names: Sequence[str]) -> str:
     return f"{len(names):,} of {count(every, 'leaf')} {'gets' if len(names) == 1 else 'get'}"
 
 
-def vanishing(scene: Scene) -> str:
-    """From where on next to nothing of a gradient arrives, or ""."""
-    return next(filter(None, starmap(vanished, _in_a_row(scene))), "")
-
-
-def growing(scene: Scene) -> str:
-    """How many times as large or as small a gradient becomes from round to round, or ""."""
-    return next(filter(None, (grown(rounds) for rounds, _ in _in_a_row(scene))), "")
-
-
 def _in_a_row(scene: Scene) -> Iterator[tuple[list[Round], str]]:
-    """What enters the rounds of each repeat, and where it is, `` in cell`` or `` at rnn.py:7``."""
+    """What enters the modules of which most is made, or the rounds of each repeat, and where they
+    are, `` in cell`` or `` at rnn.py:7``."""
+    # Each gets its gradient by way of the one before; not what stands side by side, as heads.
+    if (alike := _alike(scene)) and not _is_apart(scene.graph, alike[1]):
+        parents = {path.rpartition(".")[0] for path in alike[1]}
+        where = f"{visible(parent)}.*" if len(parents) == 1 and (parent := parents.pop()) else ""
+        yield _entering(scene, alike[1]), f" in {where or alike[0]}"
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         if frame.carried and len(rounds) >= FEWEST_BLOCKS:
             yield rounds, f" in {visible(frame.title)}"
-    for kind, items in _alike(scene):
-        # Each gets its gradient by way of the one before; not what stands side by side, as heads.
-        if not _is_apart(scene, items):
-            yield _entering(scene, items), f" in {kind}"
     for item in scene.view.items:
         if item.template is None:
             place = scene.source(item)
@@ -153,41 +148,58 @@ def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
         rounds = scene.rounds(frame)
         if len(rounds) >= FEWEST_BLOCKS:
             yield visible(frame.type or frame.title), rounds
-    for kind, items in _alike(scene):
-        yield kind, _entering(scene, items)
+    if not scene.view.templates and (alike := _alike(scene)):
+        yield alike[0], _entering(scene, alike[1])
 
 
-def _alike(scene: Scene) -> Iterator[tuple[str, list[Item]]]:
-    """The class of modules of which most of the graph is made, and these, where nothing is drawn
-    once for many and gradients flowed."""
-    if scene.view.templates or scene.gradients is None:
-        return
-    alike: dict[str, list[Item]] = {}
-    for item in scene.view.items:
-        if item.kind == "module":
-            alike.setdefault(item.type, []).append(item)
-    for item in scene.view.items:
-        # Of which some are not seen one by one.
-        if item.kind == "repeat":
-            alike.pop(item.type, None)
-    for kind, items in alike.items():
-        most = 2 * sum(len(item.members) for item in items) > len(scene.graph.nodes)
-        if most and len(items) >= FEWEST_BLOCKS:
-            yield visible(kind), items
+def _alike(scene: Scene) -> tuple[str, dict[str, list[int]]] | None:
+    """The class of modules beside each other of which most of the graph is made, and by their paths
+    the nodes that were made in these; the same in every drawing."""
+    calls = scene.graph.calls
+    children: dict[int | None, list[int]] = {}
+    for place, call in enumerate(calls):
+        children.setdefault(call.parent, []).append(place)
+    made = [(node.id, node.call) for node in scene.graph.nodes if node.kind != "leaf"]
+    each: dict[int, list[int]] = {}
+    for node, inner in made:
+        while inner is not None:
+            each.setdefault(inner, []).append(node)
+            inner = calls[inner].parent
+    around: int | None = None
+    while level := [place for place in children.get(around, ()) if place in each]:
+        alike: dict[str, list[int]] = {}
+        for place in level:
+            alike.setdefault(calls[place].type, []).append(place)
+        for kind, places in alike.items():
+            modules = {
+                calls[place].path: each[place] for place in sorted(places, key=each.__getitem__)
+            }
+            # Of what is called more than once a path would name no call.
+            is_most = 2 * sum(map(len, modules.values())) > len(made)
+            if is_most and len(places) == len(modules) >= FEWEST_BLOCKS:
+                return visible(kind), modules
+        around = max(level, key=lambda place: len(each[place]))
+        if 2 * len(each[around]) <= len(made):
+            break
+    return None
 
 
-def _entering(scene: Scene, items: Sequence[Item]) -> list[Round]:
+def _entering(scene: Scene, modules: dict[str, list[int]]) -> list[Round]:
     """The gradient that enters each of these modules."""
     found = scene.gradients
-    return [Round(item.title, found.entering(item)) for item in items] if found else []
+    if found is None:
+        return []
+    return [Round(path, found.crossing({*nodes})) for path, nodes in modules.items()]
 
 
-def _is_apart(scene: Scene, items: Sequence[Item]) -> bool:
-    """Whether some of these items, in topological order, are on no way through all of them."""
-    links, inside = scene.view.links, {item.id for item in items}
-    # How many of them the longest way to an item goes through, itself counted.
-    depth = [int(item.id in inside) for item in scene.view.items]
-    for link in sorted(links, key=lambda link: link.source):
-        steps = depth[link.source] + (link.target in inside)
-        depth[link.target] = max(depth[link.target], steps)
-    return depth[items[-1].id] < len(items)
+def _is_apart(graph: Graph, modules: dict[str, list[int]]) -> bool:
+    """Whether some of these modules, in the order of backward, are on no way through all."""
+    places = {node: place for place, nodes in enumerate(modules.values()) for node in nodes}
+    # How many of them the longest way to a node goes through, its own counted.
+    depth = [int(node.id in places) for node in graph.nodes]
+    for edge in sorted(graph.edges, key=lambda edge: edge.source):
+        place = places.get(edge.target)
+        is_next = place is not None and place != places.get(edge.source)
+        depth[edge.target] = max(depth[edge.target], depth[edge.source] + is_next)
+    *_, last = modules.values()
+    return max(depth[node] for node in last) < len(modules)
