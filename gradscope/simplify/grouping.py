@@ -247,7 +247,11 @@ class _Grouping:
         # From the last to the first, as backward comes by.  One expression often makes several
         # nodes; it is said once.
         origins = [self.graph.origin_of(node) for node in reversed(nodes)]
-        words = [origin.expression for origin in origins if origin and origin.expression]
+        said: list[str] = []
+        for origin in origins:
+            # The whole is made last, and comes by first; its parts stand in it.
+            if origin and not any(origin.expression in whole for whole in said):
+                said.append(origin.expression)
         steps = list(dict.fromkeys(node.short_op for node in reversed(nodes)))
         functions = {_short(origin.function) for origin in origins if origin}
         # The repeat is around the modules that are called in it.
@@ -257,9 +261,7 @@ class _Grouping:
         if len(steps) > MOST_STEPS and len(outer) == 1 and not outer & {"", "<module>"}:
             # Only that it is there is known: the loop may be in what calls the function.
             title = f"repeat in {outer.pop()}()"
-        return GroupDraft(
-            "repeat", title, label=_shortened(list(dict.fromkeys(words))), count=count
-        )
+        return GroupDraft("repeat", title, label=_shortened(said), count=count)
 
     def _all(self, entry: int, rounds: slice = slice(None)) -> list[int]:
         """All nodes of an entry in the order of the program; of repeats these rounds."""
