@@ -15,7 +15,6 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import (
@@ -286,12 +285,14 @@ class Assembler:
             around = self._call_numbers[inner] = len(self._calls) - 1
 
     def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
-        for name, tensor in saved.values(live):
+        from gradscope.autograd.saved import values
+
+        for name, tensor in values(live):
             if isinstance(tensor, torch.Tensor):
-                values = None
+                held = None
                 if is_small(tensor, self.keep):
-                    values = plain(flat_values(tensor), tensor.dtype is torch.float32)
-                yield name, metadata(tensor, values)
+                    held = plain(flat_values(tensor), tensor.dtype is torch.float32)
+                yield name, metadata(tensor, held)
 
     # ------------------------------------------------------------------ leaves and roots
 

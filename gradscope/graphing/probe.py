@@ -16,7 +16,6 @@ import msgspec
 import torch
 
 from gradscope import doing
-from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import Walked, leaf_of, make_release_safe, walk
@@ -24,7 +23,6 @@ from gradscope.autograd.numbers import SMALL
 from gradscope.errors import CaptureError, Fault, ReportError, described
 from gradscope.garbage import collector_paused, without_collector
 from gradscope.graphing.assemble import Assembler
-from gradscope.graphing.blame import explain_failure, with_raised
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
 from gradscope.graphing.watched_call import MeasuredCall, own_call
@@ -156,11 +154,12 @@ class Probe:
         failure = watched.failure
         if failure is None:
             return passed, []
-        frees = not watched.call.retain_graph
-        return passed, explain_failure(failure, self.walked, self._recorder, frees)
+        return passed, self._blamed(failure, frees=not watched.call.retain_graph)
 
     def end_in(self, failed: FailedCall) -> None:
         """Put a call that raised above the graph, whose roots are what went into it."""
+        from gradscope.graphing.blame import with_raised
+
         self.graph = with_raised(self.graph, failed, self._recorder, self._assembler.origin)
 
     def names_of(self, leaf: torch.Tensor) -> list[str]:
@@ -210,7 +209,9 @@ class Probe:
         Raises:
             CaptureError: naming the first node that would not.
         """
-        released = saved.ReleasedMemory()
+        from gradscope.autograd.saved import ReleasedMemory
+
+        released = ReleasedMemory()
         for node in self.walked.nodes:
             reason = released.refusal(node)
             if reason:
@@ -221,7 +222,7 @@ class Probe:
                 )
 
     def _explained(self, error: Exception) -> CaptureError:
-        notes = explain_failure(error, self.walked, self._recorder)
+        notes = self._blamed(error)
         raised = self._recorder.places.site_of_error(error)
         # A custom Function's backward is the program's own code, and can be pointed at.
         if not notes and raised is not None:
@@ -232,6 +233,11 @@ class Probe:
             f"backward failed with {described(error)}",
             *(notes or ["the program's own backward would fail in the same way"]),
         )
+
+    def _blamed(self, failure: BaseException, frees: bool = False) -> list[str]:
+        from gradscope.graphing.blame import explain_failure
+
+        return explain_failure(failure, self.walked, self._recorder, frees)
 
     def _limits(self) -> tuple[str, ...]:
         limits = list(hidden(self.graph))
