@@ -27,7 +27,6 @@ ROOMS = {
     "errors": "words escaping",
     "formats": "",
     "filesystem": "",
-    "garbage": "",
     "handlers": "",
     "patched": "",
     "version": "",
@@ -36,16 +35,16 @@ ROOMS = {
     "model": "words errors escaping formats",
     "notation": "",
     # Left of it: the program runs, torch is alive.
-    "target": "patched words errors filesystem garbage",
-    "autograd": "patched handlers errors filesystem garbage model",
+    "target": "patched words errors filesystem",
+    "autograd": "patched handlers errors filesystem model",
     "recording": "patched words errors filesystem model target autograd",
-    "graphing": "doing handlers words errors escaping garbage version model autograd recording",
+    "graphing": "doing handlers words errors escaping version model autograd recording",
     "derivatives": "handlers words errors model autograd",
     "ranks": "patched words errors model target",
     "options": "formats ranks",
     "analyses": "",
     "analyses/training": "patched walks model autograd recording",
-    "analyses/doctor": "patched handlers walks words errors escaping garbage model target autograd "
+    "analyses/doctor": "patched handlers walks words errors escaping model target autograd "
     "recording graphing derivatives ranks analyses/training",
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "
     "derivatives",
@@ -53,7 +52,7 @@ ROOMS = {
     "analyses/split": "doing words errors handlers model autograd graphing analyses/explain",
     "analyses/depends": "words errors model autograd graphing analyses/explain analyses/split",
     "analyses/memory": "words errors model autograd recording graphing",
-    "running": "patched doing handlers words errors escaping filesystem garbage model target "
+    "running": "patched doing handlers words errors escaping filesystem model target "
     "autograd recording graphing ranks analyses/doctor",
     "watching": "patched handlers words errors model target autograd recording graphing ranks",
     # Right of it: from a report to words and pictures.
@@ -89,7 +88,6 @@ import: none that comes after it.  Modules directly in ``render`` are rooms of t
 
 UNMENTIONED = {
     "doing",
-    "garbage",
     "handlers",
     "version",
     "walks",
@@ -315,9 +313,8 @@ def test_no_class_name_stands_twice() -> None:
 
 SPEAKERS = {
     "render/output.py": "results, through the gate for terminals",
-    "cli/terminal.py": "errors and remarks, made visible; asks what stdout is, and flushes it; "
-    "a pager for our own pages",
-    "cli/progress.py": "asks whether stderr is a terminal",
+    "cli/terminal.py": "errors, remarks and what is waited for, made visible; asks what the "
+    "streams are, and flushes them; a pager for our own pages",
     "target/ending.py": "what python prints of the user's own exception",
     "target/shell.py": "what IPython prints of it",
     "api/watching.py": "what a watched training could not do, made visible",

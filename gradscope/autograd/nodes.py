@@ -20,7 +20,7 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.garbage import without_collector
+from gradscope.handlers import without_collector
 
 LEAF = "AccumulateGrad"
 """What torch calls the node at which a leaf gets its gradient."""

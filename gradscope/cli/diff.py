@@ -16,8 +16,7 @@ from gradscope import doing
 from gradscope.analyses.diff import compare
 from gradscope.analyses.diff.comparison import Tolerance
 from gradscope.api.difference import in_one
-from gradscope.cli import last_target as memory
-from gradscope.cli import progress, ranks
+from gradscope.cli import folder, ranks, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output
 from gradscope.cli.running import is_saved, program_of, tell_unused
@@ -76,7 +75,7 @@ def run_diff(given: Given) -> Result:
         _check(side, given)
         if is_saved(side.words):
             tell_unused(side.words, output.remark)
-    with progress.shown(output.quiet):
+    with terminal.shown(output.quiet):
         a, b = (_report(side, given) for side in sides)
         doing.begin("comparing A and B")
         comparison = compare(a, b, Tolerance(given.rtol, given.atol))
@@ -150,11 +149,11 @@ def _looked_at(side: Named, given: Given) -> Report | None:
     words = side.split()
     if given.arguments:
         words += given.arguments if "--" in words else ("--", *given.arguments)
-    with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
-        path = Path(folder) / "report.json"
+    with tempfile.TemporaryDirectory(prefix="gradscope-") as scratch:
+        path = Path(scratch) / "report.json"
         own = ["backward", "-q", "-o", str(path), *_of_both(given)]
         # Stdout is for the comparison; what the programs print goes where remarks go.
-        with memory.kept():
+        with folder.kept():
             command = [sys.executable, "-c", _CHILD, *own, *words]
             subprocess.run(command, stdout=2, check=False)
         if not path.exists():

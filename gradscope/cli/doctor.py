@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gradscope import doing, render
-from gradscope.cli import last_target as memory
-from gradscope.cli import progress, ranks, terminal
+from gradscope.cli import folder, ranks, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.rules import LIST
@@ -169,7 +168,7 @@ def run_doctor(given: Given) -> Result:
         "graver": is_graver,
     }
     examination = given.part(Examination, **limits, **more)
-    with memory.remembered(target, not member.job.rank and not is_cell):
+    with folder.remembered(target, not member.job.rank and not is_cell):
         return _examined(program, examination, verdict, member)
 
 
@@ -198,9 +197,9 @@ def _examined(
     from gradscope.running.session import run
 
     is_reserved = not verdict.is_text and program.target.kind != "cell"
-    with progress.shown(verdict.options.quiet):
+    with terminal.shown(verdict.options.quiet):
         with terminal.stdout_reserved(is_reserved):
-            outcome = run(program, replace(examination, on_step=progress.tell_step), member)
+            outcome = run(program, replace(examination, on_step=terminal.tell_step), member)
             outcome.ending.show()
         tell_unbound(program.target, outcome.ending.exception)
         # What this rank finds goes to the others; alone, it is diagnosed when it is told.

@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from gradscope.cli.commands import gradscope
-from gradscope.cli.given import Result
+from gradscope.cli.given import Result, hint_of, nearest_options, owners
 from gradscope.cli.terminal import say, tell_error, tell_misuse
 from gradscope.cli.typed_command import OF_THE_PROGRAM
 from gradscope.errors import ExitStatus, Fault, GradscopeError
@@ -48,8 +48,6 @@ def run(arguments: list[str]) -> Result:
         tell_error(error)
         return Result(status=error.status)
     except click.ClickException as error:
-        from gradscope.cli.program_arguments import hint_of
-
         tell_misuse(error)
         for hint in filter(None, (owner_of(error), hint_of(error))):
             say(hint)
@@ -81,8 +79,6 @@ def owner_of(error: click.ClickException, prefix: str = "gradscope") -> str:
     ``prefix``: how a command is called."""
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return ""
-    from gradscope.cli.program_arguments import nearest_options, owners
-
     known = owners(error.ctx)
     meant = nearest_options(error.option_name, known)
     if not meant or error.ctx.command.name in known[meant[0]]:

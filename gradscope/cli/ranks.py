@@ -18,7 +18,7 @@ from gradscope.cli.given import Given
 from gradscope.errors import GradscopeError, RanksError
 from gradscope.formats import SAVED
 from gradscope.model.report import Graph, Report
-from gradscope.ranks.job import Job
+from gradscope.ranks import Job
 from gradscope.ranks.member import Member
 from gradscope.render.output import STDOUT, settled
 from gradscope.target import Target
@@ -87,7 +87,7 @@ def combined(one: Member, outcome: Outcome, target: Target | None) -> Outcome | 
         is_kept = bool(one.job.rank) and one.keep_own(outcome.report)
         return None if is_kept else outcome
     one.tell(outcome.report, outcome.error, is_interrupted=outcome.ending.interrupted)
-    if not one.collects(not outcome.ending.status and not one.termination.has_come):
+    if not one.collects(not outcome.ending.status and not one.is_terminated):
         return None
     if outcome.report is None and target is not None and not isinstance(outcome.error, RanksError):
         outcome.report = _of_others(one, outcome.error, target)
@@ -113,9 +113,9 @@ def _of_others(one: Member, error: GradscopeError | None, target: Target) -> Rep
 
 def end(one: Member) -> None:
     """End this process by the signal that ended its program, if one did."""
-    if one.termination.has_come:
+    if one.is_terminated:
         terminal.flush()
-        one.termination.end()
+        one.end()
 
 
 def _noted(outcome: Outcome, note: str) -> Outcome:

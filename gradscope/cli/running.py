@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from gradscope.cli import last_target as memory
-from gradscope.cli import progress, ranks, terminal
+from gradscope.cli import folder, ranks, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output
 from gradscope.cli.terminal import tell_error, tell_unbound
@@ -86,8 +85,8 @@ def run_command(
     is_remembered = not member.job.rank and given.cell is None
     is_data = output.to_stdout and not output.is_text
     reserved = terminal.stdout_reserved(is_data and given.cell is None)
-    with progress.shown(output.quiet):
-        with memory.remembered(target, is_remembered), reserved:
+    with terminal.shown(output.quiet):
+        with folder.remembered(target, is_remembered), reserved:
             outcome = run(program, request, member)
             outcome.ending.show()
         tell_unbound(target, outcome.ending.exception)
@@ -149,7 +148,7 @@ def prepared(given: Given, remark: Callable[[str], None]) -> Program:
     """
     target = program_of(given)
     if target is None:
-        target = memory.recall()
+        target = folder.recall()
         if given.arguments:
             target = Target(target.kind, target.text, given.arguments, target.lets)
         remark(f"running {target.describe()} again")

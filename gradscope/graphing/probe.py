@@ -21,12 +21,11 @@ from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import Walked, leaf_of, make_release_safe, walk
 from gradscope.autograd.numbers import SMALL
 from gradscope.errors import CaptureError, Fault, ReportError, described
-from gradscope.garbage import collector_paused, without_collector
 from gradscope.graphing.assemble import Assembler
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
 from gradscope.graphing.watched_call import MeasuredCall, own_call
-from gradscope.handlers import let_pass
+from gradscope.handlers import collector_paused, let_pass, without_collector
 from gradscope.model.invariants import check
 from gradscope.model.report import (
     COMPILED,

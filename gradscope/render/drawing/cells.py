@@ -26,10 +26,9 @@ from gradscope.render.drawing.scale import (
 )
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
-from gradscope.render.words.findings import BADGES
-from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
-from gradscope.render.words.text import Glyphs, cells
+from gradscope.render.words.text import BADGES, Glyphs, cells
+from gradscope.render.words.text import INKS as INKS_OF
 from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
 

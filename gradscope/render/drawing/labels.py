@@ -41,8 +41,7 @@ from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import alarm, sentences
 from gradscope.render.options import Mark
 from gradscope.render.words import numbers
-from gradscope.render.words.findings import BADGES
-from gradscope.render.words.text import shorten, wrapped
+from gradscope.render.words.text import BADGES, shorten, wrapped
 from gradscope.simplify.gradients import middle
 from gradscope.simplify.grouping import pattern
 from gradscope.simplify.partition import label_of
