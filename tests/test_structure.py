@@ -29,7 +29,6 @@ ROOMS = {
     "filesystem": "",
     "handlers": "",
     "patched": "",
-    "version": "",
     "doing": "",
     # The wall: plain data.
     "model": "words errors escaping formats",
@@ -38,7 +37,7 @@ ROOMS = {
     "target": "patched words errors filesystem",
     "autograd": "patched handlers errors filesystem model",
     "recording": "patched words errors filesystem model target autograd",
-    "graphing": "doing handlers words errors escaping version model autograd recording",
+    "graphing": "doing handlers words errors escaping model autograd recording",
     "derivatives": "handlers words errors model autograd",
     "ranks": "patched words errors model target",
     "options": "formats ranks",
@@ -66,7 +65,7 @@ ROOMS = {
     "render/options render/words",
     "render/formats": "words errors escaping model simplify render/options render/words "
     "render/drawing",
-    "render/answers": "words errors escaping filesystem version model notation rules simplify "
+    "render/answers": "words errors escaping filesystem model notation rules simplify "
     "analyses/diff render/options render/words render/drawing render/formats",
     "render": "words errors formats model analyses/diff render/options render/output "
     "render/words render/drawing",
@@ -76,11 +75,11 @@ ROOMS = {
     "api": "options words errors escaping formats filesystem model target recording graphing "
     "analyses/doctor analyses/check analyses/explain analyses/split analyses/memory running "
     "analyses/diff rules simplify render/options render/words render/drawing render "
-    "render/notebook version watching",
+    "render/notebook watching",
     "testing": "words errors rules running api",
     "cli": "*",
     "ipython": "api errors target cli model render/options render/notebook",
-    "__init__": "api errors ipython version",
+    "__init__": "words api errors ipython",
     "__main__": "cli",
 }
 """Every room of the house, in the order in which data goes through it, and the rooms that it may
@@ -89,7 +88,6 @@ import: none that comes after it.  Modules directly in ``render`` are rooms of t
 UNMENTIONED = {
     "doing",
     "handlers",
-    "version",
     "walks",
     "__init__",
     "__main__",
@@ -297,6 +295,24 @@ def test_what_is_not_needed_is_not_loaded(code: str, unloaded: tuple[str, ...]) 
     check = f"{code}\nimport sys\nprint([name for name in {unloaded!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+SMALL = "import torch; x = torch.ones(3, requires_grad=True); (x * 2).sum().backward()"
+
+
+@pytest.mark.parametrize(("command", "most"), [("backward", 90), ("doctor", 180)])
+def test_a_program_of_three_nodes_enters_few_modules(
+    command: str, most: int, tmp_path: Path
+) -> None:
+    program = tmp_path / "small.py"
+    program.write_text(SMALL)
+    count = "import atexit, sys; atexit.register(lambda: print(sorted(n for n in sys.modules if "
+    count += "n.partition('.')[0] == 'gradscope'))); from gradscope.cli import entry; entry()"
+    done = subprocess.run(
+        [sys.executable, "-c", count, command, "-q", program], capture_output=True, text=True
+    )
+    entered = ast.literal_eval(done.stdout.splitlines()[-1])
+    assert 0 < len(entered) <= most, entered
 
 
 def test_no_class_name_stands_twice() -> None:

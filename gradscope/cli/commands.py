@@ -22,8 +22,7 @@ from gradscope.model.request import (
     SplitStudy,
 )
 from gradscope.options import SETTINGS
-from gradscope.version import VERSION
-from gradscope.words import SIGNS, joined
+from gradscope.words import SIGNS, VERSION, joined
 
 _FAILED = "the program failed, or the status it chose; 2 wrong usage;"
 _OURS = "3 a tool is missing; 4 a fault of gradscope itself."

@@ -16,10 +16,10 @@ from gradscope import doing
 from gradscope.analyses.diff import compare
 from gradscope.analyses.diff.comparison import Tolerance
 from gradscope.api.difference import in_one
-from gradscope.cli import folder, ranks, terminal
+from gradscope.cli import folder, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output
-from gradscope.cli.running import is_saved, program_of, tell_unused
+from gradscope.cli.running import is_saved, only_alone, program_of, tell_unused
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
 from gradscope.model import storage
@@ -68,7 +68,7 @@ def run_diff(given: Given) -> Result:
         GradscopeError: when one side could not be looked at, or the result not be written.
     """
     if not (is_saved(given.a.strip()) and is_saved(given.b.strip())):
-        ranks.only_alone("diff")
+        only_alone("diff")
     output = Output.of(given, "diff")
     sides = [Named("A", given.a.strip()), Named("B", given.b.strip())]
     for side in sides:

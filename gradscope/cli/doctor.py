@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gradscope import doing, render
-from gradscope.cli import folder, ranks, terminal
+from gradscope.cli import folder, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.rules import LIST
-from gradscope.cli.running import prepared, tell_unused
+from gradscope.cli.running import combined, end, member_of, prepared, share, tell_unused
 from gradscope.cli.terminal import say, tell_error, tell_unbound
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.filesystem import here
@@ -146,8 +146,8 @@ def run_doctor(given: Given) -> Result:
     Raises:
         GradscopeError: before the program ran.
     """
-    member = ranks.member(given)
-    verdict = Verdict.of(ranks.share(given, member))
+    member = member_of(given)
+    verdict = Verdict.of(share(given, member))
     for note in given.notes:
         verdict.remark(note)
     limits = how_long(given)
@@ -205,9 +205,9 @@ def _examined(
         # What this rank finds goes to the others; alone, it is diagnosed when it is told.
         if outcome.report is not None and member.is_grouped:
             outcome.report, _ = verdict.diagnosed(outcome.report)
-        told = ranks.combined(member, outcome, program.target)
+        told = combined(member, outcome, program.target)
         result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
-    ranks.end(member)
+    end(member)
     return result
 
 

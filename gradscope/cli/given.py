@@ -1,7 +1,7 @@
 """What was typed: which words of a command line are the program's, namely those after TARGET that
 are no option of ours; what commands get of it, and how a command ended, as plain data.
 
-What follows ``--`` is the program's in any case; :func:`gradscope.cli.entry.split` takes it away.
+What follows ``--`` is the program's in any case; :func:`gradscope.cli.split` takes it away.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ from gradscope.render.answers import training
 from gradscope.render.output import STDOUT
 from gradscope.running.session import code_namespace, no_torch
 from gradscope.target import Ending, OtherProcesses, Program
-from gradscope.version import VERSION
 from gradscope.watching.sinks import Log
 from gradscope.watching.turns import USUAL
+from gradscope.words import VERSION
 
 _BY_HAND = 'watch a model yourself: with gradscope.watch(model, to="run.jsonl"): ...'
 

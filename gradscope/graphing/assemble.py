@@ -33,6 +33,7 @@ from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.edge_gradients import EdgeGradients
+from gradscope.model.invariants import differences
 from gradscope.model.plain import RAGGED, Number, TensorInfo
 from gradscope.model.plain import number as stored
 from gradscope.model.report import (
@@ -49,8 +50,6 @@ from gradscope.model.report import (
     Wall,
     is_opaque,
 )
-from gradscope.model.requirements import differences
-from gradscope.recording.failed import codes_of
 from gradscope.recording.modules import OUTSIDE
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
@@ -339,6 +338,8 @@ class Assembler:
         return msgspec.structs.replace(backward, hooks=tuple(hooks))
 
     def _hook_on(self, *tensors: Any) -> str:
+        from gradscope.recording.failed import codes_of
+
         found = (getattr(one, "_backward_hooks", None) for one in tensors)
         hooks = list(next(filter(None, found), {}).values())
         code = next(codes_of(hooks[0]), None) if len(hooks) == 1 else None

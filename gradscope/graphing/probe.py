@@ -10,7 +10,7 @@ import datetime
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
@@ -38,11 +38,12 @@ from gradscope.model.report import (
     way_inside,
 )
 from gradscope.recording.compiler import Eager
-from gradscope.recording.failed import FailedCall
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
-from gradscope.version import VERSION
-from gradscope.words import count, either, speaks_python
+from gradscope.words import VERSION, count, either, speaks_python
+
+if TYPE_CHECKING:
+    from gradscope.recording.failed import FailedCall
 
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""

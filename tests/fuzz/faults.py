@@ -231,7 +231,7 @@ def together(folder: Path, _: random.Random, moments: int) -> Problems:
 
 
 def _without_target() -> None:
-    from gradscope.cli.entry import entry
+    from gradscope.cli import entry
 
     sys.argv[:] = ["gradscope", "memory", "-q", "--run-on"]
     entry()
