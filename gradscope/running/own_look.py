@@ -58,7 +58,8 @@ class OwnLook:
         self._request = request
         self._recorder = recorder
         self._shown = shown
-        self._root = request.root and AwaitedRoot(request.root, recorder)
+        self._unusable: Unusable | None = None
+        self._seen: dict[str, None] = {}
 
     def at_call(self, call: BackwardCall, scopes: Scopes) -> Report | None:
         """The look at a backward call of the program; None where its root may yet come.
@@ -66,15 +67,17 @@ class OwnLook:
         Raises:
             GradscopeError: there can be none.
         """
-        if self._root:
-            root = self._root.found(scopes)
+        if self._request.root:
+            root = self._named(scopes)
             if root is None:
                 return None
             return self._take(self._derived([root], scopes, call.frame), scopes, call)
         if self._request.create_graph is not None:
             root = self._derived(call.roots, scopes, call.frame, call.gradients)
             return self._take(root, scopes)
-        return self._take(single(call), scopes)
+        if self._request.gradients:
+            return self._take(single(call), scopes)
+        return self._shown(call.roots, scopes)
 
     def at_end(self, scopes: Scopes, value: object, calls: int) -> Report:
         """The look at what a program has left that made so many backward calls.
@@ -125,7 +128,7 @@ class OwnLook:
         request = self._request
         if 0 < calls < (request.call or 0):
             raise no_such_call(request.call or 0, calls)
-        named = self._root.found(scopes, is_over=True) if self._root else None
+        named = self._named(scopes, is_over=True)
         if named is not None:
             return named, []
         if isinstance(value, torch.Tensor):
@@ -161,44 +164,19 @@ class OwnLook:
                     raise
         return self._shown([root], scopes, notes, seed)
 
-    def _derived(
-        self,
-        roots: Sequence[Any],
-        scopes: Scopes,
-        frame: FrameType | None = None,
-        gradients: Sequence[torch.Tensor | None] = (None,),
-    ) -> torch.Tensor:
-        """The one root itself, or with ``--create-graph`` the gradient that a leaf gets."""
-        leaf = self._request.create_graph
-        if leaf is None:
-            (root,) = roots
-            return root  # type: ignore[no-any-return]
-        return derivative(roots, gradients, leaf, (self._recorder, scopes, frame))
-
-
-class AwaitedRoot:
-    """Looks for a root at each backward call, as long as it may still come.
-
-    Args:
-        text: the expression of ``--root``.
-        recorder: what is known of how the graph was made.
-    """
-
-    def __init__(self, text: str, recorder: Recorder) -> None:
-        self._text = text
-        self._recorder = recorder
-        self._unusable: Unusable | None = None
-        self._seen: dict[str, None] = {}
-
-    def found(self, scopes: Scopes, is_over: bool = False) -> torch.Tensor | None:
-        """The root, at a backward call or when the program is over; None if it may yet come.
+    def _named(self, scopes: Scopes, is_over: bool = False) -> torch.Tensor | None:
+        """The root of ``--root``, at a backward call or when the program is over; None if it may
+        yet come, or none is named.
 
         Raises:
             RootError: the expression is wrong; or the program is over, and it never came, or was no
                 tensor with history.
         """
+        text = self._request.root
+        if not text:
+            return None
         try:
-            root = named_root(self._text, scopes, self._recorder)
+            root = named_root(text, scopes, self._recorder)
         except Unusable as error:
             # `loss = 0.0` before a loop: what it is to be may come.
             if is_over:
@@ -208,54 +186,52 @@ class AwaitedRoot:
         if root is None:
             self._seen.update(dict.fromkeys(scopes.variable_names()))
             if is_over:
-                raise self._unusable or unknown_root(self._text, self._seen)
+                raise self._unusable or unknown_root(text, self._seen)
         return root
 
+    def _derived(
+        self,
+        roots: Sequence[Any],
+        scopes: Scopes,
+        frame: FrameType | None = None,
+        gradients: Sequence[torch.Tensor | None] = (None,),
+    ) -> torch.Tensor:
+        """The one root itself, or with ``--create-graph`` the gradient that a leaf gets from these
+        roots, with a graph of its own.
 
-def derivative(
-    roots: Sequence[Any],
-    gradients: Sequence[torch.Tensor | None],
-    leaf: str,
-    seen: tuple[Recorder, Scopes, FrameType | None],
-) -> torch.Tensor:
-    """The gradient that a leaf gets from these roots, with a graph of its own.
-
-    Args:
-        roots: tensors or gradient edges.
-        gradients: one for each root, None for the implicit 1.
-        leaf: its name, or that of another tensor between the roots and the leaves.
-        seen: what is known of the program, the variables in sight, which learn the name of the
-            gradient, and the frame of the program's call.
-
-    Raises:
-        RootError: when there is no such leaf, or a root needs a gradient.
-        CaptureError: when the gradient does not come, or depends on nothing.
-    """
-    recorder, scopes, frame = seen
-    probe = Probe(roots, recorder, scopes, Detail())
-    probe.require_memory()
-    tensor = _end(probe, scopes, leaf)
-    seeds = [initial(root, seed) for root, seed in zip(roots, gradients, strict=True)]
-    if any(seed is None for seed in seeds):
-        raise RootError(
-            "--create-graph needs a root of one element, or the program's own gradient for it",
-            "name such a root with --root; --gradient is then fed in at the gradient of the leaf",
-        )
-    with (
-        # The program's call may stand under no_grad.
-        torch.enable_grad(),
-        grads_preserved(),
-        recorder.deriving(roots, frame, create_graph=True),
-    ):
-        try:
-            (found,) = own_grad(roots, [tensor], seeds, create_graph=True)
-        except Exception as error:  # torch's, or of a hook or a Function of the program
-            let_pass(error)
-            raise CaptureError(
-                f"no graph of the gradient of {leaf}: {described(error)}",
-                "look at the first pass: gradscope backward",
-            ) from error
-    return _usable(found, leaf, probe.graph, scopes)
+        Raises:
+            RootError: when there is no such leaf, or a root needs a gradient.
+            CaptureError: when the gradient does not come, or depends on nothing.
+        """
+        leaf, recorder = self._request.create_graph, self._recorder
+        if leaf is None:
+            (root,) = roots
+            return root  # type: ignore[no-any-return]
+        probe = Probe(roots, recorder, scopes, Detail())
+        probe.require_memory()
+        tensor = _end(probe, scopes, leaf)
+        seeds = [initial(root, seed) for root, seed in zip(roots, gradients, strict=True)]
+        if any(seed is None for seed in seeds):
+            raise RootError(
+                "--create-graph needs a root of one element, or the program's own gradient for it",
+                "name such a root with --root; --gradient is then fed in at the gradient of the "
+                "leaf",
+            )
+        with (
+            # The program's call may stand under no_grad.
+            torch.enable_grad(),
+            grads_preserved(),
+            recorder.deriving(roots, frame, create_graph=True),
+        ):
+            try:
+                (found,) = own_grad(roots, [tensor], seeds, create_graph=True)
+            except Exception as error:  # torch's, or of a hook or a Function of the program
+                let_pass(error)
+                raise CaptureError(
+                    f"no graph of the gradient of {leaf}: {described(error)}",
+                    "look at the first pass: gradscope backward",
+                ) from error
+        return _usable(found, leaf, probe.graph, scopes)
 
 
 def _end(probe: Probe, scopes: Scopes, name: str) -> Any:

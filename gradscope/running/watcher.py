@@ -188,9 +188,7 @@ class Watcher:
         if request.gradients and own:
             return self._watch(call)
         with unseen():
-            scopes = self._scopes(call.frame)
-            shown = self._own.at_call if request.gradients or not own else self._as_called
-            self.report = shown(call, scopes) or self.report
+            self.report = self._own.at_call(call, self._scopes(call.frame)) or self.report
         return None
 
     def _watch(self, call: BackwardCall) -> MeasuredCall:
@@ -274,9 +272,6 @@ class Watcher:
         from gradscope.running.own_look import OwnLook
 
         return OwnLook(self._request, self.recorder, self._shown)
-
-    def _as_called(self, call: BackwardCall, scopes: Scopes) -> Report:
-        return self._shown(call.roots, scopes)
 
     def _shown(
         self,
