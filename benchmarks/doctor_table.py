@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks import tables
 from benchmarks.other_tools import Answer, Place, by_anomaly, by_torchlens, ran
-from gradscope.cli.entry import entry
+from gradscope.cli import entry
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from gradscope.rules import RULES

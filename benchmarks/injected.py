@@ -29,7 +29,7 @@ from benchmarks import effects, tables
 from benchmarks.faults import KINDS, Kind, inject, plain
 from benchmarks.other_tools import Answer, by_anomaly, by_torchlens, ran
 from benchmarks.tables import ROOT
-from gradscope.cli.entry import entry
+from gradscope.cli import entry
 from gradscope.model import storage
 from gradscope.model.observations import Finding
 from tests.clinic.manifest import HEALTHY

@@ -29,8 +29,8 @@ from gradscope.model.report import (
     Report,
     Root,
 )
+from gradscope.ranks import Job
 from gradscope.ranks.collected import Collected
-from gradscope.ranks.job import Job
 from gradscope.ranks.looks import look_of
 
 

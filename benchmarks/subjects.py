@@ -17,10 +17,10 @@ from torch.overrides import TorchFunctionMode
 
 from benchmarks.workloads import Program
 from gradscope.autograd.nodes import make_release_safe, walk
-from gradscope.garbage import collector_paused
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import GradientTable
 from gradscope.graphing.probe import Detail, Probe
+from gradscope.handlers import collector_paused
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.recording.names import Scopes

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gradscope.version import VERSION
+from gradscope.words import VERSION
 
 __version__ = VERSION
 

@@ -11,7 +11,7 @@ are shown.
     │   └── NoGraph      it made nothing that requires grad
     ├── RanksError       it is for one process, and this is one of several
     ├── ReportError      a saved report cannot be read, or breaks an invariant
-    ├── UnknownLeaf      --path names no leaf (defined in simplify/focus.py)
+    ├── UnknownLeaf      --path names no leaf (defined in simplify/folded.py)
     ├── OutputError      the result cannot be written
     ├── ToolMissing      a program or package that this needs is not installed
     └── Fault            gradscope itself went wrong, not what it was asked, nor the program

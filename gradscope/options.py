@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from gradscope.formats import DIAGNOSES, DRAWINGS, FORMATS, MAX_SIZE, Column
-from gradscope.ranks.job import WAIT
+from gradscope.ranks import WAIT
 
 RUNS = "trace backward explain doctor memory check depends watch"
 LOOKS = "trace backward explain doctor memory check depends diff"

@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from difflib import SequenceMatcher
+
+VERSION = "0.1.0"
+"""Of this package; the one place where it is written down."""
 
 _ENDING = re.compile(r"Backward(?:Autograd\w*)?\d*$")
 _PLURALS = {"leaf": "leaves", "index": "indices"}
@@ -123,6 +125,9 @@ def nearest(name: str, names: Iterable[str]) -> list[str]:
 
     None is left out for being unlike: where nothing is near, any are still the best help.
     """
+    # Not above: most runs name nothing that does not exist.
+    from difflib import SequenceMatcher
+
     # What is compared with many stands second: its statistics are then made once.
     matcher = SequenceMatcher(b=name[:LONGEST_NAME])
 
@@ -163,3 +168,15 @@ def added_up(numbers: int, elements: int) -> str:
         f"the root is one number, so torch takes one and refuses {numbers}; early versions added "
         "them up, which is why old answers show other results"
     )
+
+
+def pattern(names: Sequence[str]) -> str:
+    """What names that differ in one place have in common: ``h.*`` of ``h.0`` and ``h.1``."""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) < 2:
+        return "".join(distinct)
+    rows = [re.split(r"(\.)", name) for name in distinct]
+    if len({len(row) for row in rows}) == 1:
+        columns = zip(*rows, strict=True)
+        return "".join(column[0] if len(set(column)) == 1 else "*" for column in columns)
+    return f"{distinct[0]} … {distinct[-1]}"

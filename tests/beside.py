@@ -8,9 +8,9 @@ from typing import Any
 import torch
 
 from gradscope.model import storage
+from gradscope.model.invariants import EPSILON
 from gradscope.model.invariants import check as check_invariants
 from gradscope.model.report import GradientInfo, Node, Report
-from gradscope.model.requirements import EPSILON
 from tests.bare import Gradient, Plain, Tensors
 from tests.looking import Session, tensor_of
 

@@ -174,7 +174,7 @@ def session(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
 
     def run(arguments: list[str]) -> Done:
-        from gradscope.cli.entry import run as run_command
+        from gradscope.cli import run as run_command
 
         capfd.readouterr()
         with process_preserved():

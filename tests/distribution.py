@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 import yaml
 from packaging.requirements import Requirement
 
-from gradscope.version import VERSION
+from gradscope.words import VERSION
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]

@@ -55,7 +55,7 @@ os._exit(status)
 """
 
 _GRADSCOPE = """\
-code = "import sys; from gradscope.cli.entry import entry; sys.executable = {shim!r}; entry()"
+code = "import sys; from gradscope.cli import entry; sys.executable = {shim!r}; entry()"
 words = ["gradscope", *sys.argv[1:]]
 """
 

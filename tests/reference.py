@@ -90,7 +90,11 @@ def _fields(kind: type) -> Iterator[str]:
     if names:
         known: dict[str, Any] = {}
         for base in reversed(kind.__mro__):
-            known.update(vars(base).get("__annotations__", {}))
+            written = vars(base).get("__annotations__", {})
+            # Where a part of a Report is defined is no name of the interface.
+            known |= {
+                name: re.sub(r"model\.\w+\.", "", str(kind)) for name, kind in written.items()
+            }
         shown = "\n".join(f"{name}: {known[name]}" for name in names)
         yield _code(shown)
 

@@ -11,8 +11,8 @@ import click
 import pytest
 
 import gradscope as package
+from gradscope.cli import split
 from gradscope.cli.commands import gradscope
-from gradscope.cli.entry import split
 from gradscope.cli.given import Given
 from gradscope.cli.typed_command import TypedCommand
 from gradscope.options import FIRST, GROUPS, OPTIONS, options_on

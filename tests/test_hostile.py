@@ -454,7 +454,7 @@ import os, sys
 os.mkdir("gone")
 os.chdir("gone")
 os.rmdir("../gone")
-from gradscope.cli.entry import run
+from gradscope.cli import run
 for format in ("tree", "dot", "html", "text", "github", "gcc"):
     command = "show" if format in ("tree", "dot", "html") else "doctor"
     result = run([command, sys.argv[1], "--format", format])

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from gradscope.cli import progress
+from gradscope.cli import terminal
 from tests.looking import Session
 from tests.terminals import open_terminal, read
 
@@ -24,7 +24,7 @@ Command = Callable[..., str]
 @pytest.fixture
 def on_terminal(session: Session, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Runs a command on a terminal, where nobody waits for a line; all that it wrote there."""
-    monkeypatch.setattr(progress, "PAUSE", 0.0)
+    monkeypatch.setattr(terminal, "PAUSE", 0.0)
 
     def run(text: str, *arguments: str, command: str = "backward") -> str:
         session.write(HEAD + text)
@@ -79,8 +79,8 @@ def test_the_doctor_tells_each_step(on_terminal: Command) -> None:
 
 def test_a_line_comes_seldom(on_terminal: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100))
-    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(progress, "PAUSE", 10)
+    monkeypatch.setattr(terminal, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(terminal, "PAUSE", 10)
     many = "for _ in range(20):\n    (w * w).sum().backward()\n    w.grad = None\n"
     raw = on_terminal(many, "--call", "19", "--run-on", "-o", "out.json")
     # Of every ten moments the last is told.
@@ -125,5 +125,5 @@ def test_a_training_tells_a_row_now_and_then(
     raw = on_terminal(loop, "--every", "1", command="watch")
     assert "gradscope: step 2, loss " in raw.partition("done")[0]
     assert "norm by step" in raw.partition("done")[2]
-    monkeypatch.setattr(progress, "PAUSE", 3600.0)
+    monkeypatch.setattr(terminal, "PAUSE", 3600.0)
     assert "gradscope: step" not in on_terminal(loop, "--every", "1", command="watch")

@@ -24,8 +24,8 @@ from gradscope.model import storage
 from gradscope.model.ranks import OneRank, RankPasses, Ranks
 from gradscope.model.report import Report
 from gradscope.model.rows import Row, row_of
+from gradscope.ranks import Job
 from gradscope.ranks.collected import Collected
-from gradscope.ranks.job import Job
 from gradscope.ranks.looks import look_of
 from tests import forkserver
 from tests.looking import Done, Session

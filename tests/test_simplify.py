@@ -20,8 +20,10 @@ from gradscope.simplify.draft import find_repeats
 from gradscope.simplify.folded import simplify
 from gradscope.simplify.for_pages import for_page
 from gradscope.simplify.gradients import (
+    MOST_PARTS,
     SMALL,
     ProfileRow,
+    Sums,
     ViewGradients,
     brackets,
     combine,
@@ -30,7 +32,6 @@ from gradscope.simplify.gradients import (
 )
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
-from gradscope.simplify.sums import MOST_PARTS, Sums
 from gradscope.simplify.view import Item, View
 from tests.program import Program, Value
 from tests.proven import prove

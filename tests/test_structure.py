@@ -27,25 +27,23 @@ ROOMS = {
     "errors": "words escaping",
     "formats": "",
     "filesystem": "",
-    "garbage": "",
     "handlers": "",
     "patched": "",
-    "version": "",
     "doing": "",
     # The wall: plain data.
     "model": "words errors escaping formats",
     "notation": "",
     # Left of it: the program runs, torch is alive.
-    "target": "patched words errors filesystem garbage",
-    "autograd": "patched handlers errors filesystem garbage model",
+    "target": "patched words errors filesystem",
+    "autograd": "patched handlers errors filesystem model",
     "recording": "patched words errors filesystem model target autograd",
-    "graphing": "doing handlers words errors escaping garbage version model autograd recording",
+    "graphing": "doing handlers words errors escaping model autograd recording",
     "derivatives": "handlers words errors model autograd",
     "ranks": "patched words errors model target",
     "options": "formats ranks",
     "analyses": "",
     "analyses/training": "patched walks model autograd recording",
-    "analyses/doctor": "patched handlers walks words errors escaping garbage model target autograd "
+    "analyses/doctor": "patched handlers walks words errors escaping model target autograd "
     "recording graphing derivatives ranks analyses/training",
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "
     "derivatives",
@@ -53,7 +51,7 @@ ROOMS = {
     "analyses/split": "doing words errors handlers model autograd graphing analyses/explain",
     "analyses/depends": "words errors model autograd graphing analyses/explain analyses/split",
     "analyses/memory": "words errors model autograd recording graphing",
-    "running": "patched doing handlers words errors escaping filesystem garbage model target "
+    "running": "patched doing handlers words errors escaping filesystem model target "
     "autograd recording graphing ranks analyses/doctor",
     "watching": "patched handlers words errors model target autograd recording graphing ranks",
     # Right of it: from a report to words and pictures.
@@ -67,7 +65,7 @@ ROOMS = {
     "render/options render/words",
     "render/formats": "words errors escaping model simplify render/options render/words "
     "render/drawing",
-    "render/answers": "words errors escaping filesystem version model notation rules simplify "
+    "render/answers": "words errors escaping filesystem model notation rules simplify "
     "analyses/diff render/options render/words render/drawing render/formats",
     "render": "words errors formats model analyses/diff render/options render/output "
     "render/words render/drawing",
@@ -77,11 +75,11 @@ ROOMS = {
     "api": "options words errors escaping formats filesystem model target recording graphing "
     "analyses/doctor analyses/check analyses/explain analyses/split analyses/memory running "
     "analyses/diff rules simplify render/options render/words render/drawing render "
-    "render/notebook version watching",
+    "render/notebook watching",
     "testing": "words errors rules running api",
     "cli": "*",
     "ipython": "api errors target cli model render/options render/notebook",
-    "__init__": "api errors ipython version",
+    "__init__": "words api errors ipython",
     "__main__": "cli",
 }
 """Every room of the house, in the order in which data goes through it, and the rooms that it may
@@ -89,9 +87,7 @@ import: none that comes after it.  Modules directly in ``render`` are rooms of t
 
 UNMENTIONED = {
     "doing",
-    "garbage",
     "handlers",
-    "version",
     "walks",
     "__init__",
     "__main__",
@@ -301,6 +297,24 @@ def test_what_is_not_needed_is_not_loaded(code: str, unloaded: tuple[str, ...]) 
     assert done.stdout.strip() == "[]"
 
 
+SMALL = "import torch; x = torch.ones(3, requires_grad=True); (x * 2).sum().backward()"
+
+
+@pytest.mark.parametrize(("command", "most"), [("backward", 90), ("doctor", 180)])
+def test_a_program_of_three_nodes_enters_few_modules(
+    command: str, most: int, tmp_path: Path
+) -> None:
+    program = tmp_path / "small.py"
+    program.write_text(SMALL)
+    count = "import atexit, sys; atexit.register(lambda: print(sorted(n for n in sys.modules if "
+    count += "n.partition('.')[0] == 'gradscope'))); from gradscope.cli import entry; entry()"
+    done = subprocess.run(
+        [sys.executable, "-c", count, command, "-q", program], capture_output=True, text=True
+    )
+    entered = ast.literal_eval(done.stdout.splitlines()[-1])
+    assert 0 < len(entered) <= most, entered
+
+
 def test_no_class_name_stands_twice() -> None:
     """One word, one meaning; but for what the API shows of a Report."""
     where: dict[str, list[str]] = {}
@@ -315,9 +329,8 @@ def test_no_class_name_stands_twice() -> None:
 
 SPEAKERS = {
     "render/output.py": "results, through the gate for terminals",
-    "cli/terminal.py": "errors and remarks, made visible; asks what stdout is, and flushes it; "
-    "a pager for our own pages",
-    "cli/progress.py": "asks whether stderr is a terminal",
+    "cli/terminal.py": "errors, remarks and what is waited for, made visible; asks what the "
+    "streams are, and flushes them; a pager for our own pages",
     "target/ending.py": "what python prints of the user's own exception",
     "target/shell.py": "what IPython prints of it",
     "api/watching.py": "what a watched training could not do, made visible",

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import gradscope.target
-from gradscope.cli.last_target import recall, remember
+from gradscope.cli.folder import recall, remember
 from gradscope.errors import TargetError
 from gradscope.target import Ending, Program, StopProgram, Target, parse_target, raise_interrupt
 from tests.conftest import process_preserved

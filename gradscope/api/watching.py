@@ -15,8 +15,7 @@ from gradscope.errors import CaptureError
 from gradscope.escaping import for_terminal
 from gradscope.model.rows import LogHead, Row
 from gradscope.target import clean
-from gradscope.version import VERSION
-from gradscope.words import in_python
+from gradscope.words import VERSION, in_python
 
 if TYPE_CHECKING:
     import torch

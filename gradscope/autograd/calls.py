@@ -86,6 +86,11 @@ class BackwardCall:
             _function=function,
         )
 
+    @property
+    def is_inner(self) -> bool:
+        """Whether a later call may build on what this one returns."""
+        return self.create_graph and not self.accumulates
+
     def handed_on(self, make: Callable[[], Any]) -> BackwardCall:
         """Return this call so that ``make`` is called when it is run."""
         return replace(self, _function=lambda *_, **__: make(), is_handed_on=True)

@@ -20,10 +20,13 @@ from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.garbage import without_collector
+from gradscope.handlers import without_collector
 
 LEAF = "AccumulateGrad"
 """What torch calls the node at which a leaf gets its gradient."""
+
+IS_TOLD = hasattr(torch._C._autograd.SavedTensor, "unpack_hook")
+"""Whether torch tells what is behind a slot, and whether a hook stands before it."""
 
 _LEAF_TYPE: type = torch._C._functions.AccumulateGrad  # type: ignore[attr-defined]
 

@@ -22,7 +22,7 @@ from torch.utils import _pytree as pytree
 from gradscope.autograd import packing
 from gradscope.autograd.elements import is_released, readable
 from gradscope.autograd.isolation import living_tensors
-from gradscope.autograd.nodes import op_name, slots_of
+from gradscope.autograd.nodes import IS_TOLD, op_name, slots_of
 from gradscope.autograd.tensors import flat_tensors
 from gradscope.errors import CaptureError
 
@@ -31,9 +31,6 @@ _FREED_LIST = object()
 _DATA = (type(None), int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
 
 _EXPECTED = re.compile(r"expected version (\d+)")
-
-IS_TOLD = hasattr(torch._C._autograd.SavedTensor, "unpack_hook")
-"""Whether torch tells what is behind a slot, and whether a hook stands before it."""
 
 _CHECKPOINT = "_checkpoint_hook."
 """How the hooks of ``torch.utils.checkpoint`` without reentrance are called."""

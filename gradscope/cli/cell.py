@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gradscope.cli import owner_of, split
 from gradscope.cli.commands import gradscope
-from gradscope.cli.entry import owner_of, split
 from gradscope.cli.terminal import say
 from gradscope.cli.typed_command import OF_THE_PROGRAM
 from gradscope.errors import Fault, GradscopeError, TargetError

@@ -22,8 +22,7 @@ from gradscope.model.request import (
     SplitStudy,
 )
 from gradscope.options import SETTINGS
-from gradscope.version import VERSION
-from gradscope.words import SIGNS, joined
+from gradscope.words import SIGNS, VERSION, joined
 
 _FAILED = "the program failed, or the status it chose; 2 wrong usage;"
 _OURS = "3 a tool is missing; 4 a fault of gradscope itself."
@@ -78,9 +77,9 @@ def gradscope(context: click.Context) -> None:
     gradscope runs your program unchanged and shows every node that backward walks by the
     expression and line you wrote, and the gradient that flows along every edge.
     """
-    from gradscope.cli import settings
+    from gradscope.cli import folder
 
-    context.default_map = settings.defaults()
+    context.default_map = folder.defaults()
 
 
 def _run(given: Given, *args: Any, **more: Any) -> Result:
@@ -236,7 +235,6 @@ def show(given: Given) -> Result:
     FILE is what -o FILE.json, -o FILE.json.gz or watch -o FILE.jsonl wrote.  Does not import torch.
     """
     from gradscope import doing
-    from gradscope.cli import progress
     from gradscope.cli.output import Output
     from gradscope.model import history, storage
 
@@ -245,7 +243,7 @@ def show(given: Given) -> Result:
 
         return show_log(given)
     place = Output.of(given)
-    with progress.shown(place.quiet):
+    with terminal.shown(place.quiet):
         doing.begin("reading the file")
         place.write(storage.load(given.file, given.max_size))
     return Result()

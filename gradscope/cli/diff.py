@@ -16,11 +16,10 @@ from gradscope import doing
 from gradscope.analyses.diff import compare
 from gradscope.analyses.diff.comparison import Tolerance
 from gradscope.api.difference import in_one
-from gradscope.cli import last_target as memory
-from gradscope.cli import progress, ranks
+from gradscope.cli import folder, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output
-from gradscope.cli.running import is_saved, program_of, tell_unused
+from gradscope.cli.running import is_saved, only_alone, program_of, tell_unused
 from gradscope.errors import CaptureError, ExitStatus, TargetError
 from gradscope.filesystem import is_file
 from gradscope.model import storage
@@ -69,14 +68,14 @@ def run_diff(given: Given) -> Result:
         GradscopeError: when one side could not be looked at, or the result not be written.
     """
     if not (is_saved(given.a.strip()) and is_saved(given.b.strip())):
-        ranks.only_alone("diff")
+        only_alone("diff")
     output = Output.of(given, "diff")
     sides = [Named("A", given.a.strip()), Named("B", given.b.strip())]
     for side in sides:
         _check(side, given)
         if is_saved(side.words):
             tell_unused(side.words, output.remark)
-    with progress.shown(output.quiet):
+    with terminal.shown(output.quiet):
         a, b = (_report(side, given) for side in sides)
         doing.begin("comparing A and B")
         comparison = compare(a, b, Tolerance(given.rtol, given.atol))
@@ -150,11 +149,11 @@ def _looked_at(side: Named, given: Given) -> Report | None:
     words = side.split()
     if given.arguments:
         words += given.arguments if "--" in words else ("--", *given.arguments)
-    with tempfile.TemporaryDirectory(prefix="gradscope-") as folder:
-        path = Path(folder) / "report.json"
+    with tempfile.TemporaryDirectory(prefix="gradscope-") as scratch:
+        path = Path(scratch) / "report.json"
         own = ["backward", "-q", "-o", str(path), *_of_both(given)]
         # Stdout is for the comparison; what the programs print goes where remarks go.
-        with memory.kept():
+        with folder.kept():
             command = [sys.executable, "-c", _CHILD, *own, *words]
             subprocess.run(command, stdout=2, check=False)
         if not path.exists():

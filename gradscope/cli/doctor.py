@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gradscope import doing, render
-from gradscope.cli import last_target as memory
-from gradscope.cli import progress, ranks, terminal
+from gradscope.cli import folder, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.rules import LIST
-from gradscope.cli.running import prepared, tell_unused
+from gradscope.cli.running import combined, end, member_of, prepared, share, tell_unused
 from gradscope.cli.terminal import say, tell_error, tell_unbound
 from gradscope.errors import ExitStatus, GradscopeError, TargetError
 from gradscope.filesystem import here
@@ -147,8 +146,8 @@ def run_doctor(given: Given) -> Result:
     Raises:
         GradscopeError: before the program ran.
     """
-    member = ranks.member(given)
-    verdict = Verdict.of(ranks.share(given, member))
+    member = member_of(given)
+    verdict = Verdict.of(share(given, member))
     for note in given.notes:
         verdict.remark(note)
     limits = how_long(given)
@@ -169,7 +168,7 @@ def run_doctor(given: Given) -> Result:
         "graver": is_graver,
     }
     examination = given.part(Examination, **limits, **more)
-    with memory.remembered(target, not member.job.rank and not is_cell):
+    with folder.remembered(target, not member.job.rank and not is_cell):
         return _examined(program, examination, verdict, member)
 
 
@@ -198,17 +197,17 @@ def _examined(
     from gradscope.running.session import run
 
     is_reserved = not verdict.is_text and program.target.kind != "cell"
-    with progress.shown(verdict.options.quiet):
+    with terminal.shown(verdict.options.quiet):
         with terminal.stdout_reserved(is_reserved):
-            outcome = run(program, replace(examination, on_step=progress.tell_step), member)
+            outcome = run(program, replace(examination, on_step=terminal.tell_step), member)
             outcome.ending.show()
         tell_unbound(program.target, outcome.ending.exception)
         # What this rank finds goes to the others; alone, it is diagnosed when it is told.
         if outcome.report is not None and member.is_grouped:
             outcome.report, _ = verdict.diagnosed(outcome.report)
-        told = ranks.combined(member, outcome, program.target)
+        told = combined(member, outcome, program.target)
         result = Result(ending=outcome.ending) if told is None else _conclude(told, verdict)
-    ranks.end(member)
+    end(member)
     return result
 
 

@@ -15,8 +15,8 @@ import click
 
 from gradscope import doing, render
 from gradscope.cli import terminal
+from gradscope.cli.folder import is_first_tree
 from gradscope.cli.given import Given
-from gradscope.cli.last_target import is_first_tree
 from gradscope.cli.terminal import say
 from gradscope.errors import OutputError
 from gradscope.formats import ANSWERS, BINARIES, DRAWINGS, FORMATS, LISTS, TEXTS

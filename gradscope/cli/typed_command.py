@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin
 import click
 
 from gradscope.cli import terminal
-from gradscope.cli.given import Given
+from gradscope.cli.given import Given, divided, note_forgotten
 from gradscope.options import FIRST, GROUPS, Option, options_on
 
 OF_THE_PROGRAM = "arguments"
@@ -106,11 +106,8 @@ class TypedCommand(_PagedHelp):
         given = dict(ctx.obj or {})
         runs = any(one.name in _PROGRAMS for one in self.params) and "cell" not in given
         if runs and not ctx.resilient_parsing:
-            # What it needs costs more than all of --help.
-            from gradscope.cli import program_arguments
-
             last = given.get(OF_THE_PROGRAM, ())
-            args, program, notes = program_arguments.divided(ctx, args)
+            args, program, notes = divided(ctx, args)
             given[OF_THE_PROGRAM] = (*program, *last)
             given["notes"] = tuple(notes)
         ctx.obj = given
@@ -143,9 +140,7 @@ class TypedGroup(_PagedHelp, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Refuses a program without a command as one."""
         if self.get_command(ctx, args[0]) is None:
-            from gradscope.cli import program_arguments
-
-            program_arguments.note_forgotten(ctx, args)
+            note_forgotten(ctx, args)
         return super().resolve_command(ctx, args)
 
 

@@ -9,25 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from gradscope import doing, render
-from gradscope.cli import last_target as memory
-from gradscope.cli import progress
+from gradscope.cli import folder, terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.output import Output, on_stdout
 from gradscope.cli.running import prepared, tell_unused
 from gradscope.cli.terminal import say, tell_error
 from gradscope.errors import CaptureError, GradscopeError, OutputError
 from gradscope.formats import ANSWERS
-from gradscope.garbage import collector_paused
+from gradscope.handlers import collector_paused
 from gradscope.model.history import SUFFIXES, History, load
 from gradscope.model.rows import LogHead, Row
-from gradscope.ranks.job import Job
+from gradscope.ranks import Job
 from gradscope.render.answers import training
 from gradscope.render.output import STDOUT
 from gradscope.running.session import code_namespace, no_torch
 from gradscope.target import Ending, OtherProcesses, Program
-from gradscope.version import VERSION
 from gradscope.watching.sinks import Log
 from gradscope.watching.turns import USUAL
+from gradscope.words import VERSION
 
 _BY_HAND = 'watch a model yourself: with gradscope.watch(model, to="run.jsonl"): ...'
 
@@ -56,8 +55,8 @@ def run_watch(options: Given) -> Result:
         say(note)
     log = None if path is None else Log(Path(path), LogHead(VERSION, options.every or USUAL, None))
     with ExitStack() as stack:
-        stack.enter_context(memory.remembered(target, is_first))
-        is_paced = stack.enter_context(progress.shown(is_quiet))
+        stack.enter_context(folder.remembered(target, is_first))
+        is_paced = stack.enter_context(terminal.shown(is_quiet))
         tell = doing.begin if is_paced else say
         history = History(title=path or target.describe())
         takers: list[Callable[[Row], None]] = [history.put]
@@ -151,7 +150,7 @@ def show_log(given: Given) -> Result:
             f"{path} is the log of a training, which is shown as text or html, not {place.format}",
             "leave out --format and -o, or name a page: -o run.html",
         )
-    with progress.shown(place.quiet):
+    with terminal.shown(place.quiet):
         doing.begin("reading the file")
         place.write(load(path, given.max_size))
     tell_unused(path, place.remark, is_log=True)

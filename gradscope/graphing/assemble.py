@@ -15,7 +15,6 @@ import torch
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.nodes import (
@@ -34,6 +33,7 @@ from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import device_name, flat_values, metadata, name_of
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.graphing.edge_gradients import EdgeGradients
+from gradscope.model.invariants import differences
 from gradscope.model.plain import RAGGED, Number, TensorInfo
 from gradscope.model.plain import number as stored
 from gradscope.model.report import (
@@ -50,8 +50,6 @@ from gradscope.model.report import (
     Wall,
     is_opaque,
 )
-from gradscope.model.requirements import differences
-from gradscope.recording.failed import codes_of
 from gradscope.recording.modules import OUTSIDE
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.recorder import Recorder
@@ -290,12 +288,14 @@ class Assembler:
             around = self._call_numbers[inner] = len(self._calls) - 1
 
     def _saved(self, live: LiveNode) -> Iterable[tuple[str, TensorInfo]]:
-        for name, tensor in saved.values(live):
+        from gradscope.autograd.saved import values
+
+        for name, tensor in values(live):
             if isinstance(tensor, torch.Tensor):
-                values = None
+                held = None
                 if is_small(tensor, self.keep):
-                    values = plain(flat_values(tensor), tensor.dtype is torch.float32)
-                yield name, metadata(tensor, values)
+                    held = plain(flat_values(tensor), tensor.dtype is torch.float32)
+                yield name, metadata(tensor, held)
 
     # ------------------------------------------------------------------ leaves and roots
 
@@ -342,6 +342,8 @@ class Assembler:
         return msgspec.structs.replace(backward, hooks=tuple(hooks))
 
     def _hook_on(self, *tensors: Any) -> str:
+        from gradscope.recording.failed import codes_of
+
         found = (getattr(one, "_backward_hooks", None) for one in tensors)
         hooks = list(next(filter(None, found), {}).values())
         code = next(codes_of(hooks[0]), None) if len(hooks) == 1 else None

@@ -10,25 +10,22 @@ import datetime
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
 
 from gradscope import doing
-from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall, edge_of
 from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import Walked, leaf_of, make_release_safe, walk
 from gradscope.autograd.numbers import SMALL
 from gradscope.errors import CaptureError, Fault, ReportError, described
-from gradscope.garbage import collector_paused, without_collector
 from gradscope.graphing.assemble import Assembler
-from gradscope.graphing.blame import explain_failure, with_raised
 from gradscope.graphing.edge_gradients import EdgeGradients
 from gradscope.graphing.gradient_table import MAX_VALUES, GradientTable
 from gradscope.graphing.watched_call import MeasuredCall, own_call
-from gradscope.handlers import let_pass
+from gradscope.handlers import collector_paused, let_pass, without_collector
 from gradscope.model.invariants import check
 from gradscope.model.report import (
     COMPILED,
@@ -41,11 +38,12 @@ from gradscope.model.report import (
     way_inside,
 )
 from gradscope.recording.compiler import Eager
-from gradscope.recording.failed import FailedCall
 from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
-from gradscope.version import VERSION
-from gradscope.words import count, either, speaks_python
+from gradscope.words import VERSION, count, either, speaks_python
+
+if TYPE_CHECKING:
+    from gradscope.recording.failed import FailedCall
 
 EVERYTHING = 10_000_000
 """With ``--values``: elements a tensor, and in all, whose values are kept."""
@@ -156,11 +154,12 @@ class Probe:
         failure = watched.failure
         if failure is None:
             return passed, []
-        frees = not watched.call.retain_graph
-        return passed, explain_failure(failure, self.walked, self._recorder, frees)
+        return passed, self._blamed(failure, frees=not watched.call.retain_graph)
 
     def end_in(self, failed: FailedCall) -> None:
         """Put a call that raised above the graph, whose roots are what went into it."""
+        from gradscope.graphing.blame import with_raised
+
         self.graph = with_raised(self.graph, failed, self._recorder, self._assembler.origin)
 
     def names_of(self, leaf: torch.Tensor) -> list[str]:
@@ -210,7 +209,9 @@ class Probe:
         Raises:
             CaptureError: naming the first node that would not.
         """
-        released = saved.ReleasedMemory()
+        from gradscope.autograd.saved import ReleasedMemory
+
+        released = ReleasedMemory()
         for node in self.walked.nodes:
             reason = released.refusal(node)
             if reason:
@@ -221,7 +222,7 @@ class Probe:
                 )
 
     def _explained(self, error: Exception) -> CaptureError:
-        notes = explain_failure(error, self.walked, self._recorder)
+        notes = self._blamed(error)
         raised = self._recorder.places.site_of_error(error)
         # A custom Function's backward is the program's own code, and can be pointed at.
         if not notes and raised is not None:
@@ -232,6 +233,11 @@ class Probe:
             f"backward failed with {described(error)}",
             *(notes or ["the program's own backward would fail in the same way"]),
         )
+
+    def _blamed(self, failure: BaseException, frees: bool = False) -> list[str]:
+        from gradscope.graphing.blame import explain_failure
+
+        return explain_failure(failure, self.walked, self._recorder, frees)
 
     def _limits(self) -> tuple[str, ...]:
         limits = list(hidden(self.graph))

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gradscope.model.explanation import Amount, Explanation, Local, Ways, Weights
-from gradscope.model.plain import Number, TensorInfo
+from gradscope.model.plain import Number, TensorInfo, fail, in_range
 from gradscope.model.ranks import MOST_PASSES, Ranks
 from gradscope.model.report import Graph, Report
-from gradscope.model.requirements import fail, in_range
 from gradscope.model.studies import MOST_COMPARED, CallCheck, Checks, Dependence, Memory, Split
 
 LONGEST_COUNT = 50_000

@@ -1,6 +1,6 @@
 """The bricks of the Report: its base class, its numbers, and what is known of one tensor; of one
 gradient, whether it came, how large it is, and how its elements lie; and of one pass, what flowed
-along every edge, and what came of it.
+along every edge, and what came of it; with what holds of any number and tensor.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NoReturn
 
 import msgspec
 
+from gradscope.errors import ReportError
 from gradscope.words import joined
 
 NonFinite = Literal["NaN", "Infinity", "-Infinity"]
@@ -244,3 +245,68 @@ class BackwardPass(Struct, frozen=True):
     def at(self, node: int, output: int = 0) -> GradientInfo:
         """The upstream gradient of a node for one of its outputs."""
         return self.gradients[self.upstream[node][output]]
+
+
+# ---------------------------------------------------------------- what holds of any of them
+
+
+def fail(place: str, rule: str) -> NoReturn:
+    """Say which rule is broken where.
+
+    Raises:
+        ReportError: always.
+    """
+    raise ReportError(f"{place}: {rule}")
+
+
+def in_range(indices: Iterable[int | None], size: int, place: str, table: str) -> None:
+    """Indices lead into a table of this size; None leads nowhere on purpose.
+
+    Raises:
+        ReportError: naming the first that does not.
+    """
+    for index in indices:
+        if index is not None and not 0 <= index < size:
+            fail(place, f"{index} is not an index of {table}, which has {size}")
+
+
+def check_tensor(tensor: TensorInfo, place: str) -> None:
+    """A tensor has a shape, and as many values as that says, or none.
+
+    Raises:
+        ReportError: where it is not so.
+    """
+    if min(tensor.shape, default=0) < RAGGED:
+        fail(place, f"shape {list(tensor.shape)} has a negative size")
+    if broken := broken_rows(tensor.rows):
+        fail(place, broken)
+    if tensor.values is None:
+        return
+    if RAGGED in tensor.shape:
+        fail(place, f"has values, but its shape {list(tensor.shape)} does not say how many")
+    broken = unstorable(tensor.values)
+    if broken:
+        fail(place, broken)
+    expected = math.prod(tensor.shape) * (2 if tensor.dtype.startswith("complex") else 1)
+    if len(tensor.values) != expected:
+        fail(place, f"has {len(tensor.values)} values; its shape needs {expected}")
+
+
+def broken_rows(rows: BadRows | None) -> str:
+    """What is wrong with the rows that hold NaN or infinity, or ""."""
+    if rows is None or (
+        0 < len(rows.first) <= rows.bad < rows.count
+        and min(rows.first) >= 0
+        and max(rows.first) < rows.count
+    ):
+        return ""
+    return f"{rows.bad} of {rows.count} rows are not finite, the first of them {[*rows.first]}"
+
+
+def unstorable(numbers: Iterable[Number | None]) -> str:
+    """What is wrong with these numbers, or ""."""
+    for number in numbers:
+        # JSON would turn such a float into null, which means "not known".
+        if isinstance(number, float) and not math.isfinite(number):
+            return f'holds the float {number}; non-finite numbers are words such as "NaN"'
+    return ""

@@ -16,16 +16,13 @@ from typing import Final, Literal
 
 import msgspec
 
-from gradscope.model.explanation import Explanation
-from gradscope.model.observations import Finding, Watched
+from gradscope import model
 from gradscope.model.plain import Accumulation as Accumulation
 from gradscope.model.plain import BackwardPass as BackwardPass
 from gradscope.model.plain import GradientInfo as GradientInfo
 from gradscope.model.plain import Histogram as Histogram
 from gradscope.model.plain import Number, Struct, TensorInfo
 from gradscope.model.plain import State as State
-from gradscope.model.ranks import Ranks
-from gradscope.model.studies import Checks, Dependence, Memory, Split
 from gradscope.words import either, short_op
 
 FORMAT: Final = "gradscope/1"
@@ -225,14 +222,14 @@ class Report(Struct, frozen=True):
     meta: Meta
     passes: tuple[BackwardPass, ...] = ()
     notes: tuple[str, ...] = ()
-    observations: Watched | None = None
-    findings: tuple[Finding, ...] = ()
-    checks: Checks | None = None
-    memory: Memory | None = None
-    explanation: Explanation | None = None
-    split: Split | None = None
-    dependence: Dependence | None = None
-    ranks: Ranks | None = None
+    observations: model.observations.Watched | None = None
+    findings: tuple[model.observations.Finding, ...] = ()
+    checks: model.studies.Checks | None = None
+    memory: model.studies.Memory | None = None
+    explanation: model.explanation.Explanation | None = None
+    split: model.studies.Split | None = None
+    dependence: model.studies.Dependence | None = None
+    ranks: model.ranks.Ranks | None = None
     others: tuple[Report, ...] = ()
     format: Literal["gradscope/1"] = FORMAT
 

@@ -116,9 +116,10 @@ would leave it none."""
 class Termination:
     """Ends the program when SIGTERM comes, and the process once all is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_running: bool) -> None:
+        """``is_running``: whether the program has not come to its end."""
         self._process = os.getpid()
-        self._is_running = True
+        self._is_running = is_running
         self.has_come = False
         # A queue of this kind may be filled by a handler of signals.
         self._has_to_end: SimpleQueue[None] = SimpleQueue()

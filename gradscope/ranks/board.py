@@ -7,8 +7,6 @@ and not the run.
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import threading
 import time
 import zlib
@@ -17,8 +15,7 @@ from datetime import timedelta
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from gradscope.patched import Original, by_way_of
-from gradscope.ranks.job import Job
+from gradscope.ranks import Job, NoAnswer, process_group
 
 PIECE = 4 * 2**20
 """Bytes of one value at most; torch's store takes 8 MiB in one message."""
@@ -36,39 +33,6 @@ _PREFIX = "gradscope/"
 
 ARRIVED = "arrived"
 """Counts the ranks that run under gradscope."""
-
-
-_TORCH = "torch.distributed.distributed_c10d"
-
-
-def listen(told: Callable[[], None]) -> Callable[[], None]:
-    """Call ``told`` whenever the program has made its process group, or is done with it.
-
-    Returns:
-        What ends that.
-    """
-    distributed = sys.modules.get(_TORCH)
-    if distributed is None:
-        return lambda: None
-
-    def updated(original: Original, *arguments: Any, **named: Any) -> Any:
-        result = original(*arguments, **named)
-        with contextlib.suppress(Exception):
-            told()
-        return result
-
-    # Private: programs import what makes a group by name, and that asks for this one by module.
-    patch = by_way_of(distributed, "_update_default_pg", updated)
-    patch.start()
-    return patch.stop
-
-
-class NoAnswer(Exception):
-    """The store did not answer, or is gone; ``is_gone`` where it is known to be gone."""
-
-    def __init__(self, is_gone: bool = False) -> None:
-        super().__init__()
-        self.is_gone = is_gone
 
 
 class Board:
@@ -90,9 +54,8 @@ class Board:
     def of_program(cls) -> tuple[Board, Job] | None:
         """The store of the process group that the program has initialised, and which of its ranks
         this is; None where there is none, or it has one rank."""
-        # Not imported here: a program that trains in many processes has.
-        distributed = sys.modules.get(_TORCH)
-        if distributed is None or not distributed.is_initialized():
+        distributed = process_group()
+        if distributed is None:
             return None
         try:
             # Private, and the only way to it; where it is gone, there is no board.

@@ -21,8 +21,8 @@ from gradscope.model.observations import Observations
 from gradscope.model.plain import Number
 from gradscope.model.ranks import FEW, RankLook, RankParameter, RankPasses
 from gradscope.model.report import BackwardPass, GradientInfo, Graph, Report
-from gradscope.ranks.board import Board, NoAnswer, wait_for
-from gradscope.ranks.job import Job
+from gradscope.ranks import Job, NoAnswer
+from gradscope.ranks.board import Board, wait_for
 from gradscope.words import first_line
 
 SAME = 1e-5

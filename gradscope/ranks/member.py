@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gradscope.errors import Fault, GradscopeError, RanksError, described
-from gradscope.model.ranks import RankLook
 from gradscope.model.report import Report
 from gradscope.model.request import Request
-from gradscope.ranks.agreement import StopAgreement, Termination
-from gradscope.ranks.board import ARRIVED, Board, NoAnswer, listen, wait_for
-from gradscope.ranks.job import WAIT, Job
+from gradscope.patched import Original, by_way_of
+from gradscope.ranks import TORCH, WAIT, Job, NoAnswer, process_group
 
 if TYPE_CHECKING:
+    from gradscope.model.ranks import RankLook
+    from gradscope.ranks.agreement import StopAgreement, Termination
+    from gradscope.ranks.board import Board
     from gradscope.ranks.collected import Collected
 
 _BEAT = "rank 0 lives"
@@ -54,7 +56,8 @@ class Member:
         self._process = os.getpid()
         self._keep = keep
         self.wait = wait
-        self.termination = Termination()
+        self._is_running = True
+        self._termination: Termination | None = None
         self.is_unanswered = False
         self._board: Board | None = None
         self._end_listening: Callable[[], None] = lambda: None
@@ -68,10 +71,15 @@ class Member:
         """Whether the program has made a process group, whose ranks tell one another."""
         return self._board is not None
 
+    @property
+    def is_terminated(self) -> bool:
+        """Whether a signal has ended the program, which ends the process once all is told."""
+        return self._termination is not None and self._termination.has_come
+
     def begin(self) -> None:
         """Find the others as soon as there are any; the program has just imported torch."""
         if self is not ALONE:
-            self._end_listening = listen(self.meet)
+            self._end_listening = _listen(self.meet)
 
     def meet(self, call: int = 0) -> None:
         """Find the others, once the program has made a process group; to be called often.
@@ -86,12 +94,18 @@ class Member:
         # A child that was forked has inherited us, and its parent tells.
         if self._board is not None or self is ALONE or os.getpid() != self._process:
             return
+        if process_group() is None:
+            return
+        from gradscope.ranks.agreement import StopAgreement, Termination
+        from gradscope.ranks.board import Board
+
         found = Board.of_program()
         if found is None:
             return
         self._board, self.job = found
         self._agreement = StopAgreement(self._board, self.job.size, self.wait)
-        self.termination.take_over()
+        self._termination = Termination(self._is_running)
+        self._termination.take_over()
         if not self.job.rank:
             self._board.beat(_BEAT)
         with self._losing():
@@ -161,6 +175,11 @@ class Member:
         except NoAnswer:
             self._lost()
 
+    def end(self) -> None:
+        """End this process by the signal that ended its program, if one did."""
+        if self._termination is not None:
+            self._termination.end()
+
     # ------------------------------------------------------------------ telling
 
     def keep_own(self, report: Report | None) -> bool:
@@ -196,7 +215,7 @@ class Member:
             look = look_of(report, self.job, words, calls, isinstance(error, Fault))
             if look.call < self._first:  # there were no others yet, and it was not theirs
                 look = msgspec.structs.replace(look, parameters=())
-            is_cut_short = is_interrupted or self.termination.has_come
+            is_cut_short = is_interrupted or self.is_terminated
             self._look = msgspec.structs.replace(look, cut_short=is_cut_short)
             self._board.put(f"look/{self.job.rank}", msgspec.msgpack.encode(self._look))
             leave_passes(self._board, self.job.rank, report)
@@ -224,6 +243,7 @@ class Member:
         """The report with what all ranks told; those that do not tell in time are named in it."""
         if self._board is None or report is None:
             return report
+        from gradscope.ranks.board import wait_for
         from gradscope.ranks.collected import Collected
         from gradscope.ranks.looks import look_of
 
@@ -252,7 +272,11 @@ class Member:
 
     def _absent(self, ranks: list[int]) -> list[int]:
         """Return the ranks whose processes run without gradscope."""
-        if self.is_launched or wait_for(lambda: self._everybody(ARRIVED), LATE):
+        if self.is_launched:
+            return []
+        from gradscope.ranks.board import ARRIVED, wait_for
+
+        if wait_for(lambda: self._everybody(ARRIVED), LATE):
             return []
         return [rank for rank in ranks if not self._is_here(rank)]
 
@@ -263,18 +287,44 @@ class Member:
     def _hear(self, rank: int, every: Collected) -> bool:
         data = None if self._board is None else self._board.take(f"look/{rank}")
         if data is not None:
+            from gradscope.model.ranks import RankLook
+
             every.add(msgspec.msgpack.decode(data, type=RankLook))
         return data is not None
 
     def program_has_ended(self) -> None:
         """The program has come to its end, of itself or not."""
         self._end_listening()
-        self.termination.program_has_ended()
+        self._is_running = False
+        if self._termination is not None:
+            self._termination.program_has_ended()
         # The first time, where this torch does not say when a group is made.
         self.meet()
         if self._agreement is not None and os.getpid() == self._process:
             with self._losing():
                 self._agreement.has_ended()
+
+
+def _listen(told: Callable[[], None]) -> Callable[[], None]:
+    """Call ``told`` whenever the program has made its process group, or is done with it.
+
+    Returns:
+        What ends that.
+    """
+    distributed = sys.modules.get(TORCH)
+    if distributed is None:
+        return lambda: None
+
+    def updated(original: Original, *arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        with contextlib.suppress(Exception):
+            told()
+        return result
+
+    # Private: programs import what makes a group by name, and that asks for this one by module.
+    patch = by_way_of(distributed, "_update_default_pg", updated)
+    patch.start()
+    return patch.stop
 
 
 ALONE = Member(None)

@@ -20,7 +20,6 @@ import torch
 from torch.amp import grad_scaler
 from torch.autograd.graph import Node as LiveNode
 
-from gradscope.autograd import saved
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.tensors import grad_fn_of
 from gradscope.patched import Original, by_way_of
@@ -142,7 +141,9 @@ class ScaledLosses:
         made_here = any(first <= number < end for first, end in reversed(self._made))
         if made_here and number not in self._read:
             # What backward multiplies by; the scaler itself may have another scale by now.
-            factor = saved.value(node, "other")
+            from gradscope.autograd.saved import value
+
+            factor = value(node, "other")
             if factor is None or factor.numel() != 1:
                 return None
             self._forget()

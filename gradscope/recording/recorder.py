@@ -41,7 +41,6 @@ from gradscope.autograd.tensors import TensorRef, allow_swaps, flat_tensors, req
 from gradscope.patched import Original, Patched, by_way_of
 from gradscope.recording.backward_calls import MAX_NODES, BackwardHandler, BackwardHandlers
 from gradscope.recording.compiler import is_compiling, keep_out
-from gradscope.recording.failed import FailedCall
 from gradscope.recording.listener import IGNORED, Listeners
 from gradscope.recording.places import is_rehearsal
 from gradscope.recording.recording import Recording, sequence_number
@@ -219,6 +218,8 @@ class Recorder(Recording, TorchFunctionMode):
         frame: FrameType,
     ) -> None:
         with self.aside():
+            from gradscope.recording.failed import FailedCall
+
             call = TorchCall(func, args, kwargs, (first, first), None, frame, self.places)
             self.failed = FailedCall.of(error, call, self.modules)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -29,12 +29,14 @@ from gradscope.autograd.tensors import TensorRef
 from gradscope.errors import Fault
 from gradscope.recording.backward_calls import Elsewhere, FreedGraphs, ScaledLosses
 from gradscope.recording.events import MAKES_LEAF, Events, own_change
-from gradscope.recording.failed import FailedCall
 from gradscope.recording.modules import ModuleTracker
 from gradscope.recording.places import Places
 from gradscope.recording.remembered import LeafNames, RememberedValues
 from gradscope.recording.source import Site, Sources
 from gradscope.recording.torch_call import SequenceSpan, Spans, TorchCall, name_of_call
+
+if TYPE_CHECKING:
+    from gradscope.recording.failed import FailedCall
 
 Note = Callable[[int, int, int], None]
 """Takes the sequence numbers before and after a node ran, and the node's own."""

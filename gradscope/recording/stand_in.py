@@ -26,9 +26,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils import _device
 
-from gradscope.autograd import packing
 from gradscope.autograd.isolation import pop_mode, push_mode
-from gradscope.autograd.saved import IS_TOLD
+from gradscope.autograd.nodes import IS_TOLD
 from gradscope.patched import Original, Patched, by_way_of
 from gradscope.target.cleaning import stack_as_python
 
@@ -68,6 +67,7 @@ def saved_tensor_hooks() -> tuple[Patched, ...]:
     tensor was packed."""
     if IS_TOLD:
         return ()
+    from gradscope.autograd import packing
 
     def after(note: Callable[[], None]) -> Callable[..., Any]:
         def called(original: Original, *args: Any) -> Any:

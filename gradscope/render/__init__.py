@@ -56,9 +56,9 @@ def render(
     module = _renderer(format)
     options = options or Options()
     if isinstance(report, Report):
-        from gradscope.render.drawing.several import drawn_alone
+        if format not in SEVERAL_GRAPHS and report.others:
+            from gradscope.render.drawing.several import drawn_alone
 
-        if format not in SEVERAL_GRAPHS:
             report = drawn_alone(report, options.call)
         if options.overlay is None:
             options = replace(options, overlay=_overlay(report))

@@ -20,7 +20,7 @@ from gradscope.analyses.doctor.doctor import Doctor
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.isolation import put_under, take_out
 from gradscope.errors import CaptureError, Fault, GradscopeError, NoGraph, described
-from gradscope.garbage import collector_paused
+from gradscope.handlers import collector_paused
 from gradscope.model.report import Report
 from gradscope.model.request import Examination
 from gradscope.patched import Original

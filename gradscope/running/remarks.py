@@ -1,7 +1,6 @@
 """What there is to say of a backward call besides its numbers.
 
-What stands in the way of looking at it, why it went nowhere, and which reads of ``.grad`` beside it
-will find None.
+What stands in the way of looking at it, and why it went nowhere.
 """
 
 from __future__ import annotations
@@ -12,11 +11,10 @@ from types import FrameType
 import torch
 
 from gradscope.autograd.calls import BackwardCall
-from gradscope.autograd.tensors import grad_fn_of
 from gradscope.errors import CaptureError, GradscopeError, RootError
 from gradscope.graphing.initial_gradient import fit, implicit_gradient
 from gradscope.graphing.roots import without_history
-from gradscope.recording.names import Scopes, value_in_frame
+from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.words import added_up
 
@@ -71,22 +69,6 @@ def batched(call: BackwardCall, scopes: Scopes) -> CaptureError:
         "cannot be read one by one",
         f"look at one row: --root {shlex.quote(names[0]) if names else 'NAME'} --gradient onehot:0",
     )
-
-
-def futile_reads(recorder: Recorder, frame: FrameType) -> list[str]:
-    """Remarks on lines near the call that will find None in the ``.grad`` of a non-leaf."""
-    lines: dict[str, list[int]] = {}
-    for line, path in recorder.sources.grad_reads(frame.f_code):
-        tensor = value_in_frame(path, frame)
-        # Only where the variable is such a tensor now: before this line it may be another.
-        if isinstance(tensor, torch.Tensor) and grad_fn_of(tensor) and not tensor.retains_grad:
-            lines.setdefault(path, []).append(line)
-    return [
-        f"{path}.grad, read at line {', '.join(map(str, sorted(set(numbers))))}, stays None: "
-        f"{path} is not a leaf, and torch keeps such a gradient only after "
-        f"{path}.retain_grad(). It is shown here."
-        for path, numbers in lines.items()
-    ]
 
 
 def refusal(recorder: Recorder, frames: list[FrameType]) -> GradscopeError | None:

@@ -19,7 +19,7 @@ import msgspec
 from gradscope import doing
 from gradscope.errors import CaptureError, GradscopeError, NoGraph
 from gradscope.filesystem import here
-from gradscope.garbage import collector_paused
+from gradscope.handlers import collector_paused
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.ranks.member import ALONE, Member

@@ -19,18 +19,8 @@ from gradscope.errors import GradscopeError
 from gradscope.model.report import BackwardPass, Graph, Node, Report
 from gradscope.recording.recorder import Recorder
 
-
-@dataclass(frozen=True)
-class Answer:
-    """What a look at one call gave: a report, or why there is none."""
-
-    report: Report | None
-    error: GradscopeError | None
-
-
-def is_inner(call: BackwardCall) -> bool:
-    """Whether a later call may build on what this one returns."""
-    return call.create_graph and not call.accumulates
+Answer = tuple[Report | None, GradscopeError | None]
+"""What a look at one call gave: a report, or why there is none."""
 
 
 @dataclass
@@ -49,7 +39,7 @@ class InnerCalls:
     def put(self, call: BackwardCall, number: int, answer: Answer) -> None:
         """Remember an inner call; what was seen of it counts if no later one builds on it."""
         # A call that can be shown is a better answer than one that cannot.
-        if self._first is None or self._first.report is None:
+        if self._first is None or self._first[0] is None:
             self._first = answer
         self._numbers.append(number)
         site = self.recorder.places.site_of(call.frame)
@@ -63,15 +53,16 @@ class InnerCalls:
         first, self._first = self._first, None
         if first is None:
             return last
-        answer, other = last, first.report
+        answer, other = last, first[0]
+        report, _ = last
         # What an inner call has made is the sign that this call builds on it.
-        if last.report is not None and any(node.backward_made for node in last.report.graph.nodes):
-            notes = (*last.report.notes, self._note())
-            answer = Answer(msgspec.structs.replace(last.report, notes=notes), last.error)
-        elif first.report is not None:
-            answer, other = first, last.report
-        if self.are_kept and answer.report is not None and other is not None:
-            answer = Answer(joined(answer.report, other), answer.error)
+        if report is not None and any(node.backward_made for node in report.graph.nodes):
+            notes = (*report.notes, self._note())
+            answer = msgspec.structs.replace(report, notes=notes), last[1]
+        elif first[0] is not None:
+            answer, other = first, report
+        if self.are_kept and answer[0] is not None and other is not None:
+            answer = joined(answer[0], other), answer[1]
         return answer
 
     def _note(self) -> str:
@@ -117,13 +108,6 @@ def _with_pass(report: Report, later: Report) -> Report:
     return msgspec.structs.replace(
         report, graph=graph, passes=(*report.passes, added), notes=tuple(notes)
     )
-
-
-def cut_short(report: Report, seen: int, asked: int) -> Report:
-    """The report with a note that the program made fewer backward calls than ``--steps`` asks
-    for."""
-    note = f"the program ended after {seen} of the {asked:,} backward calls of --steps {asked}"
-    return msgspec.structs.replace(report, notes=(*report.notes, note))
 
 
 def _is_same(one: Graph, other: Graph) -> bool:

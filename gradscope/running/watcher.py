@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 import torch
@@ -16,40 +17,23 @@ from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.isolation import fault_of, unseen
 from gradscope.autograd.numbers import SMALL
 from gradscope.autograd.tensors import grad_fn_of
-from gradscope.errors import Fault, GradscopeError, RootError, without_frames
+from gradscope.errors import Fault, GradscopeError, without_frames
 from gradscope.escaping import message
-from gradscope.graphing.blame import failed_call, gone, operands, told
-from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
 from gradscope.graphing.probe import Detail, Probe
-from gradscope.graphing.roots import (
-    last_made,
-    main_result,
-    named_root,
-    no_graph,
-    no_such_call,
-    result_root,
-    usable_root,
-)
-from gradscope.graphing.study import LiveGraph, awaited, listener_of, studied
 from gradscope.graphing.watched_call import MeasuredCall
 from gradscope.model.report import Report
 from gradscope.model.request import Request
 from gradscope.ranks.member import ALONE, Member
-from gradscope.recording.names import Scopes
+from gradscope.recording.names import Scopes, value_in_frame
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
-from gradscope.running.awaited import AwaitedRoot, derivative
-from gradscope.running.remarks import (
-    batched,
-    futile_reads,
-    misfit,
-    refusal,
-    single,
-)
-from gradscope.running.several_calls import Answer, InnerCalls, cut_short, is_inner, joined
 from gradscope.running.stopped import StoppedAt
 from gradscope.target import Stopper
+
+if TYPE_CHECKING:
+    from gradscope.running.own_look import OwnLook
+    from gradscope.running.several_calls import InnerCalls
 
 
 class Watcher:
@@ -71,9 +55,7 @@ class Watcher:
         keep = self._detail.keep if request.values else SMALL
         self.recorder = Recorder(sources, self._on_backward, keep)
         self._listener = _listening(request, self.recorder)
-        self._inner = InnerCalls(self.recorder, are_kept=request.steps > 1)
-        root = request.root
-        self._root = root and AwaitedRoot(root, self.recorder)
+        self._inner: InnerCalls | None = None
         self._member = member
         self._goes_on = request.run_on
         self._awaited: Any = None
@@ -151,31 +133,41 @@ class Watcher:
         if self._is_done or self._awaited or self.calls < (request.call or 1):
             return False
         # Of several steps the first tells; inner calls of the others walk another graph.
-        return not (request.call is None and self.answered and is_inner(call))
+        return not (request.call is None and self.answered and call.is_inner)
 
     def _choose(self, call: BackwardCall) -> None:
         """Keep what was seen of a call, if it is the one to be shown."""
         if self.error is not None:
             # Only its words are needed; its frames would hold tensors of the program.
             self.error = without_frames(self.error)
-        seen = Answer(self.report, self.error)
         if self._request.call is None and self._request.root is None:
-            if is_inner(call):
-                self._inner.put(call, self.calls, seen)
-                seen = Answer(None, None)
-                self._steps_left += 1
+            if call.is_inner:
+                self._keep_inner(call)
             else:
-                seen = self._inner.chosen(seen)
-        self.report, self.error = seen.report, seen.error
+                self._choose_among_inner()
         if self._is_done:
             self._await()
         if self._is_done:
             self.recorder.end()
 
+    def _keep_inner(self, call: BackwardCall) -> None:
+        from gradscope.running.several_calls import InnerCalls
+
+        self._inner = self._inner or InnerCalls(self.recorder, are_kept=self._request.steps > 1)
+        self._inner.put(call, self.calls, (self.report, self.error))
+        self.report = self.error = None
+        self._steps_left += 1
+
+    def _choose_among_inner(self) -> None:
+        if self._inner is not None:
+            self.report, self.error = self._inner.chosen((self.report, self.error))
+
     def _await(self) -> None:
         """Go on to what completes the answer, where something does."""
-        if self.report is not None and self.error is None:
-            study = self._request.study
+        study = self._request.study
+        if study is not None and self.report is not None and self.error is None:
+            from gradscope.graphing.study import awaited
+
             self._awaited = awaited(study, self.report, self._listener, self._on_come)
 
     def _waiting(self) -> str:
@@ -196,36 +188,37 @@ class Watcher:
         if request.gradients and own:
             return self._watch(call)
         with unseen():
-            scopes = self._scopes(call.frame)
-            if self._root:
-                root = self._root.found(scopes)
-                if root is not None:
-                    self._take(self._derived([root], scopes, call.frame), scopes, call)
-            elif request.create_graph is not None:
-                root = self._derived(call.roots, scopes, call.frame, call.gradients)
-                self._take(root, scopes)
-            elif request.gradients:
-                self._take(single(call), scopes)
-            else:
-                self._show(call.roots, scopes)
+            self.report = self._own.at_call(call, self._scopes(call.frame)) or self.report
         return None
 
     def _watch(self, call: BackwardCall) -> MeasuredCall:
         with unseen():
             scopes = self._scopes(call.frame)
             if call.batched:
+                from gradscope.running.remarks import batched
+
                 raise batched(call, scopes)
             probe = self._probe(call.roots, scopes)
             studied = self._studied(probe, call.roots, call.gradients, scopes)
         watched = probe.watch(call, self.calls)
         # The call was made: what came of it is the program's, whatever we make of it.
         with self._answering(), unseen():
-            wrong = misfit(call) if watched.failure is not None else []
+            wrong = []
+            if watched.failure is not None:
+                from gradscope.running.remarks import misfit
+
+                wrong = misfit(call)
             passed, notes = probe.told(watched)
             notes += wrong + futile_reads(self.recorder, call.frame)
-            found = probe.report([passed], notes, studied)
-            self.report = found if self.report is None else joined(self.report, found)
+            self._add(probe.report([passed], notes, studied))
         return watched
+
+    def _add(self, found: Report) -> None:
+        if self.report is not None:
+            from gradscope.running.several_calls import joined
+
+            found = joined(self.report, found)
+        self.report = found
 
     def _scopes(self, frame: FrameType) -> Scopes:
         return Scopes.of_frames(frames_from(frame, self.recorder.places))
@@ -247,125 +240,51 @@ class Watcher:
         if not self.answered:
             with self._answering(Fault.of), unseen():
                 if error is None:
-                    self._show_result(Scopes.of_namespaces([{**namespace, "_": value}]), value)
+                    scopes = Scopes.of_namespaces([{**namespace, "_": value}])
+                    self.report = self._own.at_end(scopes, value, self.calls)
                 else:
                     own = self.recorder.places.own_frames(frames)
-                    self._show_last(Scopes.of_frames(own), error)
+                    scopes = Scopes.of_frames(own)
+                    self.report = self._own.of_failed(scopes, error, self.calls, self._probe)
             self._await()
             self._complete()
         # Torch's words for a backward call that has nowhere to go.
         if error is not None and "does not require grad" in message(error):
-            self.error = self.error or refusal(self.recorder, frames)
+            from gradscope.running.remarks import refusal
 
-    def _show_result(self, scopes: Scopes, value: object) -> None:
-        root, notes = self._final_root(scopes, value)
-        try:
-            self._take(self._derived([root], scopes), scopes, notes=notes)
-        except RootError as error:
-            # Who is asked for a gradient has to know of what.
-            raise type(error)(error.what, *error.hints, *notes) from None
+            self.error = self.error or refusal(self.recorder, frames)
 
     def _settle(self) -> None:
         if not self.answered:
-            last = self._inner.chosen(Answer(None, None))
-            self.report, self.error = last.report, last.error
+            self._choose_among_inner()
             self._await()
         self._complete()
         asked, left = self._request.steps, self._steps_left
         if self.report is not None and 0 < left < asked < sys.maxsize:
-            self.report = cut_short(self.report, asked - left, asked)
+            ended = f"the program ended after {asked - left} of the {asked:,} backward calls"
+            notes = (*self.report.notes, f"{ended} of --steps {asked}")
+            self.report = msgspec.structs.replace(self.report, notes=notes)
 
-    def _show_last(self, scopes: Scopes, error: BaseException) -> None:
-        request = self._request
-        ended = f"the program ended with {type(error).__name__}"
-        if self.calls < (request.call or 0):
-            ended += f" before backward call {request.call}"
-        failed = failed_call(self.recorder, error)
-        if failed is not None and failed.operands and request.root is None is request.study:
-            probe = self._probe(operands(failed), scopes)
-            probe.end_in(failed)
-            notes = [f"{ended}, raised by {told(failed, self.recorder)}: ✖ in the graph"]
-            if gone(failed):
-                notes.append("of temporary results in that call only the last step is known")
-            self.report = probe.report(notes=notes)
-            return
-        last, shown = last_made(self.recorder), "the last result it had made by then"
-        if request.root is not None:
-            named = named_root(request.root, scopes, self.recorder)
-            if named is None:
-                ended += f", and no variable --root {request.root} was there by then"
-            else:
-                last, shown = named, f"--root {request.root}"
-        sentence = f"{ended}; this is the graph of {shown}"
-        if last is not None and grad_fn_of(last) is not None:
-            self._show([last], scopes, [sentence])
+    # ------------------------------------------------------------------ making a report
 
-    def _final_root(self, scopes: Scopes, value: object) -> tuple[torch.Tensor, list[str]]:
-        request = self._request
-        if 0 < self.calls < (request.call or 0):
-            raise no_such_call(request.call or 0, self.calls)
-        named = self._root.found(scopes, is_over=True) if self._root else None
-        if named is not None:
-            return named, []
-        if isinstance(value, torch.Tensor):
-            return usable_root(value, "the result", "_", self.recorder), []
-        root, notes = result_root(value)
-        if root is None:
-            root, notes = main_result(self.recorder, scopes)
-        if root is None:
-            raise no_graph(self.recorder)
-        return root, notes
+    @cached_property
+    def _own(self) -> OwnLook:
+        from gradscope.running.own_look import OwnLook
 
-    def _take(
-        self,
-        root: torch.Tensor,
-        scopes: Scopes,
-        call: BackwardCall | None = None,
-        notes: Sequence[str] = (),
-    ) -> None:
-        request, seed = self._request, None
-        if request.gradients and request.gradient is not None:
-            seed = parse_gradient(request.gradient, root, scopes.merged())
-        elif request.gradients:
-            try:
-                seed = implicit_gradient(root)
-                # Not of the gradient of a leaf, which --create-graph makes.
-                name = None if request.create_graph else request.root
-                if call is not None and name and all(one is not root for one in call.roots):
-                    note = f"backward starts from {name} with 1, as no --gradient is given"
-                    notes = (*notes, note)
-            except RootError:
-                study = request.study
-                if not (request.or_graph or (study and not study.needs_gradient)):
-                    raise
-        self._show([root], scopes, notes, seed)
+        return OwnLook(self._request, self.recorder, self._shown)
 
-    def _derived(
+    def _shown(
         self,
         roots: Sequence[Any],
         scopes: Scopes,
-        frame: FrameType | None = None,
-        gradients: Sequence[torch.Tensor | None] = (None,),
-    ) -> torch.Tensor:
-        """The one root itself, or with ``--create-graph`` the gradient that a leaf gets."""
-        leaf = self._request.create_graph
-        if leaf is None:
-            (root,) = roots
-            return root  # type: ignore[no-any-return]
-        return derivative(roots, gradients, leaf, (self.recorder, scopes, frame))
-
-    def _show(
-        self,
-        roots: list[Any],
-        scopes: Scopes,
         notes: Sequence[str] = (),
         seed: torch.Tensor | None = None,
-    ) -> None:
+    ) -> Report:
         """The graph from these roots, and a gradient sent through it from the only one."""
         probe = self._probe(roots, scopes)
         studied = self._studied(probe, roots, [seed] * len(roots), scopes)
         passes = [] if seed is None else [probe.own_pass(seed)]
-        self.report = probe.report(passes, notes, studied)
+        return probe.report(passes, notes, studied)
 
     def _studied(
         self,
@@ -374,12 +293,14 @@ class Watcher:
         gradients: Sequence[torch.Tensor | None],
         scopes: Scopes,
     ) -> dict[str, Any]:
-        return studied(
-            self._request.study,
-            LiveGraph(probe, roots, gradients, self.recorder, self._listener, scopes),
-        )
+        if self._request.study is None:
+            return {}
+        from gradscope.graphing.study import LiveGraph, studied
 
-    def _probe(self, roots: list[Any], scopes: Scopes) -> Probe:
+        live = LiveGraph(probe, roots, gradients, self.recorder, self._listener, scopes)
+        return studied(self._request.study, live)
+
+    def _probe(self, roots: Sequence[Any], scopes: Scopes) -> Probe:
         return Probe(roots, self.recorder, scopes, self._detail)
 
 
@@ -387,6 +308,24 @@ def _listening(request: Request, recorder: Recorder) -> Any:
     """Who hears more than the recorder remembers, where the question needs that."""
     if request.study is None or not request.study.listener:
         return None
+    from gradscope.graphing.study import listener_of
+
     listener = listener_of(request.study)(recorder)
     recorder.listeners.add(listener)
     return listener
+
+
+def futile_reads(recorder: Recorder, frame: FrameType) -> list[str]:
+    """Remarks on lines near the call that will find None in the ``.grad`` of a non-leaf."""
+    lines: dict[str, list[int]] = {}
+    for line, path in recorder.sources.grad_reads(frame.f_code):
+        tensor = value_in_frame(path, frame)
+        # Only where the variable is such a tensor now: before this line it may be another.
+        if isinstance(tensor, torch.Tensor) and grad_fn_of(tensor) and not tensor.retains_grad:
+            lines.setdefault(path, []).append(line)
+    return [
+        f"{path}.grad, read at line {', '.join(map(str, sorted(set(numbers))))}, stays None: "
+        f"{path} is not a leaf, and torch keeps such a gradient only after "
+        f"{path}.retain_grad(). It is shown here."
+        for path, numbers in lines.items()
+    ]

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MOST_NAMES = 8
+"""Names listed in one message."""
+
 
 @dataclass(frozen=True)
 class Folding:
@@ -17,7 +20,7 @@ class Folding:
 
     ``depth``: close module calls nested this deep (1 is the outermost); None opens level by level
     as long as at most ``limit`` things are seen.  ``all``: fold nothing.  ``path``: draw only the
-    ways to this leaf.  ``focus``: show what matches this pattern (see :mod:`.folded`) and close the
+    ways to this leaf.  ``focus``: show what matches this pattern (:mod:`.folding`) and close the
     rest; inside it ``depth``, ``limit`` and ``all`` say how far, 1 being its own contents.
     ``at_once``: as :mod:`.at_once` says; ``told``: nodes of which something is to be said then,
     ``blamed``: those to blame, worst first; ``rows``: those that a tree may have.  Without these it

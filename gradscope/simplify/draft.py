@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gradscope.model.report import Graph, Leaf
-from gradscope.simplify.hierarchy import Group, GroupKind, Hierarchy
+from gradscope.simplify.hierarchy import Group, Hierarchy
+from gradscope.simplify.view import GroupKind
 
 WHOLE = 0
 

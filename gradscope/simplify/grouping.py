@@ -7,7 +7,6 @@ the size of the graph, and without recursion.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -15,6 +14,7 @@ from itertools import pairwise
 from gradscope.model.report import Graph
 from gradscope.simplify.draft import WHOLE, Draft, GroupDraft, find_repeats
 from gradscope.simplify.hierarchy import Hierarchy
+from gradscope.words import pattern
 
 MANY_ENTRIES = 120
 """A group that holds more is divided into parts."""
@@ -372,18 +372,6 @@ class _Grouping:
             return [list(places)]
         apart = self._connected(made.contents[start:end], end - start)
         return [[start + place for place in sorted(one)] for one in apart]
-
-
-def pattern(names: Sequence[str]) -> str:
-    """What names that differ in one place have in common: ``h.*`` of ``h.0`` and ``h.1``."""
-    distinct = list(dict.fromkeys(names))
-    if len(distinct) < 2:
-        return "".join(distinct)
-    rows = [re.split(r"(\.)", name) for name in distinct]
-    if len({len(row) for row in rows}) == 1:
-        columns = zip(*rows, strict=True)
-        return "".join(column[0] if len(set(column)) == 1 else "*" for column in columns)
-    return f"{distinct[0]} … {distinct[-1]}"
 
 
 def _short(function: str) -> str:

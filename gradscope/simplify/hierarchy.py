@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Literal
 
 import msgspec
 
 from gradscope.model.report import Graph
-
-GroupKind = Literal["graph", "module", "repeat", "round", "function", "part", "leaves"]
+from gradscope.simplify.view import GroupKind
 
 
 class Group(msgspec.Struct, frozen=True):

@@ -10,15 +10,18 @@ import heapq
 from collections import Counter
 from collections.abc import Iterable, Set
 from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gradscope.model.report import Graph, Node
-from gradscope.simplify.grouping import pattern
-from gradscope.simplify.hierarchy import Group, Hierarchy, Template
-from gradscope.simplify.opening import Opened
 from gradscope.simplify.view import Frame, Item, Link, View
 from gradscope.walks import walk
+from gradscope.words import pattern
+
+if TYPE_CHECKING:
+    from gradscope.simplify.hierarchy import Group, Hierarchy, Template
+    from gradscope.simplify.opening import Opened
 
 _Round = tuple[str, tuple[int, ...], tuple[int, ...]]
 """A round's name, its nodes, and those of the module that it is called by."""
@@ -40,7 +43,7 @@ class Partition:
         """For nodes of a template those of the drawn round."""
         self.inside: dict[int, int] = {}
         """And the number of that template."""
-        self._hierarchy = Hierarchy(graph, (), ())
+        self._hierarchy: Hierarchy
         self._names = {leaf.node: leaf.names for leaf in graph.leaves}
 
     def close(self, hierarchy: Hierarchy, opened: Opened) -> None:

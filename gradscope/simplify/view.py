@@ -12,8 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from gradscope.simplify.hierarchy import GroupKind
-
+GroupKind = Literal["graph", "module", "repeat", "round", "function", "part", "leaves"]
 ItemKind = Literal["op", "leaf", "custom", "opaque"] | GroupKind
 """The kinds of a node, and those of a closed group."""
 

@@ -1,4 +1,5 @@
-"""Makes the tracebacks of a watched program equal to those python would have printed.
+"""Makes the tracebacks of a watched program equal to those python would have printed, and its room
+for recursion what python would have given it.
 
 Watching leaves two traces: frames of this package, and the detour that torch's functions take while
 a ``TorchFunctionMode`` is active.  Those that the program prints itself (``traceback.print_exc``,
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -232,3 +234,13 @@ def _cut_back_to(code: CodeType, entries: list[_Entry]) -> None:
             # Functions that choose between two others share their code; torch.unique has three.
             _drop_tail(entries, lambda entry: entry.code is code)
             return
+
+
+def level_recursion() -> None:
+    """Raise the recursion limit by our callers' depth: a program has the room it is used to.
+
+    To be called from the very frame that then executes the program.
+    """
+    depth = sum(1 for _ in traceback.walk_stack(sys._getframe(1)))
+    # Calls of C count as well, in some versions: a few of those lead here.
+    sys.setrecursionlimit(sys.getrecursionlimit() + depth + 2)

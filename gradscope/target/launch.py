@@ -1,17 +1,22 @@
-"""What python sets up for each kind of program, and the call that runs it.
+"""What python sets up for each kind of program, and the call that runs it; compiling and executing
+source as python does, with as much room for recursion.
 
 One function per kind of target gives a :class:`Launch`: the ``__main__`` module, ``sys.argv[0]``,
 ``sys.path[0]`` and what to execute.  Nothing of the interpreter is changed here.
 """
 
 from __future__ import annotations
+import __future__
 
+import ast
 import builtins
 import importlib.util
+import linecache
 import os
 import shlex
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from importlib.machinery import BuiltinImporter, SourceFileLoader
@@ -21,12 +26,7 @@ from typing import Any
 
 from gradscope.errors import TargetError, ToolMissing
 from gradscope.filesystem import here
-from gradscope.target.compiling import (
-    compile_interactive,
-    keep_lines,
-    level_recursion,
-    run_code,
-)
+from gradscope.target.cleaning import level_recursion
 from gradscope.target.description import Target, function_in, missing_file_hint
 
 _JSON = {".json", ".jsonl", ".ndjson"}
@@ -288,3 +288,49 @@ def _content(path: str, text: str) -> bytes:
     except OSError as error:
         what = f"can't open file {path!r}: [Errno {error.errno}] {error.strerror}"
         raise TargetError(what, missing_file_hint(text, error)) from None
+
+
+# ---------------------------------------------------------------- compiling and executing
+
+
+_FUTURES = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+
+
+def compile_interactive(text: str, filename: str) -> list[CodeType]:
+    """Compile code; if it ends in an expression, that becomes a piece of its own with a value."""
+    whole = compile(text, filename, "exec", dont_inherit=True)
+    # Errors and warnings have been given for the whole: the pieces must not repeat them.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(text, filename)
+        final = tree.body.pop() if tree.body else None
+        if not isinstance(final, ast.Expr):
+            return [whole]
+        # From the tree, so that every expression keeps its line and columns in the whole.
+        body = compile(tree, filename, "exec", dont_inherit=True)
+        last = ast.Expression(final.value)
+        # A future import among the statements holds for the last expression, too.
+        futures = body.co_flags & _FUTURES
+        return [body, compile(last, filename, "eval", flags=futures, dont_inherit=True)]
+
+
+def keep_lines(text: str, codes: Iterable[CodeType], filename: str) -> None:
+    """Keep the lines of what follows ``python -c`` for tracebacks, as python does from 3.13 on."""
+    keep = getattr(linecache, "_register_code", None)
+    if keep is None:
+        return
+    # Later releases of 3.13 keep them by the code, so that who asks by the name, as `warnings`
+    # does, gets none.
+    by_code = hasattr(linecache, "_interactive_cache")
+    for key in codes if by_code else (filename,):
+        keep(key, text, filename)
+
+
+def run_code(namespace: dict[str, Any], *codes: CodeType) -> object:
+    """Execute ``codes`` one after the other in ``namespace``; return the value of the last."""
+    value = None
+    level_recursion()
+    for code in codes:
+        # `eval` runs both kinds of code; of statements it returns None.
+        value = eval(code, namespace)
+    return value

@@ -26,8 +26,7 @@ from IPython.core.compilerop import CachingCompiler
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets.config import Config
 
-from gradscope.target.cleaning import clean, without_shell
-from gradscope.target.compiling import level_recursion
+from gradscope.target.cleaning import clean, level_recursion, without_shell
 from gradscope.target.ending import Shown, StopProgram, was_stopped
 from gradscope.target.notebook import Cell
 

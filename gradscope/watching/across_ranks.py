@@ -17,8 +17,8 @@ import msgspec
 
 from gradscope.errors import Fault
 from gradscope.model.rows import RankRow, Row, said
-from gradscope.ranks.board import Board, NoAnswer, wait_for
-from gradscope.ranks.job import Job
+from gradscope.ranks import Job, NoAnswer
+from gradscope.ranks.board import Board, wait_for
 from gradscope.watching.full_looks import FullLooks
 from gradscope.watching.pending import Norms4, Pending
 from gradscope.words import ranked

@@ -209,13 +209,13 @@ def together(folder: Path, _: random.Random, moments: int) -> Problems:
         path.write_text(PROGRAM, "utf-8")
 
     def remembers() -> None:
-        from gradscope.cli import last_target as memory
+        from gradscope.cli import folder
         from gradscope.target import Target
 
         other = os.fork()
         for _ in range(200 * moments):
-            memory.remember(Target("script", str(long if other else short)))
-            assert memory.recall().text in (str(short), str(long))
+            folder.remember(Target("script", str(long if other else short)))
+            assert folder.recall().text in (str(short), str(long))
         if other:
             _, status = os.waitpid(other, 0)
             assert not status
@@ -231,7 +231,7 @@ def together(folder: Path, _: random.Random, moments: int) -> Problems:
 
 
 def _without_target() -> None:
-    from gradscope.cli.entry import entry
+    from gradscope.cli import entry
 
     sys.argv[:] = ["gradscope", "memory", "-q", "--run-on"]
     entry()

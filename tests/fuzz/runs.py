@@ -26,7 +26,7 @@ from types import CodeType, ModuleType
 import torch
 
 import gradscope
-from gradscope.cli.entry import run as run_command
+from gradscope.cli import run as run_command
 from gradscope.recording import compiler
 from tests.fuzz import asking, fingerprint, independent  # noqa: F401
 
@@ -115,7 +115,7 @@ def watched(
     ``strict``: under ``python -W error``."""
 
     def run() -> None:
-        from gradscope.cli.entry import entry
+        from gradscope.cli import entry
 
         if strict:
             warnings.simplefilter("error")

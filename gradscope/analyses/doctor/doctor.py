@@ -32,8 +32,8 @@ from gradscope.autograd.isolation import unseen
 from gradscope.autograd.nodes import op_name
 from gradscope.autograd.numbers import SMALL
 from gradscope.errors import Fault, GradscopeError, NoGraph
-from gradscope.garbage import collector_paused
 from gradscope.graphing.roots import no_such_call
+from gradscope.handlers import collector_paused
 from gradscope.model.observations import Stopped
 from gradscope.model.plain import Number, number
 from gradscope.model.report import Report

@@ -17,9 +17,9 @@ from gradscope.model.observations import Finding
 from gradscope.model.plain import storable
 from gradscope.model.report import Report
 from gradscope.render.options import Options
-from gradscope.render.words.findings import BADGES, INKS, body, counted, head, paragraph, worst
+from gradscope.render.words.findings import body, counted, head, paragraph
 from gradscope.render.words.table import Writer
-from gradscope.render.words.text import relative
+from gradscope.render.words.text import BADGES, INKS, relative, worst
 from gradscope.words import count, duration
 
 _INSTALLED = re.compile(r"^.*[/\\](site|dist)-packages[/\\]")

@@ -5,12 +5,15 @@ the gradients of a pass go wrong.  Must not know how anything is drawn.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from gradscope.model.observations import Severity
 from gradscope.model.report import BackwardPass, Report
-from gradscope.render.words.findings import BADGES, badges
 from gradscope.render.words.numbers import number
+from gradscope.render.words.text import BADGES
 from gradscope.simplify.gradients import Fall, fall
+
+if TYPE_CHECKING:
+    from gradscope.model.observations import Severity
 
 
 class Blame:
@@ -51,6 +54,8 @@ class Blame:
         """The severity of the worst finding about each node that has one; without findings the node
         that makes the first NaN or infinity, or that leaves next to nothing for all leaves."""
         if self._report.findings:
+            from gradscope.render.words.findings import badges
+
             return badges(self._report.findings)
         if self.first_bad is not None:
             node, made_here = self.first_bad

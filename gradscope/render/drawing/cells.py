@@ -7,13 +7,12 @@ Must not know how rows are ordered or how wide the terminal is.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.facts import Note, frame, hooked, meeting, notes_of
-from gradscope.render.drawing.rows import ROOT, TreeRow
 from gradscope.render.drawing.scale import (
     BAD_INK,
     FEWEST_CELLS,
@@ -26,15 +25,33 @@ from gradscope.render.drawing.scale import (
 )
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
-from gradscope.render.words.findings import BADGES
-from gradscope.render.words.findings import INKS as INKS_OF
 from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
-from gradscope.render.words.text import Glyphs, cells
+from gradscope.render.words.text import BADGES, Glyphs, cells
+from gradscope.render.words.text import INKS as INKS_OF
 from gradscope.simplify.gradients import ViewGradients, middle
 from gradscope.simplify.view import Item
 
 if TYPE_CHECKING:
     from gradscope.render.drawing.beside import Calls, TermShares
+
+ROOT = -1
+
+
+class TreeRow(NamedTuple):
+    """One line of the tree.
+
+    ``lead`` are the branches before the sign.  ``link`` is the index of the view's link, or
+    :data:`ROOT` where a root is entered, ``root`` then being its number.  A note is an additional
+    row of its item: ``note`` is its number.  A frame stands above the first item of a template,
+    which hangs below it."""
+
+    kind: Literal["definition", "reference", "note", "frame"]
+    lead: str
+    item: int
+    link: int = ROOT
+    root: int = 0
+    note: int = 0
+
 
 COLUMNS = (
     Column("node", narrowest=16, comfort=24),

@@ -14,16 +14,16 @@ from dataclasses import replace
 from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
-from gradscope.render.drawing import river
 from gradscope.render.drawing.cells import Cells
 from gradscope.render.drawing.scale import BAD_INK, exceptions, extremes
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.verdict import alarm, repeats, verdict
 from gradscope.render.options import Options
-from gradscope.render.words.findings import BADGES, INKS
 from gradscope.render.words.table import Cell, Column, Part, Writer
+from gradscope.render.words.text import BADGES, INKS
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import meant
+from gradscope.simplify.gradients import SMALL
 from gradscope.simplify.view import Item
 from gradscope.words import count, either, option
 
@@ -47,7 +47,10 @@ class Head(Writer):
         """All of it; ``calls`` says what is shown of several backward calls, if not one of them."""
         scene = self.scene
         yield from self.first(calls)
-        yield from filter(None, [river.line(scene, self)])
+        if scene.backward is not None and len(scene.graph.nodes) >= SMALL:
+            from gradscope.render.drawing import river
+
+            yield from filter(None, [river.line(scene, self)])
         for kind, rounds in repeats(scene):
             words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
             yield from self.wrapped(f"{scene.only}{len(rounds):,} {kind}: ‖g‖ {words}")

@@ -41,13 +41,11 @@ from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import alarm, sentences
 from gradscope.render.options import Mark
 from gradscope.render.words import numbers
-from gradscope.render.words.findings import BADGES
-from gradscope.render.words.text import shorten, wrapped
+from gradscope.render.words.text import BADGES, shorten, wrapped
 from gradscope.simplify.gradients import middle
-from gradscope.simplify.grouping import pattern
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Frame, Item, Link
-from gradscope.words import one_line
+from gradscope.words import one_line, pattern
 
 TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"

@@ -26,10 +26,9 @@ from gradscope.render.drawing.spread import odd_ranks, why_not
 from gradscope.render.words import numbers
 from gradscope.render.words.numbers import shape as shape_text
 from gradscope.simplify.for_pages import for_page
-from gradscope.simplify.gradients import fall
+from gradscope.simplify.gradients import Sums, fall
 from gradscope.simplify.grouping import hierarchy_of
 from gradscope.simplify.hierarchy import Hierarchy
-from gradscope.simplify.sums import Sums
 
 STATES = ("not reached", "none", "zero", "finite", "non-finite")
 KINDS = ("op", "leaf", "custom", "opaque")

@@ -14,10 +14,9 @@ from gradscope.render.drawing.facts import meeting, opposing, residuals, skipped
 from gradscope.render.drawing.listing import Made
 from gradscope.render.drawing.scale import odd, span, strip
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.words.findings import BADGES, INKS
 from gradscope.render.words.numbers import size
 from gradscope.render.words.table import Cell, Column, Part
-from gradscope.render.words.text import Glyphs
+from gradscope.render.words.text import BADGES, INKS, Glyphs
 from gradscope.simplify.gradients import combine, middle
 from gradscope.simplify.view import Item
 

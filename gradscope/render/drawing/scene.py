@@ -12,26 +12,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from gradscope.errors import ReportError
 from gradscope.escaping import visible
-from gradscope.model.observations import Finding, Severity
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
 from gradscope.render.drawing.blame import Blame
 from gradscope.render.drawing.scale import Round, Scale
-from gradscope.render.drawing.spread import spread
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
-from gradscope.render.words.findings import BADGES, head, worst
-from gradscope.render.words.text import is_of_library, short_files, source_url
+from gradscope.render.words.text import BADGES, is_of_library, short_files, source_url, worst
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import simplify
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.partition import label_of
 from gradscope.simplify.view import Frame, Item, Link, View
 from gradscope.words import count, listed, one_line, option
+
+if TYPE_CHECKING:
+    from gradscope.model.observations import Finding, Severity
 
 MOST_NAMED = 2
 """Modules that were never called, of which the names stand at their list."""
@@ -381,6 +381,10 @@ class Scene:
 
     def findings(self) -> list[tuple[Severity, str]]:
         """The head lines of the report's findings, each with its severity."""
+        if not self.report.findings:
+            return []
+        from gradscope.render.words.findings import head
+
         return [(f.severity, head(f, self._files)) for f in self.report.findings]
 
     def folded(self) -> str:
@@ -434,7 +438,11 @@ class Scene:
     @cached_property
     def _spreads(self) -> dict[str, str]:
         ranks = self.report.ranks
-        return {one.name: spread(one, ranks) for one in ranks.parameters} if ranks else {}
+        if ranks is None:
+            return {}
+        from gradscope.render.drawing.spread import spread
+
+        return {one.name: spread(one, ranks) for one in ranks.parameters}
 
     @cached_property
     def each(self) -> list[ViewGradients]:

@@ -32,8 +32,6 @@ def drawn_alone(report: Report, call: int | None) -> Report:
     """The graph that a call walks, for a format that draws one, with a note on each of the others;
     the first for None."""
     report = report.holding(call)
-    if not report.others:
-        return report
     notes = (*report.notes, *filter(None, map(_elsewhere, report.others)))
     return msgspec.structs.replace(report, notes=notes)
 

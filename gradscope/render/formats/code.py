@@ -15,10 +15,10 @@ from gradscope.render.drawing.scale import odd, span
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.split_groups import leaf_groups, sentences
 from gradscope.render.options import Options
-from gradscope.render.words.findings import BADGES, head, paragraph
-from gradscope.render.words.findings import INKS as INKS_OF
+from gradscope.render.words.findings import head, paragraph
 from gradscope.render.words.table import Cell, Column, Part, parts
-from gradscope.render.words.text import cells, is_of_library
+from gradscope.render.words.text import BADGES, cells, is_of_library
+from gradscope.render.words.text import INKS as INKS_OF
 from gradscope.simplify import Folding
 from gradscope.simplify.folded import meant
 from gradscope.words import count, one_line, option

@@ -1,37 +1,45 @@
 """The report as an aligned tree for the terminal: every row an edge, with the gradient that flowed
 on it.
 
+Each link of the view is drawn once.  The row by which an item is drawn in full is its definition,
+and its own links hang below it; its other links are references.  A shallow graph is indented fully,
+an item being defined where a reader meets it first.  In a deep graph straight chains stay on one
+level: there an item is defined by its last consumer, so that the skip connections of a deep network
+become short references.  A line goes down along what is drawn once for many.
+
 Folded and cut to a budget of lines unless everything is asked for; what is not shown is counted.
-Of several backward calls there is a column of ‖g‖ for each.  Below it is the table of parameters
-on all ranks, what each rank's own backward brought, and ``.grad``: for few ranks a column each;
-for many the smallest, the largest, and those that are odd.
+Of several backward calls there is a column of ‖g‖ for each.  Below it is the table of leaves, or of
+the parameters on all ranks.
 
 Writes plain strings and styles, never markup, so that no name can act.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from gradscope.escaping import visible
-from gradscope.model.ranks import FEW, AcrossRanks, AtRank, Ranks
-from gradscope.model.report import GradientInfo, Report
-from gradscope.render.drawing.cells import Cells
+from gradscope.model.report import Report
+from gradscope.render.drawing.cells import ROOT, Cells, TreeRow
 from gradscope.render.drawing.facts import notes_of
 from gradscope.render.drawing.head import FEWEST_LINES, HEAD_LINES, Head, ranking
 from gradscope.render.drawing.parameters import LeafTable
-from gradscope.render.drawing.rows import TreeRow, Walk
-from gradscope.render.drawing.scale import BAD_INK, size_cell
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.drawing.spread import extremes, odd_ranks, on
 from gradscope.render.options import Options
-from gradscope.render.words import numbers
-from gradscope.render.words.table import Cell, Column, Part, Writer
+from gradscope.render.words.text import Glyphs
+from gradscope.simplify.view import View
 
 if TYPE_CHECKING:
     from gradscope.render.drawing.beside import Calls, TermShares
+    from gradscope.render.drawing.spread import RankTable
+
+FULL_LEVELS = 7
+"""Deeper trees keep chains on one level."""
+
+MOST_LEVELS = 14
+"""Levels drawn before the rest is written as a number."""
 
 LEAF_LINES = 10
 """Lines the leaves may take from a tree that has more rows than fit."""
@@ -136,96 +144,128 @@ class _Tree:
 
     def _leaf_table(self) -> LeafTable | RankTable | None:
         gradients, ranks = self.scene.gradients, self.scene.report.ranks
-        if not gradients:
-            # A rank without a graph of its own may have heard of the gradients of others.
-            if ranks is None or self.scene.graph.nodes or not ranks.has_gradients:
-                return None
-            return RankTable(ranks, self.options)
-        leaves = LeafTable(self.scene, gradients, self.walk.order, self.calls)
-        if ranks is None or not self.scene.is_compared:
+        leaves = None
+        if gradients:
+            leaves = LeafTable(self.scene, gradients, self.walk.order, self.calls)
+        if ranks is None or (leaves is not None and not self.scene.is_compared):
             return leaves
-        return RankTable(ranks, self.options, leaves.names)
+        # A rank without a graph of its own may have heard of the gradients of others.
+        if leaves is None and (self.scene.graph.nodes or not ranks.has_gradients):
+            return None
+        from gradscope.render.drawing.spread import RankTable
+
+        return RankTable(ranks, self.options, leaves.names if leaves else ())
 
 
-ODD_INK = "yellow"
-
-_NAME = Column("parameter", narrowest=12, comfort=24)
-_SHAPE = Column("shape", drop=1)
-_AFTER = Column("‖.grad‖", right=True, drop=3)
-_REMARK = Column("differs", drop=2, narrowest=12, comfort=24)
+# ---------------------------------------------------------------- order and branches
 
 
-class RankTable(Writer):
-    """The parameters of all ranks, in the order in which they are given."""
+class _Task(NamedTuple):
+    """A row to come, with what its children need: the branches before them, and their level."""
 
-    def __init__(self, ranks: Ranks, options: Options, order: Sequence[str] = ()) -> None:
-        """``order``: names that come first, in this order."""
-        super().__init__(options)
-        place = {name: index for index, name in enumerate(order)}
-        self._rows = sorted(ranks.parameters, key=lambda one: place.get(one.name, len(place)))
-        self._ranks = ranks
+    row: TreeRow
+    stem: str
+    level: int
 
-    def __len__(self) -> int:
-        return len(self._rows)
 
-    def lines(self, most: int) -> list[str]:
-        """The table in at most ``most`` lines, with a count of what was left out.
+class Walk:
+    """All rows of a view, root after root."""
 
-        Where not all parameters fit, those that differ between ranks in kind come first.
-        """
-        shown = self._rows
-        if len(shown) + 1 > most:
-            odd = [one for one in shown if self._remark(one)]
-            even = [one for one in shown if not self._remark(one)]
-            shown = [*odd, *even][: max(most - 2, 1)]
-        lines = list(self.table(self._columns(), map(self._cells, shown)))
-        left = len(self._rows) - len(shown)
-        return [*lines, *self.more(left, "parameter", "-o FILE.json")]
+    def __init__(self, view: View, glyphs: Glyphs, notes: list[int]) -> None:
+        """``notes[i]`` says how many rows belong under item i before its links."""
+        self.view = view
+        self.glyphs = glyphs
+        self.notes = notes
+        self._framed: set[int] = set()
+        self.outgoing = view.outgoing()
+        self.definition, self.order, depth = _first_visits(view, self.outgoing)
+        self.compact = depth > FULL_LEVELS
+        # Last consumers instead: then a skip connection is a row, not a level.
+        if self.compact:
+            self.definition = _last_consumers(view)
 
-    def _columns(self) -> list[Column]:
-        if self._ranks.size <= FEW:
-            of_ranks = [Column(f"‖g‖ rank {rank}", right=True) for rank in range(self._ranks.size)]
-        else:
-            of_ranks = [Column("‖g‖ smallest", right=True), Column("largest", right=True)]
-        return [_NAME, _SHAPE, *of_ranks, _AFTER, _REMARK]
+    def rows(self, root: int) -> Iterator[TreeRow]:
+        """The rows of one root's tree; what an earlier tree holds is a reference."""
+        item = self.view.roots[root]
+        first = self.view.roots.index(item) == root
+        kind = self._kind(item, ROOT) if first else "reference"
+        pending = [_Task(TreeRow(kind, "", item, ROOT, root), "", 0)]
+        while pending:
+            task = pending.pop()
+            if task.row.kind == "definition":
+                template = self.view.items[task.row.item].template
+                if template is not None and template not in self._framed:
+                    self._framed.add(template)
+                    yield TreeRow("frame", task.row.lead, task.row.item)
+                    stem = task.stem + self.glyphs.inside
+                    task = task._replace(row=task.row._replace(lead=stem), stem=stem)
+                pending.extend(reversed(self._below(task)))
+            yield task.row
 
-    def _cells(self, one: AcrossRanks) -> list[Cell]:
+    def _kind(self, item: int, link: int) -> Literal["definition", "reference"]:
+        return "definition" if self.definition[item] == link else "reference"
+
+    def _below(self, task: _Task) -> list[_Task]:
+        """Notes, then links; where the chain goes on at the same level, that link comes last."""
+        item = task.row.item
+        notes = [TreeRow("note", "", item, note=number) for number in range(self.notes[item])]
+        ends: list[TreeRow] = []
+        ways: list[TreeRow] = []
+        for link in self.outgoing[item]:
+            target = self.view.links[link].target
+            row = TreeRow(self._kind(target, link), "", target, link)
+            goes_on = row.kind == "definition" and self.outgoing[target]
+            (ways if goes_on and self.compact else ends).append(row)
+        # What ends at once comes first, so that the chain can go on straight below.
+        rows = [*notes, *ends, *ways]
+        straight = len(ways) == 1
         return [
-            (Part(f"{self.glyphs.leaf} ", "green", "never"), Part(one.name, "green", "start")),
-            numbers.shape(one.shape),
-            *(self._each(one) if self._ranks.size <= FEW else self._extremes(one)),
-            self._after(one),
-            Part(self._remark(one), ODD_INK),
+            self._place(row, task, last=row is rows[-1], straight=straight and row is rows[-1])
+            for row in rows
         ]
 
-    def _after(self, one: AcrossRanks) -> Cell:
-        if one.whole is not None:
-            return numbers.number(one.whole)
-        if len(one.after) > 1:
-            return Part("differs", ODD_INK)
-        return self._size(one.after[0].gradient) if one.after else ""
+    def _place(self, row: TreeRow, task: _Task, last: bool, straight: bool) -> _Task:
+        glyphs = self.glyphs
+        around, template = (self.view.items[one.item].template for one in (task.row, row))
+        before, inside, behind = task.stem.rpartition(glyphs.inside)
+        leaves = inside and row.kind == "definition" and template != around is not None
+        if straight:
+            # Below a frame, or below a branch in it, where what is outside keeps its place.
+            stem = before + ("  " + behind) * bool(behind) if leaves else task.stem
+            return _Task(row._replace(lead=stem), stem, task.level)
+        lead = task.stem + (glyphs.last if last else glyphs.branch)
+        level = task.level + 1
+        stem = f"{before}  {behind}" if leaves else task.stem
+        stem += "  " if last else glyphs.stem
+        # A prefix of bounded length also keeps the whole linear in the number of rows.
+        if level > MOST_LEVELS:
+            stem = f"{glyphs.ellipsis}{level} {glyphs.stem}"
+        return _Task(row._replace(lead=lead), stem, level)
 
-    def _each(self, one: AcrossRanks) -> list[Cell]:
-        known = {at.rank: at.gradient for at in one.local}
-        # Of a rank that has not told, or of another call, nothing is known.
-        nothing = dict.fromkeys(one.missing, self.glyphs.silent)
-        return [
-            self._size(known[rank]) if rank in known else nothing.get(rank, "?")
-            for rank in range(self._ranks.size)
-        ]
 
-    def _extremes(self, one: AcrossRanks) -> list[Cell]:
-        found = extremes(one)
-        return [self._at(found[0]), self._at(found[1])] if found else ["", ""]
+def _first_visits(view: View, outgoing: list[list[int]]) -> tuple[list[int | None], list[int], int]:
+    """A depth-first walk: for every item the link by which it is met first, all items in the order
+    in which they are met, and how deep the walk goes."""
+    definition: list[int | None] = [None] * len(view.items)
+    order = []
+    deepest = 0
+    for item in view.roots:
+        pending = [(item, ROOT, 0)]
+        while pending:
+            target, link, level = pending.pop()
+            if definition[target] is not None:
+                continue
+            definition[target] = link
+            order.append(target)
+            deepest = max(deepest, level)
+            for below in reversed(outgoing[target]):
+                pending.append((view.links[below].target, below, level + 1))
+    return definition, order, deepest
 
-    def _at(self, at: AtRank) -> Cell:
-        return (self._size(at.gradient), Part(f" ({at.rank})", "dim"))
 
-    def _size(self, info: GradientInfo) -> Part:
-        return size_cell(info, self.glyphs, BAD_INK if info.state == "non-finite" else "")
-
-    def _remark(self, one: AcrossRanks) -> str:
-        words = [odd_ranks(one, self._ranks)]
-        if one.weights:
-            words.append(f"values on {on([rank for rank, _ in one.weights])}")
-        return ", ".join(filter(None, words))
+def _last_consumers(view: View) -> list[int | None]:
+    """For every item the link from its last consumer, or ROOT if it has none."""
+    definition: list[int | None] = [ROOT] * len(view.items)
+    for index, link in enumerate(view.links):
+        definition[link.target] = index
+    return definition

@@ -9,20 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gradscope.escaping import visible
-from gradscope.model.observations import Finding, Severity
-from gradscope.render.words.text import wrapped
+from gradscope.render.words.text import BADGES, worst, wrapped
 from gradscope.words import count, one_line, ranked
 
-BADGES: dict[Severity, str] = {"error": "✖", "warning": "▲", "information": "ⓘ"}
-"""One sign for each severity, worst first."""
-
-INKS: dict[Severity, str] = {
-    "error": "bold #d0327a",
-    "warning": "bold #b45309",
-    "information": "bold #0b5370",
-}
+if TYPE_CHECKING:
+    from gradscope.model.observations import Finding, Severity
 
 LONGEST = 70
 """Characters of an expression in a head line."""
@@ -66,11 +60,6 @@ def counted(findings: Sequence[Finding]) -> str:
         told = f"{amount:,} {severity}" if severity == "information" else count(amount, severity)
         parts += [told] if amount else []
     return ", ".join(parts) or "no findings"
-
-
-def worst(severities: Iterable[Severity]) -> Severity | None:
-    """The worst of some severities, None of none."""
-    return min(severities, key=list(BADGES).index, default=None)
 
 
 def badges(findings: Sequence[Finding]) -> dict[int, Severity]:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from rich.cells import cell_len, chop_cells
@@ -20,6 +21,9 @@ from rich.cells import cell_len, chop_cells
 from gradscope.escaping import visible
 from gradscope.filesystem import here, is_installed
 from gradscope.words import SIGNS
+
+if TYPE_CHECKING:
+    from gradscope.model.observations import Severity
 
 
 def markup(text: str) -> str:
@@ -33,6 +37,21 @@ def markup(text: str) -> str:
 def cells(text: str) -> int:
     """How many terminal cells a text takes."""
     return len(text) if text.isascii() else cell_len(text)
+
+
+BADGES: dict[Severity, str] = {"error": "✖", "warning": "▲", "information": "ⓘ"}
+"""One sign for each severity, worst first."""
+
+INKS: dict[Severity, str] = {
+    "error": "bold #d0327a",
+    "warning": "bold #b45309",
+    "information": "bold #0b5370",
+}
+
+
+def worst(severities: Iterable[Severity]) -> Severity | None:
+    """The worst of some severities, None of none."""
+    return min(severities, key=list(BADGES).index, default=None)
 
 
 _COUNT = re.compile(r" [×x][\d,]+$")

@@ -1,0 +1,263 @@
+"""A look that no backward call of the program takes of itself: from the root that ``--root`` names,
+with the gradient of ``--gradient``, of the gradient of a leaf (``--create-graph``), or at what the
+program has left when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import FrameType
+from typing import Any
+
+import torch
+from torch.autograd.graph import GradientEdge
+
+from gradscope.autograd.calls import BackwardCall, own_grad
+from gradscope.autograd.isolation import grads_preserved
+from gradscope.autograd.nodes import leaf_of
+from gradscope.autograd.tensors import grad_fn_of, requires_grad
+from gradscope.errors import CaptureError, RootError, described
+from gradscope.graphing.blame import failed_call, gone, operands, told
+from gradscope.graphing.initial_gradient import implicit_gradient, parse_gradient
+from gradscope.graphing.probe import Detail, Probe
+from gradscope.graphing.roots import (
+    Unusable,
+    last_made,
+    main_result,
+    named_root,
+    no_graph,
+    no_such_call,
+    result_root,
+    unknown_root,
+    usable_root,
+)
+from gradscope.graphing.study import made_tensor, nearest_leaves
+from gradscope.graphing.watched_call import initial
+from gradscope.handlers import let_pass
+from gradscope.model.report import Graph, Report
+from gradscope.model.request import Request
+from gradscope.recording.names import Scopes
+from gradscope.recording.recorder import Recorder
+from gradscope.running.remarks import single
+
+Shown = Callable[..., Report]
+"""``shown(roots, scopes, notes, seed)``: the graph from these roots, and a gradient sent through it
+from the only one, where one is given."""
+
+
+class OwnLook:
+    """Looks from a root of its own.
+
+    Args:
+        request: what was asked.
+        recorder: what is known of how the graph was made.
+        shown: makes the report.
+    """
+
+    def __init__(self, request: Request, recorder: Recorder, shown: Shown) -> None:
+        self._request = request
+        self._recorder = recorder
+        self._shown = shown
+        self._unusable: Unusable | None = None
+        self._seen: dict[str, None] = {}
+
+    def at_call(self, call: BackwardCall, scopes: Scopes) -> Report | None:
+        """The look at a backward call of the program; None where its root may yet come.
+
+        Raises:
+            GradscopeError: there can be none.
+        """
+        if self._request.root:
+            root = self._named(scopes)
+            if root is None:
+                return None
+            return self._take(self._derived([root], scopes, call.frame), scopes, call)
+        if self._request.create_graph is not None:
+            root = self._derived(call.roots, scopes, call.frame, call.gradients)
+            return self._take(root, scopes)
+        if self._request.gradients:
+            return self._take(single(call), scopes)
+        return self._shown(call.roots, scopes)
+
+    def at_end(self, scopes: Scopes, value: object, calls: int) -> Report:
+        """The look at what a program has left that made so many backward calls.
+
+        Raises:
+            GradscopeError: there can be none.
+        """
+        root, notes = self._final_root(scopes, value, calls)
+        try:
+            return self._take(self._derived([root], scopes), scopes, notes=notes)
+        except RootError as error:
+            # Who is asked for a gradient has to know of what.
+            raise type(error)(error.what, *error.hints, *notes) from None
+
+    def of_failed(
+        self, scopes: Scopes, error: BaseException, calls: int, probe: Callable[..., Probe]
+    ) -> Report | None:
+        """The graph that a program had made when it failed; None where it had none.
+
+        ``probe(roots, scopes)`` walks one.
+        """
+        request, recorder = self._request, self._recorder
+        ended = f"the program ended with {type(error).__name__}"
+        if calls < (request.call or 0):
+            ended += f" before backward call {request.call}"
+        failed = failed_call(recorder, error)
+        if failed is not None and failed.operands and request.root is None is request.study:
+            graph = probe(operands(failed), scopes)
+            graph.end_in(failed)
+            notes = [f"{ended}, raised by {told(failed, recorder)}: ✖ in the graph"]
+            if gone(failed):
+                notes.append("of temporary results in that call only the last step is known")
+            return graph.report(notes=notes)
+        last, what = last_made(recorder), "the last result it had made by then"
+        if request.root is not None:
+            named = named_root(request.root, scopes, recorder)
+            if named is None:
+                ended += f", and no variable --root {request.root} was there by then"
+            else:
+                last, what = named, f"--root {request.root}"
+        if last is None or grad_fn_of(last) is None:
+            return None
+        return self._shown([last], scopes, [f"{ended}; this is the graph of {what}"])
+
+    def _final_root(
+        self, scopes: Scopes, value: object, calls: int
+    ) -> tuple[torch.Tensor, list[str]]:
+        request = self._request
+        if 0 < calls < (request.call or 0):
+            raise no_such_call(request.call or 0, calls)
+        named = self._named(scopes, is_over=True)
+        if named is not None:
+            return named, []
+        if isinstance(value, torch.Tensor):
+            return usable_root(value, "the result", "_", self._recorder), []
+        root, notes = result_root(value)
+        if root is None:
+            root, notes = main_result(self._recorder, scopes)
+        if root is None:
+            raise no_graph(self._recorder)
+        return root, notes
+
+    def _take(
+        self,
+        root: torch.Tensor,
+        scopes: Scopes,
+        call: BackwardCall | None = None,
+        notes: Sequence[str] = (),
+    ) -> Report:
+        request, seed = self._request, None
+        if request.gradients and request.gradient is not None:
+            seed = parse_gradient(request.gradient, root, scopes.merged())
+        elif request.gradients:
+            try:
+                seed = implicit_gradient(root)
+                # Not of the gradient of a leaf, which --create-graph makes.
+                name = None if request.create_graph else request.root
+                if call is not None and name and all(one is not root for one in call.roots):
+                    note = f"backward starts from {name} with 1, as no --gradient is given"
+                    notes = (*notes, note)
+            except RootError:
+                study = request.study
+                if not (request.or_graph or (study and not study.needs_gradient)):
+                    raise
+        return self._shown([root], scopes, notes, seed)
+
+    def _named(self, scopes: Scopes, is_over: bool = False) -> torch.Tensor | None:
+        """The root of ``--root``, at a backward call or when the program is over; None if it may
+        yet come, or none is named.
+
+        Raises:
+            RootError: the expression is wrong; or the program is over, and it never came, or was no
+                tensor with history.
+        """
+        text = self._request.root
+        if not text:
+            return None
+        try:
+            root = named_root(text, scopes, self._recorder)
+        except Unusable as error:
+            # `loss = 0.0` before a loop: what it is to be may come.
+            if is_over:
+                raise
+            self._unusable = error
+            return None
+        if root is None:
+            self._seen.update(dict.fromkeys(scopes.variable_names()))
+            if is_over:
+                raise self._unusable or unknown_root(text, self._seen)
+        return root
+
+    def _derived(
+        self,
+        roots: Sequence[Any],
+        scopes: Scopes,
+        frame: FrameType | None = None,
+        gradients: Sequence[torch.Tensor | None] = (None,),
+    ) -> torch.Tensor:
+        """The one root itself, or with ``--create-graph`` the gradient that a leaf gets from these
+        roots, with a graph of its own.
+
+        Raises:
+            RootError: when there is no such leaf, or a root needs a gradient.
+            CaptureError: when the gradient does not come, or depends on nothing.
+        """
+        leaf, recorder = self._request.create_graph, self._recorder
+        if leaf is None:
+            (root,) = roots
+            return root  # type: ignore[no-any-return]
+        probe = Probe(roots, recorder, scopes, Detail())
+        probe.require_memory()
+        tensor = _end(probe, scopes, leaf)
+        seeds = [initial(root, seed) for root, seed in zip(roots, gradients, strict=True)]
+        if any(seed is None for seed in seeds):
+            raise RootError(
+                "--create-graph needs a root of one element, or the program's own gradient for it",
+                "name such a root with --root; --gradient is then fed in at the gradient of the "
+                "leaf",
+            )
+        with (
+            # The program's call may stand under no_grad.
+            torch.enable_grad(),
+            grads_preserved(),
+            recorder.deriving(roots, frame, create_graph=True),
+        ):
+            try:
+                (found,) = own_grad(roots, [tensor], seeds, create_graph=True)
+            except Exception as error:  # torch's, or of a hook or a Function of the program
+                let_pass(error)
+                raise CaptureError(
+                    f"no graph of the gradient of {leaf}: {described(error)}",
+                    "look at the first pass: gradscope backward",
+                ) from error
+        return _usable(found, leaf, probe.graph, scopes)
+
+
+def _end(probe: Probe, scopes: Scopes, name: str) -> Any:
+    """The leaf of this name, or the gradient edge of a tensor that a node made."""
+    made = made_tensor(name, probe, scopes)
+    if made is not None:
+        node = probe.walked.nodes[made[0]]
+        leaf = leaf_of(node)
+        return GradientEdge(node, made[1]) if leaf is None else leaf
+    names = [one for leaf in probe.graph.leaves for one in leaf.names]
+    what = f"--create-graph {name}: the graph has no such leaf"
+    raise RootError(what, nearest_leaves(name, names))
+
+
+def _usable(found: torch.Tensor | None, leaf: str, graph: Graph, scopes: Scopes) -> torch.Tensor:
+    root = graph.roots[0].label or "root"
+    name = f"∂{root}/∂{leaf}"
+    if found is None:
+        raise CaptureError(
+            f"{leaf} gets no gradient", "why: gradscope explain, or gradscope doctor"
+        )
+    if not requires_grad(found):
+        raise CaptureError(
+            f"{name} depends on no leaf: the second derivative is 0 everywhere",
+            "it is only worth a look where the root is not linear in that leaf",
+        )
+    if not scopes.names(found):
+        scopes.add(name, found)
+    return found
