@@ -14,17 +14,14 @@ from gradscope.model.plain import Number, Place, Record
 MistakeKind = Literal[
     "dropped",
     "clip unused",
-    "clip elsewhere",
     "clip scaled",
     "stale graph",
     "stale part",
     "step alone",
-    "clip empty",
 ]
 """What was out of order: gradients dropped before a step; clipping that finds no gradient which a
-step will use, though there may be others that one will, or one that a GradScaler still has to
-divide; a step between a forward pass and its backward, or between a part of the pass and that; a
-step without any backward; clipping of what a generator gives that has been gone through before."""
+step will use, or one that a GradScaler still has to divide; a step between a forward pass and its
+backward, or between a part of the pass and that; a step without any backward."""
 
 
 class MistakenCall(Record):
