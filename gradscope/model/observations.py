@@ -266,11 +266,7 @@ class Activity(Struct, frozen=True):
 
 
 class Saved(Struct, frozen=True):
-    """What a node had saved when its backward turned a finite gradient into a non-finite one.
-
-    ``overflow``: of an element of what a product or a quotient received, and the local derivative
-    there, whose product is beyond the largest number of its dtype, the third of these.
-    """
+    """What a node had saved when its backward turned a finite gradient into a non-finite one."""
 
     node: int
     slot: str
@@ -280,7 +276,6 @@ class Saved(Struct, frozen=True):
     nan: int
     inf: int
     count: int
-    overflow: tuple[Number, Number, Number] | None = None
 
 
 class Intake(Struct, frozen=True):
