@@ -24,9 +24,6 @@ from gradscope.model.loop_observations import MistakeKind, MistakenCall
 
 _sequence = torch._C._autograd._get_sequence_nr
 
-MAX_PLACES = 1_000
-"""Places that are remembered, of all sorts together."""
-
 MAX_FRESH = 1_000_000
 """Parameters whose gradient waits for a step; beyond it all are forgotten."""
 
@@ -46,9 +43,8 @@ class MistakenCalls:
         self.known: dict[tuple[MistakeKind, int], MistakenCall] = {}
 
     def _of(self, kind: MistakeKind, place: int) -> MistakenCall:
-        is_kept = (kind, place) in self.known or (place >= 0 and len(self.known) < MAX_PLACES)
         fresh = MistakenCall(kind, place, 0)
-        return self.known.setdefault((kind, place), fresh) if is_kept else fresh
+        return self.known.setdefault((kind, place), fresh) if place >= 0 else fresh
 
     def fine(self, kind: MistakeKind, place: int) -> None:
         """Note that this time the call at this place was as it should be."""
