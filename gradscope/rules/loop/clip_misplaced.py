@@ -31,8 +31,7 @@ measures, and is left out; where it gets a generator that is used up, newer torc
 
 ## When to ignore it
 
-Nothing speaks for it; to measure a norm, pass `float("inf")` as the limit. `gradscope doctor
---ignore GS506` leaves it out.
+Nothing speaks for it; to measure a norm, pass `float("inf")` as the limit.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ Gradients are dropped before a step has used them, or there are none, as backwar
 
 ## When to ignore it
 
-Gradients that are computed to be looked at, and an optimizer that is there for a later part of
-the training. `gradscope doctor --ignore GS505` leaves it out.
+Gradients that are computed to be looked at, and an optimizer that is there for a later part of the
+training.
 """
 
 from __future__ import annotations
