@@ -71,10 +71,11 @@ class MadeStep:
 
 
 class _EmptyStep(NamedTuple):
-    """A step has found none of the gradients that these should have: what is told of it, when,
-    whose."""
+    """A step has found none of the gradients that these should have: what is told of it, where and
+    when it was made, whose."""
 
     known: MistakenCall
+    place: int
     sequence: int
     lost: Ids
 
@@ -126,7 +127,9 @@ class LoopOrder:
         self._meanwhile = set()
         empty, self._empty = self._empty, None
         if empty is not None and empty.sequence > root and ids_of(leaves) & empty.lost:
-            empty.known.too_soon = True
+            empty.known.times -= 1
+            zeroed = empty.known.origin
+            self.odd.tell("step too soon", empty.place, other=-1 if zeroed is None else zeroed)
         for step in self.last_steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
                 self.odd.tell("stale graph", step.place, len(changed), other=place)
@@ -191,8 +194,8 @@ class LoopOrder:
         # back by hand.
         if ids & self.fresh or not all(map(is_gone, asked)):
             return
-        known = self.odd.tell("dropped", place, len(lost), other=self._zeroed[id(asked[0])])
-        self._empty = _EmptyStep(known, _sequence(), lost)
+        known = self.odd.tell("dropped", self._zeroed[id(asked[0])], len(lost), other=place)
+        self._empty = _EmptyStep(known, place, _sequence(), lost)
 
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""
