@@ -33,6 +33,7 @@ from gradscope.model.observations import (
     Observations,
     Raiser,
     Saved,
+    SkippedSteps,
     Step,
     TermShare,
     TrackedParameter,
@@ -623,6 +624,7 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "piling up inside of a step that nothing zeroes": see(
         "GS501 warning 7", steps=(Step(1), Step(2, reused=3, origin=A, in_closure=True))
     ),
+    "two optimizers": see("", steps=(Step(1), Step(2, kept=3), Step(3))),
     "inner steps": see(
         "", steps=(*(Step(n, nodes=10 * n, accumulates=False) for n in range(1, 6)), Step(6))
     ),
@@ -1186,8 +1188,12 @@ def test_codes_and_names_are_distinct() -> None:
 
 
 def test_steps_that_point_nowhere_are_refused() -> None:
-    with pytest.raises(ReportError, match=r"observations\.steps: 99"):
-        check(observed(plain(), steps=(Step(1, origin=99),)))
+    for seen in (
+        {"steps": (Step(1, origin=99),)},
+        {"skipped_steps": SkippedSteps(2, 1, 4, 2, "", 99)},
+    ):
+        with pytest.raises(ReportError, match=r"observations\.steps: 99"):
+            check(observed(plain(), **seen))
     check(observed(plain(), steps=(Step(1, origin=0),)))
 
 

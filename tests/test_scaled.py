@@ -75,11 +75,11 @@ def test_no_scale_is_told_where_no_scaler_gave_one(session: Session, root: str) 
     assert "‖g‖/scale" not in session.cli("show", "report.json").out
 
 
-def test_steps_that_were_skipped_are_counted(session: Session) -> None:
+def test_steps_that_were_skipped_are_counted_with_the_overflow(session: Session) -> None:
     path = session.write(program())
     done = session.cli("doctor", "program.py", "-o", "seen.json")
     last = " ".join(done.out.split())
-    assert "1 of 6 steps skipped (scale 131072 → 65536) ·" in last
+    assert "1 of 6 steps skipped (scale 131072 → 65536); overflow at Addmm, program.py:11" in last
     seen = storage.load(str(path.with_name("seen.json"))).observations
     assert seen is not None
     assert [step.scale for step in seen.steps] == [131072, *[65536] * 5]

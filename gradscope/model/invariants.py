@@ -164,7 +164,8 @@ def _check_findings(report: Report) -> None:
             place = f"findings[{position}].node.id"
             in_range([finding.node.id], len(graph.nodes), place, "graph.nodes")
     if report.observations is not None:
-        origins = [one.origin for one in report.observations.steps]
+        seen = [*report.observations.steps, report.observations.skipped_steps]
+        origins = [one.origin for one in seen if one is not None]
         in_range(origins, len(graph.origins), "observations.steps", "graph.origins")
 
 

@@ -348,8 +348,10 @@ class Step(SeenRecord, frozen=True):
 
     ``accumulates``: it was ``backward``, not ``torch.autograd.grad``.  ``stepped``: since the call
     before, leaves of this graph were changed in place, as an optimizer or a descent by hand does.
-    ``reused``: of those, how many were then changed again with a gradient that had the old one in
-    it.  ``in_closure``: the call was made by a function that the program gave to a step.
+    ``kept``: of those, how many still held in ``.grad``, when this call began, the gradient that
+    they had been changed with.  ``reused``: of those, how many were then changed again with a
+    gradient that had the old one in it, which is certain only here.  ``in_closure``: the call was
+    made by a function that the program gave to a step.
     ``dropped``: how many leaves of this graph had got a gradient in the call before, and hold none
     any more though nothing changed them, nor did the program read the gradient.
     ``scale``: what a GradScaler had multiplied the loss with; ``loss`` and ``norm`` are divided by
@@ -362,6 +364,7 @@ class Step(SeenRecord, frozen=True):
     nodes: int = 0
     accumulates: bool = True
     stepped: bool = False
+    kept: int = 0
     reused: int = 0
     dropped: int = 0
     origin: Place = None
@@ -373,13 +376,16 @@ class SkippedSteps(SeenRecord, frozen=True):
     """Of ``steps`` through a GradScaler it left out ``skipped``, because their gradients were not
     finite.
 
-    ``before`` is its scale at the first of them, ``after`` the one after the last.
+    ``before`` is its scale at the first of them, ``after`` the one after the last.  Backward of
+    ``op``, made at ``origin``, was the first to make such a gradient, where that was seen.
     """
 
     steps: int
     skipped: int
     before: Number
     after: Number
+    op: str = ""
+    origin: int | None = None
 
 
 RaiserKind = Literal["Function", "hook", "saved tensor", "operation"]

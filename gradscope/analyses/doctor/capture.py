@@ -293,6 +293,15 @@ class Capture(MeasuredCall):
         is_wrong = any(one.verdict == "wrong" for one in self.functions)
         return self.failure is not None or not self.is_finite or bool(self.changed) or is_wrong
 
+    def source(self) -> int | None:
+        """The first node, in backward order, that made a gradient which is not finite of those that
+        were; of a full look."""
+        bad, flow = self.table.bad, self.flow
+        for index, (node, _, _, _) in enumerate(self.walked.edges):
+            if flow.edges[index] in bad and bad.isdisjoint(flow.upstream[node]):
+                return node
+        return None
+
     def saved(self) -> Iterator[Saved]:
         """What nodes had saved that made a gradient which is not finite."""
         for node, saved in self._sources.known:

@@ -29,6 +29,7 @@ from gradscope.analyses.doctor.step_tracker import StepTracker
 from gradscope.autograd.calls import BackwardCall
 from gradscope.autograd.elements import is_small
 from gradscope.autograd.isolation import unseen
+from gradscope.autograd.nodes import op_name
 from gradscope.autograd.numbers import SMALL
 from gradscope.errors import Fault, GradscopeError, NoGraph
 from gradscope.garbage import collector_paused
@@ -42,6 +43,7 @@ from gradscope.recording.names import Scopes
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.source import Sources
 from gradscope.target import Stopper
+from gradscope.words import short_op
 
 MOST_FAULTS = 20
 """Calls that we failed to look at, after which none is looked at any more."""
@@ -269,6 +271,7 @@ class Doctor:
         """Note what came of a call; returns whether the program should be stopped."""
         listener = self._listener
         made.measured()
+        self._note_overflow(made)
         step = self._tracker.end(made)
         if made.failure is not None:
             made.complete()
@@ -285,6 +288,15 @@ class Doctor:
         if self._examination.on_step is not None:
             self._examination.on_step(step)
         return serious
+
+    def _note_overflow(self, made: Capture) -> None:
+        """Where a gradient of a scaled loss stopped being finite: a step may be left out for it."""
+        steps = self._listener.loop_calls.scaled_steps
+        steps.start_call()
+        source = made.source() if made.is_full and not made.is_finite else None
+        if source is not None:
+            node = made.nodes[source]
+            steps.note_source(short_op(op_name(node)), self.recorder.site_of(node._sequence_nr()))
 
     def _on_refused(self, error: BaseException, args: tuple[Any, ...], frame: FrameType) -> None:
         self._builder.refused(error, args, frame)

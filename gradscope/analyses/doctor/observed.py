@@ -201,7 +201,7 @@ def observations(
         carried=tuple(_carried(listener, case.origins)),
         alterations=(*case.seen.alterations, *map(origins.told, listener.alterations.clipped())),
         steps=tuple(steps),
-        skipped_steps=skipped_steps(listener),
+        skipped_steps=skipped_steps(listener, origins),
         spoiling_steps=tuple(map(origins.told, spoiling_steps(listener, case))),
         never_stepped=listener.never_stepped,
         effects=tuple(map(origins.told, optimizers.effects.known.values())),
@@ -283,12 +283,14 @@ def cut_copies(listener: DoctorListener, case: CapturedCall) -> Iterator[Cut]:
         )
 
 
-def skipped_steps(listener: DoctorListener) -> SkippedSteps | None:
+def skipped_steps(listener: DoctorListener, origins: Origins) -> SkippedSteps | None:
     """What GradScalers left out, if anything."""
     known = listener.loop_calls.scaled_steps
     if known.before is None or known.after is None:
         return None
-    return SkippedSteps(known.steps, known.skipped, number(known.before), number(known.after))
+    op, site = known.overflow or ("", None)
+    before, after = number(known.before), number(known.after)
+    return SkippedSteps(known.steps, known.skipped, before, after, op, origins.of_site(site))
 
 
 def spoiling_steps(listener: DoctorListener, case: CapturedCall) -> Iterator[SpoilingStep]:

@@ -59,6 +59,7 @@ class StepTracker:
             nodes=len(made.nodes),
             origin=listener.recorder.places.number(call.frame),
             stepped=updates.changed > 0,
+            kept=updates.kept,
             # Who has read the gradients may have used them by hand, without changing a leaf in
             # place.
             dropped=updates.dropped if listener.reads.of_leaves == self._reads else 0,

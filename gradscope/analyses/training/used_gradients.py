@@ -45,6 +45,8 @@ class Updates:
 
     changed: int
     """Leaves that were changed in place."""
+    kept: int
+    """Of those, how many still hold the gradient they were changed with."""
     dropped: int
     """Leaves that were not changed, and no longer hold their gradient."""
 
@@ -68,7 +70,7 @@ class Accumulating:
             leaves: the leaves.
             edited: storages that were changed in place since the last call, also through ``.data``.
         """
-        changed = dropped = 0
+        changed = kept = dropped = 0
         unchanged: list[torch.Tensor] = []
         for leaf, held in zip(leaves, self._held.get_all(leaves), strict=True):
             if held is None:
@@ -83,11 +85,12 @@ class Accumulating:
             stays = used or (held.mixed and id(gradient) == held.gradient)
             held.mixed = gradient is not None and stays and is_there(gradient)
             changed += is_changed
-            self._any_mixed |= held.mixed and used
+            kept += held.mixed and used
+        self._any_mixed |= kept > 0
         # One gradient that is still there means that they are being gathered.
         if not changed and not any(is_there(leaf.grad) for leaf in unchanged):
             dropped = len(unchanged)
-        return Updates(changed, dropped)
+        return Updates(changed, kept, dropped)
 
     def note_step(self, changed: Sequence[torch.Tensor]) -> None:
         """A step of an optimizer has just changed these."""

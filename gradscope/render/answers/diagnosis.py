@@ -142,12 +142,17 @@ def _last_line(report: Report, ignored: int) -> str:
 
 
 def _skipped(report: Report) -> list[str]:
-    """How many steps a GradScaler left out."""
+    """How many steps a GradScaler left out, and where the gradients overflowed."""
     seen = report.observations.skipped_steps if report.observations else None
     if seen is None:
         return []
     scales = f"{float(seen.before):.12g} → {float(seen.after):.12g}"
-    return [f"{seen.skipped:,} of {count(seen.steps, 'step')} skipped (scale {scales})"]
+    words = f"{seen.skipped:,} of {count(seen.steps, 'step')} skipped (scale {scales})"
+    if seen.op:
+        where = report.graph.origins[seen.origin] if seen.origin is not None else None
+        at = "" if where is None else f", {_shown(where.file)}:{where.line}"
+        words += f"; overflow at {visible(seen.op)}{at}"
+    return [words]
 
 
 def ignored_by_comment(amount: int) -> list[str]:
