@@ -288,6 +288,7 @@ POLES = (
     "0 times an infinite",
 )
 NONE_SAVED = ("in the evidence", "keep the operand away")
+LARGEST = "largest number of its dtype, 3.4e+38"
 
 
 def beyond(made: str, x: str, y: str = "1.0", factor: str = "1.0", steps: int = 1) -> str:
@@ -297,15 +298,15 @@ def beyond(made: str, x: str, y: str = "1.0", factor: str = "1.0", steps: int = 
 OVERFLOWS = {
     "a product": Case(
         beyond("x * y", "1e20", "1e-30", "1e25"),
-        *("GS102", 5, ("is not finite, or",), POLES),
+        *("GS102", 5, ("1e+25 times 1e+20", LARGEST), POLES),
     ),
     "a quotient": Case(
         beyond("x / y", "1e-9", "1e-30", "1e15"),
-        *("GS102", 5, ("is not finite, or",), POLES),
+        *("GS102", 5, ("1e+15 times 1e+30", LARGEST), POLES),
     ),
     "a divisor of 0": Case(
         beyond("torch.where(y > 0, x / y, y)", "1e-9", "0.0"),
-        *("GS102", 5, POLES[1:2], ("is not finite, or",)),
+        *("GS102", 5, POLES[1:2], (LARGEST,)),
     ),
     "a root of next to nothing": Case(
         beyond("x.sqrt()", "1e-30", factor="1e30"),

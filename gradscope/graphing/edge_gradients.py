@@ -106,10 +106,10 @@ class EdgeGradients:
             if self.upstream[target][output] == NOT_REACHED:
                 self.edges[edge] = NOT_REACHED
 
-    def fail(self, asked: Collection[object]) -> None:
+    def fail(self, asked: Collection[object]) -> set[int]:
         """The pass failed: what was sent to a node has arrived there, also where the node, or a
-        hook before it, then raised, or had not run yet.  If nodes were ``asked`` for, only what
-        leads to them runs."""
+        hook before it, then raised, or had not run yet; returns those nodes.  If nodes were
+        ``asked`` for, only what leads to them runs."""
         nodes = self.walked.nodes
         runs = {at for at, node in enumerate(nodes) if not asked or node in asked}
         for source, _, target, _ in reversed(self.walked.edges):
@@ -118,11 +118,14 @@ class EdgeGradients:
         ready = (at for at in self._ready() if at in runs)
         # Of the nodes that are ready, torch's engine takes the one with the highest number.
         self.turn = max(ready, key=lambda at: nodes[at]._sequence_nr(), default=None)
+        waiting = set()
         for place in self._places:
             for output, arriving in enumerate(place.arriving):
                 # Of several edges some may still have been waited for.
                 if place.upstream[output] == NOT_REACHED and len(arriving) == 1:
                     place.upstream[output] = self.edges[arriving[0]]
+                    waiting.add(place.number)
+        return waiting
 
     def _ready(self) -> Iterator[int]:
         """The nodes that have received all they were to receive, and did not run."""
@@ -154,11 +157,11 @@ class EdgeGradients:
                 if not place.arrived:
                     self._note(place, received)
                 self._note_sent(place, sent)
-                self._ran(place)
+                self._ran(place, received)
         except Exception as error:
             self.table.note_fault(error)
 
-    def _ran(self, place: NodeEdges) -> None:
+    def _ran(self, place: NodeEdges, received: Gradients) -> None:
         """A node has run, and what it sent is noted."""
 
     def _note_sent(self, place: NodeEdges, sent: Gradients) -> None:

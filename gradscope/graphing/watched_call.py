@@ -54,6 +54,8 @@ class MeasuredCall:
         """The node and output number of every root."""
         self.before: list[int | None] = []
         self.after: list[int | None] = []
+        # Nodes that a call which failed had sent a gradient, and that did not run.
+        self.unfinished: set[int] = set()
         self._seeds: list[int] = []
         self._shards: dict[int, torch.Tensor] = {}
         if gradients is not None:
@@ -99,7 +101,7 @@ class MeasuredCall:
             self.make(self.walked.nodes)
         with unseen():
             if self.failure is not None:
-                self.flow.fail({edge_of(one)[0] for one in self.call.inputs})
+                self.unfinished = self.flow.fail({edge_of(one)[0] for one in self.call.inputs})
                 return
             if not self.call.accumulates:
                 self._note_results()

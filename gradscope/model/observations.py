@@ -266,7 +266,11 @@ class Activity(Struct, frozen=True):
 
 
 class Saved(Struct, frozen=True):
-    """What a node had saved when its backward turned a finite gradient into a non-finite one."""
+    """What a node had saved when its backward turned a finite gradient into a non-finite one.
+
+    ``overflow``: of an element of what a product or a quotient received, and the local derivative
+    there, whose product is beyond the largest number of its dtype, the third of these.
+    """
 
     node: int
     slot: str
@@ -276,6 +280,7 @@ class Saved(Struct, frozen=True):
     nan: int
     inf: int
     count: int
+    overflow: tuple[Number, Number, Number] | None = None
 
 
 class Intake(Struct, frozen=True):

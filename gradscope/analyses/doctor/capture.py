@@ -79,10 +79,10 @@ class _Sources:
         self.known: list[tuple[LiveNode, list[Saved]]] = []
         self._values = values
 
-    def note(self, node: LiveNode) -> None:
+    def note(self, node: LiveNode, received: Gradients) -> None:
         """Finite gradients came to a node, others leave it, and it still has what it saved."""
         if len(self.known) < MAX_SOURCES:
-            found = list(summaries(node))
+            found = list(summaries(node, received))
             self._values.note_saved(node)
             self.known.append((node, found))
 
@@ -205,7 +205,7 @@ class Capture(MeasuredCall):
             self._passed[node] = leaving, arriving
             # Where something bad came in already, another node has made it.
             if self.table.bad.isdisjoint(arriving) and not self.table.bad.isdisjoint(leaving):
-                self._sources.note(node)
+                self._sources.note(node, received)
 
     # ------------------------------------------------------------------ what came of it
 
@@ -351,7 +351,7 @@ class DoctorEdgeGradients(EdgeGradients):
         self,
         walked: Walked,
         table: GradientTable,
-        on_source: Callable[[LiveNode], None],
+        on_source: Callable[[LiveNode, Gradients], None],
     ) -> None:
         super().__init__(walked, table)
         self._bad = table.bad
@@ -386,17 +386,17 @@ class DoctorEdgeGradients(EdgeGradients):
         super().end()
         self._kept.clear()
 
-    def fail(self, asked: Collection[object]) -> None:
+    def fail(self, asked: Collection[object]) -> set[int]:
         """The pass failed, and nothing arrives any more."""
-        super().fail(asked)
         self._kept.clear()
+        return super().fail(asked)
 
-    def _ran(self, place: NodeEdges) -> None:
+    def _ran(self, place: NodeEdges, received: Gradients) -> None:
         bad = self._bad
         if not bad or all(self.edges[edge] not in bad for _, edge in place.leaving):
             return
         if bad.isdisjoint(place.upstream):
-            self._on_source(self.walked.nodes[place.number])
+            self._on_source(self.walked.nodes[place.number], received)
 
 
 def _are_equal(one: torch.Tensor, other: torch.Tensor) -> bool:

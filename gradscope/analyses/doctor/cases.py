@@ -67,9 +67,14 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
     passed = made.passed(graph, origins.of_site(recorder.places.site_of(made.call.frame)))
     names = Names(scopes, modules)
     changed, gone = made.changed, None
+    alterations = list(_hooks(listener, made, graph, passed, origins))
     if made.failure is not None:
         # Torch found something that we have not seen, so that every slot is asked.
         changed = changed or listener.changes.in_graph(made.walked, thorough=True)
+        alterations.extend(
+            Alteration(origins.of_place(place), function)
+            for place, function in listener.alterations.module_hooks.items()
+        )
         if "a second time" in message(made.failure):
             gone = freed_slots(made.walked, recorder.freed.numbers(but_the_last=True))
     met = [(module, modules.path(place)) for module, place in recorder.modules.met()]
@@ -80,7 +85,7 @@ def watched_case(listener: DoctorListener, made: Capture) -> CapturedCall:
         intakes=tuple(_intakes(listener, origins, names, made.sequences)),
         freed=() if gone is None else (_freed(listener, made, gone, origins),),
         functions=tuple(made.functions),
-        alterations=tuple(_hooks(listener, made, graph, passed, origins)),
+        alterations=tuple(alterations),
     )
     return CapturedCall(
         graph=_with_values(listener, graph, made.walked),
@@ -157,15 +162,13 @@ def _hooks(
     passed: BackwardPass,
     origins: Origins,
 ) -> Iterator[Alteration]:
-    """Hooks of the program that changed a gradient of this pass; of one that failed nothing is
-    known in the end."""
-    altered = {*passed.altered, *made.flow.replaced} if made.failure is None else ()
-    for position in sorted(altered):
+    """Hooks of the program that changed a gradient of this pass."""
+    for position in sorted({*passed.altered, *made.flow.replaced, *made.unfinished}):
         live: Any = made.walked.nodes[position]
         function, place = listener.alterations.hook_on(live._sequence_nr(), leaf_of(live))
-        # Torch itself casts and copies: only a hook that was seen, or a sum that does not add up,
-        # tells of the program's doing.
-        if place < 0 and position not in passed.altered:
+        # A call that failed leaves sums unfinished, and torch itself casts and copies: only a hook
+        # that was seen, or a sum that does not add up, tells of the program's doing.
+        if place < 0 and (made.failure is not None or position not in passed.altered):
             continue
         arrived = [n for n, edge in enumerate(graph.edges) if edge.target == position]
         yield Alteration(
@@ -173,7 +176,7 @@ def _hooks(
             function=function,
             node=position,
             before=passed.on_edge(arrived[0]).norm if len(arrived) == 1 else None,
-            after=passed.at(position).norm,
+            after=None if position in made.unfinished else passed.at(position).norm,
         )
 
 

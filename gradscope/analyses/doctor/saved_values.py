@@ -12,8 +12,9 @@ from gradscope.autograd import saved
 from gradscope.autograd.elements import is_small, readable
 from gradscope.autograd.nodes import Walked, torch_name
 from gradscope.autograd.summary import read_numbers, reducible
+from gradscope.graphing.edge_gradients import Gradients
 from gradscope.model.observations import Activity, Saved
-from gradscope.model.plain import number
+from gradscope.model.plain import Number, number
 
 FLAT = 0.01
 """A local derivative below this passes next to nothing."""
@@ -31,17 +32,45 @@ MAX_ELEMENTS = 4_000_000
 # ---------------------------------------------------------------- what made a NaN
 
 
-def summaries(node: LiveNode) -> Iterable[Saved]:
-    """The range and the odd elements of each tensor that a node saved; its position is not
-    known."""
-    for slot, tensor in saved.values(node):
-        if not isinstance(tensor, torch.Tensor) or not tensor.is_floating_point():
-            continue
-        if readable(tensor) and tensor.numel():
-            yield _summary(slot, reducible(tensor.detach()))
+def summaries(node: LiveNode, received: Gradients) -> Iterable[Saved]:
+    """The range and the odd elements of each tensor that a node saved, and what overflowed; its
+    position is not known."""
+    kept = {
+        slot: reducible(tensor.detach())
+        for slot, tensor in saved.values(node)
+        if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
+        if readable(tensor) and tensor.numel()
+    }
+    overflow = _overflow(torch_name(node), kept, received[0] if received else None)
+    for slot, tensor in kept.items():
+        yield _summary(slot, tensor, overflow)
 
 
-def _summary(slot: str, tensor: torch.Tensor) -> Saved:
+def _overflow(
+    op: str, kept: dict[str, torch.Tensor], received: torch.Tensor | None
+) -> tuple[Number, Number, Number] | None:
+    """What arrived at an element, the local derivative there, and the largest number of the dtype,
+    where the product of the two is beyond it: in twice the digits, as that of a product and of a
+    quotient can be computed of what they saved."""
+    wide = {slot: tensor.double() for slot, tensor in kept.items()}
+    derivatives = list(wide.values()) if op == "MulBackward0" else []
+    if op == "DivBackward0" and "other" in wide:
+        inverse = 1 / wide["other"]
+        derivatives = [inverse, *(-wide[slot] * inverse**2 for slot in wide if slot == "self")]
+    if received is None or not (received.is_floating_point() and readable(received)):
+        return None
+    largest, upstream = torch.finfo(received.dtype).max, received.detach().double()
+    for derivative in derivatives:
+        one, other = torch.broadcast_tensors(upstream, derivative)  # type: ignore[no-untyped-call]
+        over = one.isfinite() & other.isfinite() & ((one * other).abs() > largest)
+        if bool(over.any()):
+            return number(one[over][0].item()), number(other[over][0].item()), number(largest)
+    return None
+
+
+def _summary(
+    slot: str, tensor: torch.Tensor, overflow: tuple[Number, Number, Number] | None
+) -> Saved:
     nan = tensor.isnan()
     known = tensor[~nan] if bool(nan.any()) else tensor
     lowest, highest = (known.min().item(), known.max().item()) if known.numel() else (0.0, 0.0)
@@ -54,6 +83,7 @@ def _summary(slot: str, tensor: torch.Tensor) -> Saved:
         nan=int(nan.sum()),
         inf=int(tensor.isinf().sum()),
         count=tensor.numel(),
+        overflow=overflow,
     )
 
 

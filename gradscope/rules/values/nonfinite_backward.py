@@ -9,9 +9,9 @@ The nodes whose upstream gradient is finite and whose sent gradient is not, wher
 the gradient of a leaf. Where the forward pass made NaN there, or the data held it, it is
 [GS101](GS101.md) or [GS105](GS105.md). A `where` or `masked_fill` above it is recognised: the
 branch that is not taken gets a gradient of 0, and 0 times infinity is NaN. Why is told by what
-the operation had saved: a 0 where its derivative has a pole, or else numbers that are too large.
-The rows of what it sent that hold NaN or infinity are named, counted from 0, where not all do; on
-a GPU they are not.
+the operation had saved: a 0 where its derivative has a pole, or a gradient and a derivative whose
+product is beyond the largest number of their dtype. The rows of what it sent that hold NaN or
+infinity are named, counted from 0, where not all do; on a GPU they are not.
 
 A float16 gradient that overflows in a product, a sum or a power is information under a gradient
 scaler, which expects a few.
@@ -133,7 +133,14 @@ def _advice(facts: Facts, node: int) -> Advice:
     odd = any(one.nan or one.inf or (op in BACKWARD and one.zeros) for one in ends or saved)
     if odd or op in AT_ENDS or (not saved and op in BACKWARD):
         return in_half(BACKWARD.get(op, BACKWARD_ELSE), is_half(facts, node))
-    return TOO_LARGE if saved else Advice(TOO_LARGE.why, "")
+    if not saved:
+        return Advice(TOO_LARGE.why, "")
+    overflow = next((one.overflow for one in saved if one.overflow is not None), None)
+    if overflow is None:
+        return TOO_LARGE
+    upstream, derivative, largest = map(short, overflow)
+    why = f"What arrives times the local derivative, {upstream} times {derivative}, is beyond the "
+    return Advice(f"{why}largest number of its dtype, {largest}.", TOO_LARGE.remedy)
 
 
 def _overflows(facts: Facts, node: int) -> bool:
