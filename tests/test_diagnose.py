@@ -653,11 +653,18 @@ OBSERVED: dict[str, tuple[Report, str]] = {
     "clipped while scaled": see(
         "GS506 warning 7", mistaken_calls=(MistakenCall("clip scaled", A, other=B),)
     ),
-    "clipped while scaled, and at the wrong time": see(
+    "clipped while scaled, then with an empty generator": see(
         "GS506 warning 7, GS506 warning 7",
         mistaken_calls=(
             MistakenCall("clip scaled", A, other=B),
+            MistakenCall("clip empty", A, 2),
+        ),
+    ),
+    "clipped at the wrong time in two ways": see(
+        "GS506 warning 7",
+        mistaken_calls=(
             MistakenCall("clip unused", A, 2, other=B),
+            MistakenCall("clip elsewhere", A, 2),
         ),
     ),
     "clipped at the right time, too": see(

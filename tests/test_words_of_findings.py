@@ -56,23 +56,34 @@ for _ in range(8):
     optimizer.zero_grad()
     {before}
     net(torch.randn(6, 3)).square().mean().backward()
-    nn.utils.clip_grad_norm_(given, 0.5)
+    nn.utils.clip_grad_norm_({clipped}, 0.5)
     optimizer.step()
 """
 
 
-def clipped(given: str, held: str, before: str = "") -> str:
-    return CLIPPED.format(given=given, held=held, before=before)
+def clipped(given: str, held: str, taken: str = "given", before: str = "") -> str:
+    return CLIPPED.format(given=given, held=held, clipped=taken, before=before)
 
 
+ORDER = ("between `loss.backward()`", "each time the gradients were none")
+EMPTY = ("gets no parameters", "gone through before", "list(model.parameters())")
 CLIPS = {
-    "where it belongs": Case(
+    "given to the optimizer first": Case(
+        clipped("net.parameters()", "given"), "GS506", 11, ("8 times", *EMPTY), ORDER
+    ),
+    "used up by the first step": Case(
+        clipped("net.parameters()", "net.parameters()"), "GS506", 11, ("7 times", *EMPTY), ORDER
+    ),
+    "a list is not": Case(
         clipped("list(net.parameters())", "given"), "GS506", 0
     ),
-    "a generator that is used up": Case(clipped("net.parameters()", "given"), "GS506", 0),
+    "what gives nothing by itself is not": Case(
+        clipped("()", "net.parameters()", "(p for p in net.parameters() if p.grad is None)"),
+        *("GS506", 0),
+    ),
     "before backward": Case(
         clipped("list(net.parameters())", "given", before="nn.utils.clip_grad_norm_(given, 1.0)"),
-        *("GS506", 9, ("Clip between `loss.backward()`",)),
+        *("GS506", 9, ("Clip between `loss.backward()`",), EMPTY),
     ),
 }  # fmt: skip
 

@@ -15,15 +15,18 @@ MistakeKind = Literal[
     "dropped",
     "step too soon",
     "clip unused",
+    "clip elsewhere",
     "clip scaled",
     "stale graph",
     "stale part",
     "step alone",
+    "clip empty",
 ]
 """What was out of order: gradients dropped before a step; a step that finds none, between a forward
-pass and its backward; clipping that finds no gradient which a step will use, or one that a
-GradScaler still has to divide; a step between a forward pass and its backward, or between a part of
-the pass and that; a step without any backward."""
+pass and its backward; clipping that finds no gradient which a step will use, though there may be
+others that one will, or one that a GradScaler still has to divide; a step between a forward pass
+and its backward, or between a part of the pass and that; a step without any backward; clipping of
+what a generator gives that has been gone through before."""
 
 
 class MistakenCall(Record):

@@ -8,6 +8,7 @@ the protocol of the loop hears of it first.
 from __future__ import annotations
 
 import functools
+import gc
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -234,13 +235,13 @@ class LoopCalls:
     def _clips(self, call: HeardCall) -> None:
         """Tell of a clipping; of its arguments one may be used up by that, and is given again."""
         args, kwargs = call.args, call.kwargs
-        given = args[0] if args else kwargs.get("parameters")
+        given, used_up = args[0] if args else kwargs.get("parameters"), False
         if isinstance(given, torch.Tensor):
             call.parameters = [given]
         elif type(given) is list or type(given) is tuple:
             call.parameters = given
         elif isinstance(given, Iterable):
-            tensors, error = _taken(given)
+            used_up, (tensors, error) = _is_used_up(given), _taken(given)
             # An empty generator stays one: torch warns of that.
             is_generator = error is not None or isinstance(given, GeneratorType)
             again = _given_again(tensors, error) if is_generator else iter(tensors)
@@ -253,7 +254,7 @@ class LoopCalls:
         bounds = (*args[1:2], *(kwargs[key] for key in ("max_norm", "clip_value") if key in kwargs))
         place = self._place(call)
         if place >= 0 and not any(map(_is_infinite, bounds)):
-            self._order.clip(call.parameters, place)
+            self._order.clip(call.parameters, place, used_up)
 
     def _clipped(self, call: HeardCall) -> None:
         """Tell what nobody has seen of a clipping."""
@@ -309,3 +310,10 @@ def _given_again(taken: Iterable[Any], error: Exception | None) -> Iterator[Any]
 
 def _is_infinite(bound: Any) -> bool:
     return isinstance(bound, (int, float)) and bound == float("inf")
+
+
+def _is_used_up(given: Iterable[Any]) -> bool:
+    """Whether a generator, or what takes its items from one, as a filter does, has been gone
+    through to its end."""
+    ways = (given, *gc.get_referents(given))
+    return any(isinstance(one, GeneratorType) and one.gi_frame is None for one in ways)

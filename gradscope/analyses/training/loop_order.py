@@ -80,6 +80,10 @@ class _EmptyStep(NamedTuple):
     lost: Ids
 
 
+_CLIPS: tuple[MistakeKind, MistakeKind] = ("clip unused", "clip elsewhere")
+"""A clipping that finds no gradient that waits for a step: of none at all, and of some."""
+
+
 @dataclass
 class LoopOrder:
     """What was seen of the order so far.
@@ -134,8 +138,8 @@ class LoopOrder:
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
                 self.odd.tell("stale graph", step.place, len(changed), other=place)
 
-    def clip(self, parameters: Sequence[torch.Tensor], place: int) -> None:
-        """The gradients of these are clipped."""
+    def clip(self, parameters: Sequence[torch.Tensor], place: int, used_up: bool = False) -> None:
+        """Gradients are clipped; ``used_up``: of none, as a generator had been gone through."""
         ids = {id(one) for one in parameters}
         waiting = ids & self.fresh
         # Some programs clip parameter by parameter: that is one clipping.
@@ -143,9 +147,13 @@ class LoopOrder:
         self._last_clip = (place, self._events)
         if waiting:
             self._clipped.update(dict.fromkeys(waiting, place))
-            self.odd.fine("clip unused", place)
+            for kind in _CLIPS:
+                self.odd.fine(kind, place)
+        elif used_up:
+            self.odd.tell("clip empty", place)
         elif parameters and not again and all(map(self._is_used, parameters[:MAX_ASKED])):
-            self.odd.tell("clip unused", place, len(ids), other=self.latest)
+            # With others that wait it may well stand where it belongs.
+            self.odd.tell(_CLIPS[bool(self.fresh)], place, len(ids), other=self.latest)
 
     def clipped_of(self, ids: Ids) -> int:
         """The place that clipped the gradients of these, which wait for a step; -1 for none."""

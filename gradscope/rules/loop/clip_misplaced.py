@@ -1,15 +1,18 @@
 """GS506 clip-misplaced
 
 Gradients are clipped before backward or after the step, where no step uses them; of other
-parameters than the step changes; or while they are still multiplied by the scale of a GradScaler.
+parameters than the step changes; of a generator that is used up, which gives none; or while they
+are still multiplied by the scale of a GradScaler.
 
 ## How it is recognised
 
 A line calls `clip_grad_norm_` or `clip_grad_value_` twice, each time the gradients are None,
-zero, or still those that a step has used, and never once are there new ones. Or, between
-backward and `scaler.step(optimizer)` or `scaler.unscale_(optimizer)`, it clips gradients of this
-optimizer, while the scaler is switched on and its scale is not 1. A limit of infinity only
-measures, and is left out; where it gets a generator that is used up, newer torch itself warns.
+zero, or still those that a step has used, and never once are there new ones. Or it does so
+twice with a generator (or a filter of one) that had been gone through to its end:
+`model.parameters()`, kept in a variable, gives its parameters once. Or, between backward and
+`scaler.step(optimizer)` or `scaler.unscale_(optimizer)`, it clips gradients of this optimizer,
+while the scaler is switched on and its scale is not 1. A limit of infinity only measures, and is
+left out.
 
 ## A program that has it, healed
 
@@ -44,14 +47,33 @@ from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 _WORDS: dict[MistakeKind, MistakeWords] = {
     "clip unused": MistakeWords(
         "{this} clips no gradient that a step will use.",
-        "{times}, and each time the gradients of what it is given were none, or had been used by "
-        "{beside} before",
+        "{times}, and each time the gradients were none, or had been used by {beside} before",
         "It changes what is in .grad at that moment. Before backward that is empty, and after the "
         "step it is of no use any more: the step itself is made with gradients of any size.",
-        "Clip between `loss.backward()` and `optimizer.step()`, and what that step changes.",
+        "Clip between `loss.backward()` and `optimizer.step()`.",
         "a step",
         FEWEST,
         never_fine=True,
+    ),
+    "clip elsewhere": MistakeWords(
+        "{this} clips no gradient that a step will use.",
+        "{times}, and each time the gradients of what it is given were none, or used by a step, "
+        "while those of others waited for one",
+        "It changes the gradients of what it is given. The step itself is made with gradients of "
+        "any size.",
+        "Give it the parameters that the step changes; or clip behind the `backward()` that brings "
+        "these their gradients.",
+        fewest=FEWEST,
+        never_fine=True,
+    ),
+    "clip empty": MistakeWords(
+        "{this} clips nothing: it gets no parameters.",
+        "{times} it was given a generator that had been gone through before, which is empty then",
+        "Whoever goes through a generator, such as `model.parameters()`, uses it up: an optimizer "
+        "made of it, or the clipping of the step before. All gradients stay as large as they are.",
+        "Make a list of it, `parameters = list(model.parameters())`, or call `model.parameters()` "
+        "at each place.",
+        fewest=FEWEST,
     ),
     "clip scaled": MistakeWords(
         "{this} clips gradients that are still multiplied by the scale of the GradScaler.",

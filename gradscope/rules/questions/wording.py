@@ -39,12 +39,18 @@ class MistakeRule(Rule):
     words: ClassVar[Mapping[MistakeKind, MistakeWords]]
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        """The findings on what was seen of these kinds."""
+        """The findings on what was seen of these kinds; a line is told of one thing once."""
+        told: set[tuple[str, int, str] | None] = set()
         for entry in facts.seen.mistaken_calls:
             said = self.words.get(entry.kind)
             if said is None or entry.times < said.fewest:
                 continue
+            at = facts.location(entry.origin)
+            line = (at.file, at.line, said.message) if at else None
+            if line in told:
+                continue
             if not (said.never_fine and entry.fine) and not self.is_explained(facts, entry):
+                told.add(line)
                 yield _told(facts, entry, said)
 
     def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:  # noqa: ARG002
