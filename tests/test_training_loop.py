@@ -50,8 +50,8 @@ def test_clipping_others_than_are_stepped_is_told(what: str, session: Session) -
     findings = found(session, CLIPPED.format(what=what))
     assert [one.rule for one in findings] == ["GS506"] * (what == "other")
     for one in findings:
-        assert "of what it is given were none" in one.evidence[0]
-        assert one.remedy.endswith("and what that step changes.")
+        assert "those of others waited for one" in one.evidence[0]
+        assert one.remedy.startswith("Give it the parameters that the step changes")
 
 
 # ---------------------------------------------------------------- models that are replaced
