@@ -34,7 +34,7 @@ TODO: by which numbers of a gradient, the graph, or a step; and what is left alo
 
 ## When to ignore it
 
-TODO: where it is meant. `gradscope doctor --ignore {code}` leaves it out.
+TODO: where it is meant.
 """
 
 from __future__ import annotations

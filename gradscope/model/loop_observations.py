@@ -13,6 +13,7 @@ from gradscope.model.plain import Number, Place, Record
 
 MistakeKind = Literal[
     "dropped",
+    "step too soon",
     "clip unused",
     "clip elsewhere",
     "clip scaled",
@@ -21,17 +22,17 @@ MistakeKind = Literal[
     "step alone",
     "clip empty",
 ]
-"""What was out of order: gradients dropped before a step; clipping that finds no gradient which a
-step will use, though there may be others that one will, or one that a GradScaler still has to
-divide; a step between a forward pass and its backward, or between a part of the pass and that; a
-step without any backward; clipping of what a generator gives that has been gone through before."""
+"""What was out of order: gradients dropped before a step; a step that finds none, between a forward
+pass and its backward; clipping that finds no gradient which a step will use, though there may be
+others that one will, or one that a GradScaler still has to divide; a step between a forward pass
+and its backward, or between a part of the pass and that; a step without any backward; clipping of
+what a generator gives that has been gone through before."""
 
 
 class MistakenCall(Record):
     """Calls of a training loop at ``origin``, so many ``times``, that are out of order with the one
     at ``other``, and about so many ``parameters``, at most; ``fine`` is how often the call was
-    where it belongs.  ``too_soon``: it is a step, without a gradient, between a forward pass and
-    its backward.
+    where it belongs.
     """
 
     kind: MistakeKind
@@ -40,7 +41,6 @@ class MistakenCall(Record):
     parameters: int = 0
     other: Place = None
     fine: int = 0
-    too_soon: bool = False
 
 
 class StepEffect(Record):

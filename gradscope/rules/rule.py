@@ -48,10 +48,11 @@ class Rule(ABC):
 
     @classmethod
     def page(cls) -> str:
-        """The rule's page in Markdown."""
+        """The rule's page in Markdown, which ends with how to ignore it."""
         told = sys.modules[cls.__module__].__doc__
         left_out = f"{cls.code} {cls.name}\n\nThe page is a docstring, which python -OO leaves out."
-        return f"# {inspect.cleandoc(told or left_out)}\n"
+        ignored = f"`gradscope doctor --ignore {cls.code}` leaves it out."
+        return f"# {inspect.cleandoc(told or left_out)}\n\n{ignored}\n"
 
     def covers(self, own: FindingDraft, code: str, other: FindingDraft) -> bool:
         """Whether a finding of this rule makes another rule's of the same step superfluous."""

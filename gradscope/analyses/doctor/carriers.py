@@ -101,8 +101,8 @@ def carrier(
 ) -> Carrier | None:
     """What leads to the node at position ``gone``, of those that earlier calls have ``freed``."""
     new, old = _seam(walked, gone, freed)
-    made = _site(walked, old, recorder)
-    taken = None if new is None else _site(walked, new, recorder)
+    made = recorder.site_of(walked.sequences[old])
+    taken = None if new is None else recorder.site_of(walked.sequences[new])
     sources = recorder.sources
     names = targets(sources.origin(made).variable) if made is not None else []
     if new is None:
@@ -144,11 +144,6 @@ def _seam(walked: Walked, gone: int, freed: set[int]) -> tuple[int | None, int]:
             if last < numbers[source] < NO_SEQUENCE:
                 return source, position
     return None, min(met)
-
-
-def _site(walked: Walked, position: int, recorder: Recorder) -> Site | None:
-    span = recorder.span_of(walked.sequences[position])
-    return None if span is None else recorder.places.site(span.place)
 
 
 def _is_freed(name: str, frame: FrameType, freed: set[int]) -> bool:
@@ -206,8 +201,7 @@ class StaleParts:
             old = {number for number in numbers if number < step.sequence}
             frames = list(frames_from(made.call.frame, recorder.places))
             found = carrier(made.walked, seam, old, frames, recorder)
-            span = recorder.span_of(numbers[seam])
-            known = -1 if span is None else span.place
+            known = recorder.place_of(recorder.span_of(numbers[seam]))
             if found is not None and found.stored is not None:
                 known = recorder.places.number_of_site(found.stored)
             if len(self._known) < MAX_PARTS:

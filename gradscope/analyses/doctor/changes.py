@@ -190,7 +190,10 @@ def collectives(recorder: Recorder, cuts: Cuts) -> list[Patched]:
                     tensors = flat_tensors(*args, *kwargs.values())
                     sent = [one for one in tensors if requires_grad(one)]
                     filled = [one for one in tensors if not requires_grad(one)]
-                    cuts.note_sent((place, original.__name__, reason), filled, sent)
+                    where = place, original.__name__
+                    cut = cuts.know(*where, filled, sent, reason) if sent else None
+                    if cut is not None:
+                        cut.gathers = True
             return result
 
         return collective

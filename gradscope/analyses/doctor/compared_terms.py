@@ -16,11 +16,11 @@ from torch.autograd.function import BackwardCFunction
 
 from gradscope.analyses.doctor.capture import Capture
 from gradscope.autograd.nodes import is_nested, outputs_of
-from gradscope.graphing.study import LiveGraph, studied_call
+from gradscope.graphing.study import studied_call
 from gradscope.handlers import let_pass
 from gradscope.model.observations import TermShare
 from gradscope.model.request import SplitStudy
-from gradscope.model.studies import Combined, Split, SplitLeaf, SplitPiece
+from gradscope.model.studies import Combined, Split, SplitLeaf
 
 FAINT = 0.01
 """The norm of a term's gradient, as a part of that of another one, below which it is faint."""
@@ -84,7 +84,9 @@ class ComparedTerms:
         of_place: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, piece in enumerate(split.pieces):
             if piece.nodes:
-                of_place[_place(live, made, piece), piece.plain_name].append(number)
+                made_by = live.probe.walked.nodes[piece.nodes[0]]._sequence_nr()
+                place = made.recorder.place_of(made.recorder.span_of(made_by))
+                of_place[place, piece.plain_name].append(number)
         leaves = {one.leaf: live.probe.graph.leaves[one.leaf].name for one in split.leaves}
         for (of, own), (beside, others) in permutations(of_place.items(), 2):
             # What one line adds up is one term to whoever reads it: its norm is that of all
@@ -100,12 +102,6 @@ class ComparedTerms:
                 either = sum(1 for one in split.leaves if one.norms[own[0]] or one.norms[others[0]])
                 left = [(_left(leaf, own[0], others[0]), leaves[leaf.leaf]) for leaf in both]
                 _note(self._cancelling, pair, left, either, CANCELLING)
-
-
-def _place(live: LiveGraph, made: Capture, piece: SplitPiece) -> int:
-    """The place that made a term."""
-    span = made.recorder.span_of(live.probe.walked.nodes[piece.nodes[0]]._sequence_nr())
-    return -1 if span is None else span.place
 
 
 def _share(leaf: SplitLeaf, own: Sequence[int], other: int) -> float:

@@ -40,7 +40,7 @@ class KnownCut(Cut, eq=False, gc=True):
     ``gathers``: it is a collective; ``discrete``: its result is no floating-point number.
     """
 
-    first: list[torch.Tensor] = msgspec.field(default_factory=list)
+    first: list[torch.Tensor] | None = None
     later: TensorTable[bool] = msgspec.field(default_factory=lambda: TensorTable(MAX_FOLLOWED))
     learning: dict[int, TensorRef] = msgspec.field(default_factory=dict)
     gathers: bool = False
@@ -54,7 +54,7 @@ class KnownCut(Cut, eq=False, gc=True):
 
     def behind(self) -> list[torch.Tensor]:
         """The leaves that lay behind any of its calls."""
-        return [*self.first, *(leaf for leaf, _ in self.later.living())]
+        return [*(self.first or ()), *(leaf for leaf, _ in self.later.living())]
 
     @property
     def sets(self) -> bool:
@@ -68,6 +68,9 @@ class KnownCut(Cut, eq=False, gc=True):
 
     def add(self, leaves: Iterable[torch.Tensor]) -> None:
         """These lay behind one more call, as in a loop over the blocks of a network."""
+        if self.first is None:
+            self.first = list(leaves)
+            return
         known = set(map(id, self.behind()))
         fresh = [leaf for leaf in leaves if id(leaf) not in known]
         self.vain = 0 if fresh else self.vain + 1

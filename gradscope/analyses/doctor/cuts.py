@@ -103,7 +103,7 @@ class Cuts:
         self, call: TorchCall, reason: CutReason, behind: list[torch.Tensor]
     ) -> KnownCut | None:
         """A call has cut what these tensors, or leaves, had behind them, operands or not."""
-        return self._know(call.place, call.function, call.results, behind, reason, call.out)
+        return self.know(call.place, call.function, call.results, behind, reason, call.out)
 
     def note_gradients(
         self, place: int, leaves: list[torch.Tensor], gradients: Iterable[Any], create_graph: bool
@@ -112,7 +112,7 @@ class Cuts:
         with it where they have no history all the same."""
         tensors = [item for item in gradients if isinstance(item, torch.Tensor)]
         if tensors and not any(map(requires_grad, tensors)):
-            cut = self._know(place, "grad", tensors, leaves)
+            cut = self.know(place, "grad", tensors, leaves)
             if cut is not None:
                 cut.itself = False  # a gradient is computed by all that lies between
                 cut.then = "create_graph" if create_graph else ""
@@ -122,23 +122,11 @@ class Cuts:
         target, *values = call.operands
         computed = [tensor for tensor in values if grad_fn_of(tensor) is not None]
         if computed:
-            self._know(call.place, "data", [target], computed)
+            self.know(call.place, "data", [target], computed)
 
     def note_rewrapped(self, place: int, parameter: torch.Tensor, source: torch.Tensor) -> None:
         """The program has made a Parameter of a tensor with history."""
-        self._know(place, "Parameter", [parameter], [source])
-
-    def note_sent(
-        self,
-        what: tuple[int, str, CutReason],
-        filled: list[torch.Tensor],
-        sent: list[torch.Tensor],
-    ) -> None:
-        """A collective, by place, name and reason, has filled tensors with the numbers of some,
-        without their history."""
-        cut = self._know(*what[:2], filled, sent, what[2]) if sent else None
-        if cut is not None:
-            cut.gathers = True
+        self.know(place, "Parameter", [parameter], [source])
 
     def note_inside(self, operands: Iterable[torch.Tensor]) -> None:
         """A call inside of a Function, whose forward runs without history: no cut of its own."""
@@ -152,10 +140,15 @@ class Cuts:
         inside, self._inside = self._inside, {}
         for given in call.operands:
             inside.pop(id(given), None)
+        reason = reason_of(call.function)
         if inside and call.in_graph:
-            self._use_inside(call, list(inside.values()))
+            cut = self._at((call.place, call.function, reason, _INSIDE), inside=True)
+            if cut is not None:
+                cut.add(inside.values())
+                if not cut.feeds_graph:
+                    self._wait(call, CutCall(cut, []))
         elif inside and not all(map(requires_grad, call.results)):
-            cut = self.add(call, reason_of(call.function), list(inside.values()))
+            cut = self.add(call, reason, list(inside.values()))
             if cut is not None:
                 cut.ungiven = True
 
@@ -208,7 +201,7 @@ class Cuts:
 
     # ------------------------------------------------------------------ one call
 
-    def _know(
+    def know(
         self,
         place: int,
         function: str,
@@ -220,50 +213,35 @@ class Cuts:
         """A call at this place has cut what these tensors, or leaves, had behind them; what it gave
         may be a plain number."""
         switch = self._switches.current if reason == "no_grad" else Switch()
-        key: _Key = (place, function, reason, switch.place)
-        cut = self.known.get(key)
-        found: list[torch.Tensor] | None = None
+        cut = self._at(
+            (place, function, reason, switch.place),
+            itself=bool(behind),
+            switched=switch.place,
+            scalar=all(is_small(tensor, 1) for tensor in behind),
+            within=switch.within,
+            twin=switch.twin,
+            discrete=not any(map(is_continuous, results)),
+        )
         if cut is None:
-            if len(self.known) >= MAX_CUTS:
-                return None
-            found = leaves_behind(behind)
-            cut = self.known[key] = KnownCut(
-                place,
-                function,
-                reason,
-                itself=bool(behind),
-                switched=switch.place,
-                scalar=all(is_small(tensor, 1) for tensor in behind),
-                within=switch.within,
-                twin=switch.twin,
-                first=found,
-                discrete=not any(map(is_continuous, results)),
-            )
-        elif not cut.is_settled:
+            return None
+        known = CutCall(cut, None, made=_sequence())
+        if not cut.is_settled:
             found = leaves_behind(behind)
             cut.add(found)
+            known.leaves, known.near = list(map(TensorRef, found)), near_behind(behind)
         cut.itself &= all(map(is_leaf_tensor, behind))
         if results or type(number) in (float, list):
-            known = CutCall(cut, None, made=_sequence())
-            if found is not None:
-                known.leaves = list(map(TensorRef, found))
-                known.near = near_behind(behind)
             self._remember(results, [known])
             self._numbers.note(number, [known])
         return cut
 
-    def _use_inside(self, call: TorchCall, leaves: list[torch.Tensor]) -> None:
-        """A Function has used these inside, and made a node."""
-        reason = reason_of(call.function)
-        key: _Key = (call.place, call.function, reason, _INSIDE)
+    def _at(self, key: _Key, **known: Any) -> KnownCut | None:
+        """What is known of the cuts of one place; ``known`` where they are met first, and None
+        where no more are remembered."""
         cut = self.known.get(key)
-        if cut is None:
-            if len(self.known) >= MAX_CUTS:
-                return
-            cut = self.known[key] = KnownCut(call.place, call.function, reason, inside=True)
-        cut.add(leaves)
-        if not cut.feeds_graph:
-            self._wait(call, CutCall(cut, []))
+        if cut is None and len(self.known) < MAX_CUTS:
+            cut = self.known[key] = KnownCut(*key[:3], **known)
+        return cut
 
     def _follow(self, call: TorchCall) -> None:
         calls = [known for tensor in call.operands for known in self._calls_of(tensor)]

@@ -28,8 +28,8 @@ from gradscope.recording.names import locals_of, name_in_frame
 from gradscope.recording.recorder import Recorder
 from gradscope.recording.torch_call import TorchCall
 
-MAX_KNOWN = 5_000
-"""Hooks, and places that clip, that are remembered."""
+MAX_HOOKS = 5_000
+"""Nodes and leaves with a hook that are remembered."""
 
 
 class Alterations:
@@ -43,17 +43,16 @@ class Alterations:
         self.module_hooks: dict[int, str] = {}
         self.codes = HookCodes()
         self._on_nodes: dict[int, tuple[str, int]] = {}
-        self._on_leaves: TensorTable[tuple[str, int]] = TensorTable(MAX_KNOWN)
+        self._on_leaves: TensorTable[tuple[str, int]] = TensorTable(MAX_HOOKS)
 
     def note_module_hook(self, name: str, place: int, given: Iterable[Any]) -> None:
         """The program hangs a hook on a module."""
-        if len(self.module_hooks) < MAX_KNOWN:
-            self.module_hooks.setdefault(place, name)
-            self.codes.note(given, name, place)
+        self.module_hooks.setdefault(place, name)
+        self.codes.note(given, name, place)
 
     def note_hook(self, call: TorchCall) -> None:
         """The program hangs a hook on a tensor."""
-        if not call.operands or len(self._on_nodes) >= MAX_KNOWN:
+        if not call.operands or len(self._on_nodes) >= MAX_HOOKS:
             return
         self.codes.note((*call.args[1:], *call.kwargs.values()), call.function, call.place)
         tensor = call.operands[0]
@@ -88,7 +87,7 @@ class Alterations:
         before, after = _number(norm), _number(bound)
         # What is not finite says nothing about the bound: a scaler skips that step, and other rules
         # tell where it comes from.
-        if before is None or not math.isfinite(before) or len(self._clips) >= MAX_KNOWN:
+        if before is None or not math.isfinite(before):
             return
         known = self._clips.setdefault(place, Alteration(place, function, least=before))
         known.least = min(before, float(known.least or 0.0))
@@ -111,10 +110,6 @@ def _number(value: Any) -> float | None:
     if isinstance(value, torch.Tensor) and is_small(value, 1) and value.numel():
         return float(value.detach())
     return None
-
-
-MAX_READS = 100
-"""Tensors that are no leaves and whose ``.grad`` was read, or asked for."""
 
 
 class Reads:
@@ -151,15 +146,14 @@ class Reads:
 
     def _note_vain(self, tensor: torch.Tensor, call: TorchCall, frame: FrameType) -> None:
         node = grad_fn_of(tensor)
-        if node is None or len(self.vain) >= MAX_READS:
+        if node is None:
             return
         site = call.places.site(call.place)
         paths = self._recorder.sources.operands(site) if site is not None else []
         # Also the local variables, in case the expression's own names were bound since.
         names = [name for name in frame.f_code.co_varnames if name.isidentifier()]
         name = name_in_frame(tensor, [*paths, *names], frame)
-        span = self._recorder.span_of(node._sequence_nr())
-        made = -1 if span is None else span.place
+        made = self._recorder.place_of(self._recorder.span_of(node._sequence_nr()))
         read = TrackedParameter(
             name, metadata(tensor), requires_grad=True, made=made, history=torch_name(node)
         )

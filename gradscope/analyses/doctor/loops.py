@@ -30,9 +30,6 @@ MAX_WALKED = 400
 NEAREST = 8
 """The same where it must be quick."""
 
-MAX_PLACES = 1_000
-"""Places that are remembered."""
-
 MAX_FRESH = 200_000
 """Results of the current step that are known to be of the current step."""
 
@@ -72,11 +69,7 @@ class CarriedHistories:
             # newer.
             if not requires_grad(tensor) or id(tensor) in fresh or is_leaf_tensor(tensor):
                 continue
-            known = self.known.get(call.place)
-            if known is None:
-                if len(self.known) >= MAX_PLACES:
-                    return
-                known = self.known[call.place] = Carried(call.place, call.function, 0)
+            known = self.known.setdefault(call.place, Carried(call.place, call.function, 0))
             # Once a step, because the walk behind an operand is long.
             if self._looked_at.get(call.place) == self._step:
                 return

@@ -28,9 +28,6 @@ from gradscope.recording.recorder import Recorder
 MOST_CALLS = 64
 """Backward calls that wait for a step."""
 
-MAX_LOST = 200
-"""Lost terms that are remembered."""
-
 
 @dataclass(eq=False)
 class KnownTerm:
@@ -142,11 +139,7 @@ class LostTerms:
             return
         # What no place is known of is told as a plain number.
         place = None if term is None else term.origin
-        known = self._known.get((id(cut), place))
-        if known is None:
-            if len(self._known) >= MAX_LOST:
-                return
-            known = self._known[id(cut), place] = KnownLoss(cut, place, times=0)
+        known = self._known.setdefault((id(cut), place), KnownLoss(cut, place, times=0))
         # What `rsample` would have brought a gradient is to get it from this very term.
         wanted = set(map(id, starved)) if cut.twin else self._stepped
         if term is not None and not wanted.isdisjoint(term.reached()):
@@ -160,8 +153,8 @@ class LostTerms:
         known.times += 1
 
     def _place(self, node: Any) -> int | None:
-        span = self._recorder.span_of(node._sequence_nr())
-        return None if span is None or span.place < 0 else span.place
+        place = self._recorder.place_of(self._recorder.span_of(node._sequence_nr()))
+        return None if place < 0 else place
 
 
 def _terms_above(walked: Walked, tops: list[Any], terms: list[KnownTerm]) -> list[list[KnownTerm]]:

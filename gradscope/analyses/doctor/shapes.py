@@ -17,9 +17,6 @@ from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.model.observations import Broadcast
 from gradscope.recording.torch_call import TorchCall
 
-MAX_PLACES = 1_000
-"""Places that are remembered."""
-
 _DISTANCES = """mse_loss l1_loss smooth_l1_loss huber_loss kl_div gaussian_nll_loss
     poisson_nll_loss soft_margin_loss"""
 LOSSES = frozenset(_DISTANCES.split())
@@ -66,7 +63,7 @@ class Broadcasts:
             return
         if call.in_graph or any(map(self._is_derived, call.operands)):
             grown = _grown(call.operands)
-            if grown is not None and (call.place in self.known or len(self.known) < MAX_PLACES):
+            if grown is not None:
                 told = Broadcast(call.place, call.function, *grown)
                 self.known.setdefault(call.place, told)
                 self._pass_on(call, call.place)

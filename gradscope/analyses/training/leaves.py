@@ -37,9 +37,6 @@ from gradscope.recording.wrappers import local
 MAX_LEAVES = 500_000
 """Leaves that are remembered, and storages that the program has changed itself."""
 
-MAX_PLACES = 1_000
-"""Places that copy parameters, and that are remembered."""
-
 MAX_COPIED = 20_000
 """Leaves that are remembered for each place that copies some."""
 
@@ -250,9 +247,8 @@ class Leaves:
         """A leaf has been copied."""
         if not is_learned_leaf(original) or place < 0 or copy is original:
             return
-        if place in self.copies or len(self.copies) < MAX_PLACES:
-            self.copies.setdefault(place, Copies()).originals[original] = True
-            self.of(copy).copied = place
+        self.copies.setdefault(place, Copies()).originals[original] = True
+        self.of(copy).copied = place
 
     def _note_age(self, leaf: torch.Tensor) -> None:
         known = self.of(leaf)

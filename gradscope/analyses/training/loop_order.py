@@ -24,9 +24,6 @@ from gradscope.model.loop_observations import MistakeKind, MistakenCall
 
 _sequence = torch._C._autograd._get_sequence_nr
 
-MAX_PLACES = 1_000
-"""Places that are remembered, of all sorts together."""
-
 MAX_FRESH = 1_000_000
 """Parameters whose gradient waits for a step; beyond it all are forgotten."""
 
@@ -46,9 +43,8 @@ class MistakenCalls:
         self.known: dict[tuple[MistakeKind, int], MistakenCall] = {}
 
     def _of(self, kind: MistakeKind, place: int) -> MistakenCall:
-        is_kept = (kind, place) in self.known or (place >= 0 and len(self.known) < MAX_PLACES)
         fresh = MistakenCall(kind, place, 0)
-        return self.known.setdefault((kind, place), fresh) if is_kept else fresh
+        return self.known.setdefault((kind, place), fresh) if place >= 0 else fresh
 
     def fine(self, kind: MistakeKind, place: int) -> None:
         """Note that this time the call at this place was as it should be."""
@@ -75,10 +71,11 @@ class MadeStep:
 
 
 class _EmptyStep(NamedTuple):
-    """A step has found none of the gradients that these should have: what is told of it, when,
-    whose."""
+    """A step has found none of the gradients that these should have: what is told of it, where and
+    when it was made, whose."""
 
     known: MistakenCall
+    place: int
     sequence: int
     lost: Ids
 
@@ -134,7 +131,9 @@ class LoopOrder:
         self._meanwhile = set()
         empty, self._empty = self._empty, None
         if empty is not None and empty.sequence > root and ids_of(leaves) & empty.lost:
-            empty.known.too_soon = True
+            empty.known.times -= 1
+            zeroed = empty.known.origin
+            self.odd.tell("step too soon", empty.place, other=-1 if zeroed is None else zeroed)
         for step in self.last_steps.values():
             if step.sequence > root and (changed := ids_of(leaves) & step.changed):
                 self.odd.tell("stale graph", step.place, len(changed), other=place)
@@ -203,8 +202,8 @@ class LoopOrder:
         # back by hand.
         if ids & self.fresh or not all(map(is_gone, asked)):
             return
-        known = self.odd.tell("dropped", place, len(lost), other=self._zeroed[id(asked[0])])
-        self._empty = _EmptyStep(known, _sequence(), lost)
+        known = self.odd.tell("dropped", self._zeroed[id(asked[0])], len(lost), other=place)
+        self._empty = _EmptyStep(known, place, _sequence(), lost)
 
     def _is_used(self, parameter: torch.Tensor) -> bool:
         """Whether what a parameter holds is none, or what a step has used already."""

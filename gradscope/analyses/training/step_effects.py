@@ -27,9 +27,6 @@ MAX_ELEMENTS = 1_024
 MAX_CAST = 200_000
 """Parameters of which it is remembered where they were cast."""
 
-MAX_PLACES = 100
-"""Places of steps that are remembered."""
-
 TINY_RATE = 1e-6
 """Learning rates below it are asked for in any precision."""
 
@@ -112,7 +109,7 @@ class StepEffects:
         # A step may give memory back, or leave that to a hook of the program.
         kept = [(one, of) for one in samples if (of := one.asked) is not None]
         kept = [(one, asked) for one, asked in kept if readable(one.live)]
-        if not kept or (place not in self.known and len(self.known) >= MAX_PLACES):
+        if not kept:
             return
         dtype = str(kept[0][0].live.dtype).removeprefix("torch.")
         known = self.known.setdefault(place, StepEffect(place, dtype))

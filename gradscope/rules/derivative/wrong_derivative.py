@@ -48,7 +48,7 @@ too. The saved report has the verdict on each (`observations.functions`).
 
 ## When to ignore it
 
-A surrogate gradient on purpose. `gradscope doctor --ignore GS601` leaves it out.
+A surrogate gradient on purpose.
 """
 
 from __future__ import annotations

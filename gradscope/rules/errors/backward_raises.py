@@ -33,7 +33,7 @@ exception, the finding is information. What another rule explains is that rule's
 
 ## When to ignore it
 
-A hook that ends backward on purpose. `gradscope doctor --ignore GS410` leaves it out.
+A hook that ends backward on purpose.
 """
 
 from __future__ import annotations

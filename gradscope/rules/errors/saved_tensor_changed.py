@@ -31,8 +31,7 @@ the finding is at what is carried over from then.
 
 ## When to ignore it
 
-Where a change that torch does not notice is undone before backward. `gradscope doctor --ignore
-GS401` leaves it out.
+Where a change that torch does not notice is undone before backward.
 """
 
 from __future__ import annotations

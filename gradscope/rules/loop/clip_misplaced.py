@@ -34,14 +34,14 @@ left out.
 
 ## When to ignore it
 
-Nothing speaks for it; to measure a norm, pass `float("inf")` as the limit. `gradscope doctor
---ignore GS506` leaves it out.
+Nothing speaks for it; to measure a norm, pass `float("inf")` as the limit.
 """
 
 from __future__ import annotations
 
 from gradscope.model.loop_observations import MistakeKind, MistakenCall
 from gradscope.rules.facts import Facts
+from gradscope.rules.questions.optimizers import dropped
 from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 
 _WORDS: dict[MistakeKind, MistakeWords] = {
@@ -93,6 +93,6 @@ class ClipMisplaced(MistakeRule):
 
     def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:
         # It stands where it belongs, and GS505 tells who has zeroed what it should clip.
-        known = (one for one in facts.seen.mistaken_calls if one.kind == "dropped")
-        steps = [one.origin for one in known if one.times >= FEWEST]
+        told = (one for one in dropped(facts) if one.times >= FEWEST)
+        steps = (one.other if one.kind == "dropped" else one.origin for one in told)
         return any(facts.same_line(entry.other, step) for step in steps)

@@ -26,7 +26,7 @@ tensor, a hook is blamed only if their norms show that the sum of them is not ze
 
 ## When to ignore it
 
-Where it is meant. `gradscope doctor --ignore GS504` leaves it out.
+Where it is meant.
 """
 
 from __future__ import annotations

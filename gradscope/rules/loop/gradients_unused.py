@@ -30,115 +30,84 @@ Gradients are dropped before a step has used them, or there are none, as backwar
 
 ## When to ignore it
 
-Gradients that are computed to be looked at, and an optimizer that is there for a later part of
-the training. `gradscope doctor --ignore GS505` leaves it out.
+Gradients that are computed to be looked at, and an optimizer that is there for a later part of the
+training.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from gradscope.model.loop_observations import MistakenCall
+from gradscope.model.loop_observations import MistakeKind, MistakenCall
 from gradscope.rules.facts import Facts, FindingDraft
-from gradscope.rules.questions.optimizers import dropped, unstepped
-from gradscope.rules.rule import Rule
+from gradscope.rules.questions.optimizers import Unstepped, unstepped
+from gradscope.rules.questions.wording import FEWEST, MistakeRule, MistakeWords
 from gradscope.words import count
 
-FEWEST_EMPTY = 2
-"""Steps without a gradient before they are called a mistake."""
+_WHY = (
+    "A step changes parameters by what is in .grad at that moment; where that is None or 0, "
+    "nothing is learned."
+)
+_ORDER = "the order is `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`."
+_WORDS: dict[MistakeKind, MistakeWords] = {
+    "dropped": MistakeWords(
+        "{this} drops the gradients between backward and the step that needs them.",
+        "{times} {beside} found no gradient, after a backward call that brought some",
+        _WHY,
+        f"Between backward and step nothing may zero the gradients; {_ORDER}",
+        "the step",
+        FEWEST,
+    ),
+    "step too soon": MistakeWords(
+        "{this} comes before the backward call whose gradients it needs.",
+        "{times} without any gradient, between a forward pass and its backward; what was there had "
+        "been dropped by {beside}",
+        _WHY,
+        f"Step after backward; {_ORDER}",
+        "the program",
+        FEWEST,
+    ),
+    "step alone": MistakeWords(
+        "The optimizer steps, and nothing has computed a gradient: backward is never called.",
+        "{times}, and .grad of all {parameters} was None",
+        _WHY,
+        "Call `loss.backward()` before `optimizer.step()`.",
+        fewest=FEWEST,
+    ),
+}
 
 
-class GradientsUnused(Rule):
+class GradientsUnused(MistakeRule):
     code = "GS505"
     name = "gradients-unused"
+    words = _WORDS
 
     def look(self, facts: Facts) -> Iterable[FindingDraft]:
-        for entry in dropped(facts):
-            if entry.times >= FEWEST_EMPTY:
-                yield _empty(facts, entry)
-        for entry in facts.seen.mistaken_calls if not facts.seen.calls else ():
-            if entry.kind == "step alone" and entry.times >= FEWEST_EMPTY:
-                steps, all_of = count(entry.times, "step"), count(entry.parameters, "parameter")
-                yield _unused(facts, _ALONE, (entry.origin,), steps=steps, parameters=all_of)
+        yield from super().look(facts)
         found = unstepped(facts)
         if found is not None:
-            zeroed = facts.at(facts.seen.zeroed)
-            more = [f"zero_grad is called between them{zeroed}"] if zeroed else []
-            words = _ZEROED if found.zeroed else _UNSTEPPED
-            last = (step.origin for step in facts.seen.steps[-1:])
-            yield _unused(facts, words, last, more, calls=count(found.calls, "backward call"))
+            yield _unstepped(facts, found)
+
+    def is_explained(self, facts: Facts, entry: MistakenCall) -> bool:
+        return entry.kind == "step alone" and bool(facts.seen.calls)
 
 
-class _Words(NamedTuple):
-    """What is said of one, with its expressions, places and numbers filled in."""
-
-    message: str
-    evidence: str
-    remedy: str
-    why: str = (
-        "A step changes parameters by what is in .grad at that moment; where that is None or 0, "
-        "nothing is learned."
-    )
-
-
-_ORDER = "the order is `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`."
-_UNSTEPPED = _Words(
-    "No optimizer has used the gradients: there was no step.",
-    "{calls} without any step: no parameter has changed",
-    "Call `optimizer.step()` after backward, before the gradients are zeroed; to add up the "
-    "gradients of several batches, zero them only after the step.",
-)
-# A step that finds none of them, as they were dropped by hand, was one.
-_ZEROED = _UNSTEPPED._replace(
-    message="The gradients are zeroed, and no optimizer has used them.",
-    evidence="{calls}, and no parameter has changed",
-)
-_ALONE = _Words(
-    "The optimizer steps, and nothing has computed a gradient: backward is never called.",
-    "{steps}, and .grad of all {parameters} was None",
-    "Call `loss.backward()` before `optimizer.step()`.",
-)
-_TOO_SOON = _Words(
-    "{step} comes before the backward call whose gradients it needs.",
-    "{steps} without any gradient, between a forward pass and its backward{dropped}",
-    f"Step after backward; {_ORDER}",
-)
-_BETWEEN = _Words(
-    "{zero} drops the gradients between backward and the step that needs them.",
-    "{steps}{at} without any gradient, after a backward call that brought some",
-    f"Between backward and step nothing may zero the gradients; {_ORDER}",
-)
-
-
-def _unused(
-    facts: Facts,
-    words: _Words,
-    places: Iterable[int | None],
-    more: Iterable[str] = (),
-    **named: str | int,
-) -> FindingDraft:
-    """A finding at the first of these places that is known."""
+def _unstepped(facts: Facts, found: Unstepped) -> FindingDraft:
+    """A finding about a program that has made no step."""
+    calls, zeroed = count(found.calls, "backward call"), facts.at(facts.seen.zeroed)
+    # A step that finds none of them, as they were dropped by hand, was one.
     return facts.warning(
-        words.message.format(**named),
-        location=next(filter(None, map(facts.location, places)), None),
-        evidence=(words.evidence.format(**named), *more),
-        why=words.why,
-        remedy=words.remedy,
-    )
-
-
-def _empty(facts: Facts, entry: MistakenCall) -> FindingDraft:
-    """A step without what a backward call had brought, or will bring."""
-    words = _TOO_SOON if entry.too_soon else _BETWEEN
-    zeroed = facts.at(entry.other)
-    return _unused(
-        facts,
-        words,
-        (None if words is _TOO_SOON else entry.other, entry.origin),
-        step=facts.expression(entry.origin) or "The step",
-        zero=facts.expression(entry.other) or "Something",
-        at=facts.at(entry.origin),
-        dropped=f"; what was there had been dropped{zeroed}" if zeroed else "",
-        steps=count(entry.times, "step"),
+        "The gradients are zeroed, and no optimizer has used them."
+        if found.zeroed
+        else "No optimizer has used the gradients: there was no step.",
+        location=facts.location(facts.seen.steps[-1].origin) if facts.seen.steps else None,
+        evidence=(
+            f"{calls}, and no parameter has changed"
+            if found.zeroed
+            else f"{calls} without any step: no parameter has changed",
+            *([f"zero_grad is called between them{zeroed}"] if zeroed else []),
+        ),
+        why=_WHY,
+        remedy="Call `optimizer.step()` after backward, before the gradients are zeroed; to add up "
+        "the gradients of several batches, zero them only after the step.",
     )

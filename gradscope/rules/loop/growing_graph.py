@@ -29,8 +29,7 @@ program holds results of four earlier steps with their graphs. Inner steps by
 
 ## When to ignore it
 
-Differentiating through several steps on purpose. `gradscope doctor --ignore GS502` leaves it
-out.
+Differentiating through several steps on purpose.
 """
 
 from __future__ import annotations

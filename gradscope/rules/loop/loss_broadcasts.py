@@ -31,8 +31,7 @@ or difference that is only averaged, for that mean is the one of the pairs.
 
 ## When to ignore it
 
-All pairs on purpose; write it with `[:, None]`. `gradscope doctor --ignore GS503` leaves it
-out.
+All pairs on purpose; write it with `[:, None]`.
 """
 
 from __future__ import annotations

@@ -29,8 +29,7 @@ before `cross_entropy` changes nothing.
 
 ## When to ignore it
 
-Where scores between 0 and 1 are meant to be the logits. `gradscope doctor --ignore GS512`
-leaves it out.
+Where scores between 0 and 1 are meant to be the logits.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ torch mostly notices it and fails ([GS401](GS401.md)).
 ## When to ignore it
 
 Where gradients of earlier parameters are meant, as in pipelines that train with a delay.
-`gradscope doctor --ignore GS508` leaves it out.
 """
 
 from __future__ import annotations

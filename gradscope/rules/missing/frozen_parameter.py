@@ -27,8 +27,7 @@ That is information, for it may be meant.
 
 ## When to ignore it
 
-Most of the time: freezing is an ordinary thing to do. `gradscope doctor --ignore GS305` leaves
-it out.
+Most of the time: freezing is an ordinary thing to do.
 """
 
 from __future__ import annotations

@@ -56,10 +56,9 @@ an optimizer, are not known.
 
 ## When to ignore it
 
-Where they are to stay as they are; then leave them out of the optimizer. `gradscope doctor
---ignore GS303` leaves it out.
-Where the program has no optimizer, a value that never comes back into a graph, as one that is
-compared or printed, is information.
+Where they are to stay as they are; then leave them out of the optimizer. Where the program has no
+optimizer, a value that never comes back into a graph, as one that is compared or printed, is
+information.
 """
 
 from __future__ import annotations

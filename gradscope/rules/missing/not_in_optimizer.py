@@ -57,8 +57,7 @@ reason is one finding.
 
 ## When to ignore it
 
-Parts that are meant to stay as they are; `requires_grad_(False)` says so. `gradscope doctor
---ignore GS307` leaves it out.
+Parts that are meant to stay as they are; `requires_grad_(False)` says so.
 """
 
 from __future__ import annotations

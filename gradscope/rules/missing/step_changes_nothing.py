@@ -33,8 +33,7 @@ makes the optimizer. Else it is at the line that casts the parameters
 
 ## When to ignore it
 
-Where next to nothing is meant to move, as at the end of a schedule. `gradscope doctor --ignore
-GS313` leaves it out.
+Where next to nothing is meant to move, as at the end of a schedule.
 """
 
 from __future__ import annotations

@@ -33,7 +33,6 @@ parameters that the same line uses.
 ## When to ignore it
 
 Parameters that are used only now and then, or whose outputs another part of the training uses.
-`gradscope doctor --ignore GS301` leaves it out.
 """
 
 from __future__ import annotations

@@ -37,9 +37,8 @@ part has made. What a cut takes away altogether is [GS303](GS303.md), a warning.
 
 ## When to ignore it
 
-Where it is meant: a head that is to learn from features without changing them, a prediction
-that is fed back as an input, a refinement in steps. `gradscope doctor --ignore GS317` leaves it
-out.
+Where it is meant: a head that is to learn from features without changing them, a prediction that is
+fed back as an input, a refinement in steps.
 """
 
 from __future__ import annotations

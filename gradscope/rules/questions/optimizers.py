@@ -101,8 +101,9 @@ FEWEST_DROPPED = 3
 
 
 def dropped(facts: Facts) -> Iterable[MistakenCall]:
-    """Steps that find gradients gone."""
-    return (one for one in facts.seen.mistaken_calls if one.kind == "dropped")
+    """Steps that find gradients gone, and what dropped them."""
+    kinds = ("dropped", "step too soon")
+    return (one for one in facts.seen.mistaken_calls if one.kind in kinds)
 
 
 class Unstepped(NamedTuple):

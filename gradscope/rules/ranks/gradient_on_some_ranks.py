@@ -47,8 +47,7 @@ Run it in two processes: `torchrun --nproc-per-node 2 -m gradscope doctor train.
 
 ## When to ignore it
 
-Where each rank is meant to train other parts, as in a mixture of experts. `gradscope doctor
---ignore GS701` leaves it out.
+Where each rank is meant to train other parts, as in a mixture of experts.
 """
 
 from __future__ import annotations

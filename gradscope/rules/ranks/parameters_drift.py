@@ -34,8 +34,7 @@ Run it in two processes: `torchrun --nproc-per-node 2 -m gradscope doctor train.
 
 ## When to ignore it
 
-Where the ranks train different models on purpose, or different parts of one under the same
-names. `gradscope doctor --ignore GS702` leaves it out.
+Where the ranks train different models on purpose, or different parts of one under the same names.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ Run it in two processes: `torchrun --nproc-per-node 2 -m gradscope doctor train.
 
 ## When to ignore it
 
-Never: it is why the program failed. `gradscope doctor --ignore GS703` leaves it out.
+Never: it is why the program failed.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ left alone.
 
 ## When to ignore it
 
-Layers that are meant to be sparse. `gradscope doctor --ignore GS204` leaves it out.
+Layers that are meant to be sparse.
 """
 
 from __future__ import annotations

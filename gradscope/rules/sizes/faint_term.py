@@ -45,8 +45,7 @@ x.mean().pow(2)`), or where what is between the two begins as the identity.
 
 ## When to ignore it
 
-Where the term is meant to be so small, or the two are meant to be near to one another. `gradscope
-doctor --ignore GS207` leaves it out.
+Where the term is meant to be so small, or the two are meant to be near to one another.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ more than 1e-12.
 ## When to ignore it
 
 Where an optimizer that divides by the size of the gradient (Adam) makes up for it, and clipping
-does not. `gradscope doctor --ignore GS206` leaves it out.
+does not.
 """
 
 from __future__ import annotations

@@ -30,8 +30,7 @@ looked at: the first one, and a later one in which the gradient of some leaf has
 
 ## When to ignore it
 
-A gate or an attention that has learned to be sure. `gradscope doctor --ignore GS203` leaves it
-out.
+A gate or an attention that has learned to be sure.
 """
 
 from __future__ import annotations

@@ -29,8 +29,7 @@ whose weights learn from its last steps, and forgets its first.
 
 ## When to ignore it
 
-A recurrence that may forget its first inputs; of that it is information. `gradscope doctor
---ignore GS201` leaves it out.
+A recurrence that may forget its first inputs; of that it is information.
 """
 
 from __future__ import annotations

@@ -32,8 +32,7 @@ with zeros or of a target that is the prediction.
 
 ## When to ignore it
 
-Where no gradient is wanted; then `detach()` says so. `gradscope doctor --ignore GS205` leaves
-it out.
+Where no gradient is wanted; then `detach()` says so.
 """
 
 from __future__ import annotations

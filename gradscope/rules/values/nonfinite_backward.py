@@ -32,8 +32,7 @@ product then shows only at the parameters; `--thorough` finds the operation.
 
 ## When to ignore it
 
-When a hook repairs the gradient further down and the finding still appears. `gradscope doctor
---ignore GS102` leaves it out.
+When a hook repairs the gradient further down and the finding still appears.
 """
 
 from __future__ import annotations
