@@ -20,20 +20,6 @@ loss = (a * b).sum()
 loss.backward()
 print(x.grad)
 """,
-    "custom function: unused output": """
-class Pair(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, y):
-        return x * 2, y * 3
-    @staticmethod
-    def backward(ctx, g, h):
-        return g * 2, None
-x = torch.ones(3, requires_grad=True)
-y = torch.ones(3, requires_grad=True)
-a, _ = Pair.apply(x, y)
-a.sum().backward()
-print(x.grad, y.grad)
-""",
     "custom function: setup_context": """
 class Cube(torch.autograd.Function):
     generate_vmap_rule = True
@@ -105,24 +91,6 @@ loss = (w * w).sum()
 loss.backward()
 print(x.grad)
 """,
-    "unbind in a loop": """
-x = torch.arange(6.0).reshape(3, 2).requires_grad_()
-total = 0
-for row in x * 2:
-    total = total + (row * row).sum()
-first, *rest = x.unbind(0)
-total = total + first.sum()
-total.backward()
-print(x.grad)
-""",
-    "functional parameters in a dict": """
-params = {"w": torch.randn(3, 2, requires_grad=True), "b": torch.zeros(2, requires_grad=True)}
-def model(p, x):
-    return torch.tanh(x @ p["w"] + p["b"])
-loss = model(params, torch.ones(4, 3)).sum()
-grads = torch.autograd.grad(loss, list(params.values()))
-print(grads)
-""",
     "allow_unused and named inputs": """
 a = torch.ones(2, requires_grad=True)
 b = torch.ones(2, requires_grad=True)
@@ -184,19 +152,6 @@ with torch.device("meta"):
     loss = net(torch.ones(2, 3)).sum()
 loss.backward()
 print(net.weight.grad.shape)
-""",
-    "set_default_device": """
-torch.set_default_device("meta")
-x = torch.ones(3, requires_grad=True)
-(x * 2).sum().backward()
-print(x.grad.device)
-torch.set_default_device(None)
-""",
-    "empty tensors": """
-x = torch.ones(0, 3, requires_grad=True)
-y = torch.ones(2, 3, requires_grad=True)
-torch.cat([x, y]).sum().backward()
-print(x.grad, y.grad)
 """,
     "expanded and non-contiguous gradients": """
 x = torch.arange(6.0).reshape(2, 3).requires_grad_()
@@ -277,13 +232,6 @@ y = (x * 2).sum()
 y.backward()
 print(x.grad.inner)
 """,
-    "huge and tiny values": """
-x = torch.ones(40, requires_grad=True)
-(x * 1e25).sum().backward()
-y = torch.ones(40, requires_grad=True)
-(y * 1e-30).sum().backward()
-print(x.grad.norm(), y.grad.norm())
-""",
     "NaN and infinity": """
 x = torch.tensor([0.0, -1.0, 2.0], requires_grad=True)
 (torch.log(x) + 1 / x).sum().backward()
@@ -296,16 +244,6 @@ worker = threading.Thread(target=y.backward)
 worker.start(); worker.join()
 print(x.grad)
 del y
-z = (x * 3).sum()
-""",
-    "everything in a thread": """
-def train():
-    x = torch.ones(3, requires_grad=True)
-    (x * 2).sum().backward()
-    print(x.grad)
-worker = threading.Thread(target=train)
-worker.start(); worker.join()
-x = torch.ones(3, requires_grad=True)
 z = (x * 3).sum()
 """,
     "many threads at once": """
@@ -385,11 +323,6 @@ net = Net()
 net(torch.tensor([1, 2])).sum().backward()
 print(net.embed.weight.grad.norm())
 """,
-    "weight norm and parametrizations": """
-net = nn.utils.parametrizations.weight_norm(nn.Linear(3, 3))
-net(torch.ones(1, 3)).sum().backward()
-print([p.grad.norm() for p in net.parameters()])
-""",
     "lstm and attention": """
 lstm = nn.LSTM(3, 4, num_layers=2, dropout=0.2)
 attention = nn.MultiheadAttention(4, 2)
@@ -431,27 +364,6 @@ loss += z.pow(2).sum() + u[:, 0].abs().sum()
 loss.backward()
 print(x.grad)
 """,
-    "a module-level property, deepcopy and pickle": """
-net = nn.Linear(2, 2)
-clone = copy.deepcopy(net)
-buffer = io.BytesIO()
-torch.save(clone.state_dict(), buffer); buffer.seek(0)
-net.load_state_dict(torch.load(buffer))
-net(torch.ones(1, 2)).sum().backward()
-copy.deepcopy(net)
-print(net.weight.grad)
-""",
-    "warnings keep their place": """
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    x = torch.ones(2, requires_grad=True)
-    y = x * 2
-    y.grad
-    y = y + 0
-    y.grad
-    y.sum().backward()
-print([(w.filename.rpartition("/")[2], w.lineno) for w in caught])
-""",
     "DataLoader workers": """
 from torch.utils.data import DataLoader
 loader = DataLoader(torch.arange(8.0), batch_size=4, num_workers=1)
@@ -459,22 +371,5 @@ w = torch.ones((), requires_grad=True)
 for batch in loader:
     (batch * w).sum().backward()
 print(w.grad)
-""",
-    "reductions, matmul and broadcasting": """
-a = torch.randn(3, 4, requires_grad=True)
-b = torch.randn(4, requires_grad=True)
-c = torch.einsum("ij,j->i", a, b) + (a @ b[:, None]).squeeze(-1)
-loss = (c.softmax(0) * c.cumsum(0)).sum() / c.std() + a.logsumexp(1).max()
-loss.backward()
-print(a.grad, b.grad)
-""",
-    "swallowed by a handler of everything": """
-x = torch.ones(3, requires_grad=True)
-for _ in range(3):
-    try:
-        (x * 2).sum().backward()
-    except:
-        print("swallowed")
-print(x.grad)
 """,
 }

@@ -60,12 +60,6 @@ y = y + (x * x).sum()
 give_back(v); give_back(h)
 y.backward(inputs=[x])
 """,
-    "the bounds of a clamp": """
-v = torch.ones({n}, requires_grad=True); low = torch.zeros({n}); high = torch.ones({n})
-y = v.clamp(low, high).sum() + (x * x).sum()
-give_back(low); give_back(high)
-y.backward(inputs=[x])
-""",
     "a saved tensor that a hook brings back": """
 w = torch.ones({n}, requires_grad=True)
 h = w * 3
@@ -73,13 +67,6 @@ y = (h * h).sum() + (x * x).sum()
 kept = h.detach().clone()
 give_back(h)
 y.register_hook(lambda g: bring_back(h, kept))
-y.backward()
-""",
-    "a result and a constant": """
-w = torch.ones({n}, requires_grad=True); constant = torch.full(({n},), 2.0)
-h = w + constant
-y = (h + w).sum() + (x * x).sum()
-give_back(h); give_back(constant)
 y.backward()
 """,
     "the root": """
@@ -141,35 +128,6 @@ for step in range(3):
     g, y = torch.ones({n}), Ones.apply(w)
     give_back(g)
     y.backward(g)
-""",
-    "a tensor on ctx": """
-class Scale(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, s):
-        ctx.s = s
-        return x * s
-    @staticmethod
-    def backward(ctx, g): return g * ctx.s, None
-w = torch.ones({n}, requires_grad=True); s = torch.full(({n},), 3.0)
-for step in range(3):
-    y = (Scale.apply(w, s) + 1).sum() + (x * x).sum()
-    give_back(s)
-    y.register_hook(lambda g: bring_back(s, 3.0 * torch.ones({n})))
-    y.backward()
-""",
-    "a tensor that a Function takes from around it": """
-s = torch.full(({n},), 3.0)
-class Scale(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x): return x * s
-    @staticmethod
-    def backward(ctx, g): return g * s
-w = torch.ones({n}, requires_grad=True)
-for step in range(3):
-    y = (Scale.apply(w) + 1).sum() + (x * x).sum()
-    give_back(s)
-    y.register_hook(lambda g: bring_back(s, 3.0 * torch.ones({n})))
-    y.backward()
 """,
     "what a Function itself gives back": """
 s = torch.full(({n},), 3.0)
@@ -367,7 +325,6 @@ def _said(session: Session, what: str, *arguments: str) -> str:
 
 
 SAID = [
-    ("saved tensors, off the path", "trace --saved", "for backward [3] its memory is not there"),
     (
         "saved tensors, off the path",
         "memory",
@@ -397,12 +354,6 @@ SAID = [
         "a gradient on the way cannot be read: its memory is not there",
     ),
     ("the gradient that is fed in", "check", "the gradient that is fed in has been given back"),
-    ("a tensor on ctx", "explain", "the memory of what Scale saved has been given back"),
-    (
-        "a tensor that a Function takes from around it",
-        "check",
-        "the memory of a tensor that it uses has been given back",
-    ),
     (
         "what a Function itself gives back",
         "doctor",
