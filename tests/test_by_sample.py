@@ -21,10 +21,6 @@ NETS = """
 net = S(L(4, 6), nn.ReLU(), L(6, 3))
 out = net(x(4))
 
-# steps first
-net = S(L(4, 6), L(6, 3))
-out = net(x(5, 4).transpose(0, 1).contiguous()).sum(0)
-
 # weights on the left
 net = L(4, 3, bias=False)
 out = (net.weight @ x(4).T).T
@@ -44,10 +40,6 @@ out = (x(5, 4) * a + b - c / 2).tanh().sum(1)
 # convolutions
 net = S(nn.Conv2d(2, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 4, 3, stride=2, groups=2))
 out = net(x(2, 7, 6)).flatten(1)
-
-# channels last
-net = S(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4).eval(), nn.Flatten(), L(48, 3))
-out = net.to(memory_format=torch.channels_last)(x(2, 6, 5).to(memory_format=torch.channels_last))
 
 # a transposed convolution
 net = nn.ConvTranspose1d(2, 3, 3, stride=2)
@@ -83,10 +75,6 @@ out = (h @ net.weight.T).logsumexp(1)
 net = L(4, 4)
 h = net(net(x(5, 4)).relu())
 out = net(h.mean(1))
-
-# a bilinear layer
-net = nn.Bilinear(4, 5, 3)
-out = net(x(4), x(5))
 
 # attention
 class Attention(nn.Module):
@@ -175,10 +163,6 @@ out = torch.view_as_real(x(4).to(torch.complex64) @ w).flatten(1)
 # bfloat16
 net = S(L(4, 6), nn.LayerNorm(6), L(6, 3)).bfloat16()
 out = net(x(5, 4).bfloat16()).sum(1)
-
-# float16
-net = S(L(4, 6), nn.LayerNorm(6), L(6, 3)).half()
-out = net(x(5, 4).half()).sum(1)
 
 # autocast
 net = S(L(4, 6), nn.LayerNorm(6), L(6, 3))

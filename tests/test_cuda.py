@@ -78,29 +78,6 @@ for _ in range(4):
     optimizer.step()
     print(loss.item().hex())
 """,
-    "a ResNet": SAME_EACH_TIME
-    + """
-class Block(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.first, self.second = (nn.Conv2d(width, width, 3, padding=1, bias=False) for _ in "ab")
-        self.norms = nn.ModuleList(nn.BatchNorm2d(width) for _ in "ab")
-    def forward(self, x):
-        y = F.relu(self.norms[0](self.first(x)))
-        return F.relu(x + self.norms[1](self.second(y)))
-
-net = nn.Sequential(nn.Conv2d(3, 16, 3, stride=2), Block(16), Block(16)).cuda()
-net = net.to(memory_format=torch.channels_last)
-head = nn.Linear(16, 5, device="cuda")
-optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1, momentum=0.9)
-for _ in range(4):
-    x, y = torch.randn(8, 3, 33, 33, device="cuda"), torch.randint(5, (8,), device="cuda")
-    loss = F.cross_entropy(head(net(x).mean((2, 3))), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    print(loss.item().hex())
-""",
     "float16 that overflows": SAME_EACH_TIME
     + NET
     + """

@@ -188,13 +188,6 @@ def test_a_file_without_an_end_is_refused(session: Session) -> None:
     assert "holds more than" in refused(session.cli("show", "/dev/zero", "--max-size", "1M")).err
 
 
-def test_blanks_without_end_are_only_long(session: Session) -> None:
-    changed = document("trace")
-    for origin in changed["graph"]["origins"]:
-        origin["expression"] = "a" + " " * 300_000 + "b"
-    shown(session, json.dumps(changed).encode(), ("tree", "dot"))
-
-
 @pytest.mark.parametrize(
     ("name", "path", "value", "said"),
     [
@@ -447,28 +440,6 @@ def test_an_argument_is_only_quoted(arguments: list[str], session: Session) -> N
         done = told(session.cli(*arguments), (0, 1, 2))
         assert "\ngradscope: forged" not in done.err
         assert len(done.err) < 8_000
-
-
-REMOVED = """
-import os, sys
-os.mkdir("gone")
-os.chdir("gone")
-os.rmdir("../gone")
-from gradscope.cli.entry import run
-for format in ("tree", "dot", "html", "text", "github", "gcc"):
-    command = "show" if format in ("tree", "dot", "html") else "doctor"
-    result = run([command, sys.argv[1], "--format", format])
-    assert result.status in (0, 1), (format, result)
-assert run(["trace"]).status == 2
-"""
-
-
-def test_a_removed_folder_is_no_fault(process: Session) -> None:
-    path = process.folder / "doctor.json"
-    path.write_text(json.dumps(document("doctor")), "utf-8")
-    command = [sys.executable, "-c", REMOVED, str(path)]
-    done = subprocess.run(command, cwd=process.folder, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
 
 
 def test_a_name_given_to_leaf_runs_nothing(session: Session) -> None:

@@ -289,14 +289,6 @@ def test_the_programs_prints_do_not_stand_in_a_csv_but_above_a_table(process: Se
     assert person.out.startswith("hello\nprogram.py") and not person.err
 
 
-def test_the_suffix_csv_is_the_table(saved: str, session: Session) -> None:
-    done = session.cli("show", saved, "-o", "x.csv", "--top", "3")
-    assert done.status == 0
-    rows = list(csv.DictReader(io.StringIO((session.folder / "x.csv").read_text("utf-8"))))
-    assert len(rows) == 3
-    assert [row["name"] for row in rows[:2]] == ["gpt.wte.weight", "gpt.wpe.weight"]
-
-
 def test_over_ssh_a_file_is_named_and_not_opened(
     saved: str, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,6 @@ from gradscope.model.report import Origin, Report
 from gradscope.render import Options, as_text, render, save
 from gradscope.render.drawing.graphviz import draw
 from gradscope.render.drawing.scene import Scene
-from gradscope.render.formats.dot import MOST_ITEMS
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.looking import Session
@@ -100,26 +99,6 @@ def test_leaves_of_the_two_sides_stand_outside_of_what_leads_across(session: Ses
     assert len(edges) > 6
     for _, _, source, many, *points in edges:
         assert float(points[2 * int(many) - 1]) > places[source][1]
-
-
-def test_rounds_of_lists_are_called_by_their_modules(session: Session) -> None:
-    path = session.write("""
-        import torch
-        down = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(5))
-        up = torch.nn.ModuleList(torch.nn.Linear(16, 8) for _ in range(5))
-        net, x, skips = torch.nn.ModuleDict({"down": down, "up": up}), torch.ones(2, 8), []
-        for layer in down:
-            x = layer(x).tanh()
-            skips.append(x)
-            x = x * 0.5
-        for layer in up:
-            x = layer(torch.cat([x, skips.pop()], 1)).tanh()
-        x.sum().backward()
-        """)
-    text = session.cli("backward", str(path), "--format", "dot").out
-    boxes = re.findall(r"<B>(\w+\.\d)</B>", text)
-    assert {f"{side}.{level}" for side in ("up", "down") for level in range(5)} <= set(boxes)
-    assert "round down" not in text
 
 
 def test_a_weight_that_its_module_transposes_has_no_box_for_it(session: Session) -> None:
@@ -221,14 +200,6 @@ def test_a_shared_leaf_of_a_large_picture_is_drawn_at_every_use(rounds: int, cop
     text = dot(program.report((x, (1.0,))), Options(folding=ALL))
     assert text.count("<B>shared</B>") == copies
     assert f"used ×{rounds}" in text
-
-
-def test_too_many_boxes_are_refused_with_a_way_out() -> None:
-    with pytest.raises(GradscopeError) as caught:
-        dot(chain(MOST_ITEMS + 1), Options(folding=ALL))
-    for way in ("--depth N", "--focus GLOB", "--path LEAF", ".html"):
-        assert way in caught.value.hint
-    dot(chain(100_000))
 
 
 @needs_graphviz
@@ -407,15 +378,6 @@ def test_that_it_vanishes_is_said_of_modules_in_a_row_only(
     )
     drawn = session.cli("backward", str(path), "--depth", "1").out
     assert ("the gradient vanishes" in drawn) == is_said
-
-
-@needs_graphviz
-def test_a_picture_of_many_rounds_is_as_large_as_one_of_few() -> None:
-    for program in (layers, decaying):
-        few, many = (svg(program(rounds)) for rounds in (40, 129))
-        for side in ("width", "height"):
-            before, now = (float(one.get(side, "")[:-2]) for one in (few, many))
-            assert now <= 1.2 * before
 
 
 @needs_graphviz

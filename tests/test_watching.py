@@ -202,19 +202,6 @@ def test_each_call_is_told_with_its_own_lines_and_leaves(
     assert told in shown and not re.search(r"Mul +w \* 2", shown)
 
 
-def test_the_head_says_which_of_several_passes_is_drawn(session: Session) -> None:
-    file = str(session.folder / "report.json")
-    session.look(TRAINING, "--steps", "3")
-    first = session.cli("show", file, "--call", "1")
-    second = session.cli("show", file, "--call", "2")
-    assert "backward call 1 of 1 to 3 · another one: --call N" in first.out
-    assert "backward call 2 of 1 to 3" in second.out
-    assert "backward call 1 of 1 to 3" in session.cli("show", file, "--format", "table").out
-    assert first.out.splitlines()[3:] != second.out.splitlines()[3:]
-    missing = session.cli("show", file, "--call", "9")
-    assert missing.status == 2 and "calls it holds: 1, 2, 3" in missing.err
-
-
 REPEATED = """
 import torch
 from torch import nn
