@@ -37,6 +37,12 @@ class Same(torch.autograd.Function):
 """
 
 CASES = {
+    "of a long graph": (
+        "",
+        "fit = (a * b).sum(); prior = (a * a).sum() + sum((a * k).sum() for k in range(1500))",
+        "fit + 1000 * prior.clone().pow(1)",
+        [],
+    ),
     "small": ("", TWO, "fit + 1000 * prior", ["fit"]),
     "the other way round": ("", TWO, "1e-4 * fit + prior", ["1e-4 * fit"]),
     "of one size": ("", TWO, "fit + prior", []),

@@ -188,6 +188,13 @@ def test_a_file_without_an_end_is_refused(session: Session) -> None:
     assert "holds more than" in refused(session.cli("show", "/dev/zero", "--max-size", "1M")).err
 
 
+def test_blanks_without_end_are_only_long(session: Session) -> None:
+    changed = document("trace")
+    for origin in changed["graph"]["origins"]:
+        origin["expression"] = "a" + " " * 300_000 + "b"
+    shown(session, json.dumps(changed).encode(), ("tree", "dot"))
+
+
 @pytest.mark.parametrize(
     ("name", "path", "value", "said"),
     [

@@ -254,6 +254,27 @@ def test_modules_that_hold_one_another_have_a_path_each(made: str, session: Sess
     assert {leaf.names for leaf in report.graph.leaves} == {(name,) for name in parameters}
 
 
+def test_a_part_that_tells_of_others_as_its_own_names_them_so(session: Session) -> None:
+    report = session.look("""
+        import torch
+        from torch import nn
+
+        class Wrapper(nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+            def forward(self, x):
+                return self.inner(x)
+            def named_modules(self, *args, **kwargs):
+                return self.inner.named_modules(*args, **kwargs)
+
+        net = nn.Sequential(Wrapper(nn.Linear(2, 2, bias=False)))
+        net(torch.ones(1, 2)).sum().backward()
+        """)
+    (leaf,) = report.graph.leaves
+    assert leaf.names[0] == "0.weight"
+
+
 @pytest.mark.parametrize("how", ["program.py", "-m", "-c", "program.py::make"])
 def test_every_kind_of_target_is_labelled(how: str, session: Session) -> None:
     session.write(A + "def make():\n    return (a * 2).sum()\ny = make()\n")

@@ -19,6 +19,7 @@ from gradscope.model.report import Origin, Report
 from gradscope.render import Options, as_text, render, save
 from gradscope.render.drawing.graphviz import draw
 from gradscope.render.drawing.scene import Scene
+from gradscope.render.formats.dot import MOST_ITEMS
 from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.looking import Session
@@ -200,6 +201,14 @@ def test_a_shared_leaf_of_a_large_picture_is_drawn_at_every_use(rounds: int, cop
     text = dot(program.report((x, (1.0,))), Options(folding=ALL))
     assert text.count("<B>shared</B>") == copies
     assert f"used ×{rounds}" in text
+
+
+def test_too_many_boxes_are_refused_with_a_way_out() -> None:
+    with pytest.raises(GradscopeError) as caught:
+        dot(chain(MOST_ITEMS + 1), Options(folding=ALL))
+    for way in ("--depth N", "--focus GLOB", "--path LEAF", ".html"):
+        assert way in caught.value.hint
+    dot(chain(100_000))
 
 
 @needs_graphviz
