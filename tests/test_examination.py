@@ -103,9 +103,6 @@ def test_a_cut_is_seen_with_its_line_and_what_lies_behind(session: Session) -> N
         assert told == [own(expected, at)] * bool(expected)
 
 
-# ---------------------------------------------------------------- learners
-
-
 # ---------------------------------------------------------------- values
 
 

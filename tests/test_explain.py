@@ -216,7 +216,6 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 import torch.nn.functional as TF
-from torch.nn.functional import embedding
 x = torch.tensor([2.0, 4.0], requires_grad=True)
 z, t, scale, scales = torch.ones(2), x * 2, 5.0, torch.tensor([5.0])
 w = torch.arange(6.0).reshape(3, 2).requires_grad_()
@@ -236,7 +235,6 @@ y.backward(torch.ones_like(y))
     [
         ("torch.log(x)", "∂log(x)/∂x = 1/x = 1/[2, 4] = [0.5, 0.25]"),
         ("3*x", "∂(3*x)/∂x = 3"),
-        ("x - 1", "∂(x - 1)/∂x = 1"),
         ("1 - x", "∂(1 - x)/∂x = -1"),
         ("x**3", "∂(x**3)/∂x = 3 × x^2 = 3 × [2, 4]^2 = [12, 48]"),
         ("2**x", "∂(2**x)/∂x = 2^x × ln(2) = 2^[2, 4] × ln(2) = [2.773, 11.09]"),
@@ -266,7 +264,6 @@ y.backward(torch.ones_like(y))
         ("nn.LayerNorm(2)(x)", "(g - mean(g) - x̂ × mean(g × x̂))/√(var + eps)"),
         # Operands are named in the order of the function.
         ("F.embedding(i, w * 2)", f"w * 2    {ROWS}  "),
-        ("embedding(i, w * 2)", f"w * 2    {ROWS}  "),
         ("torch.embedding(w * 2, i)", f"w * 2    {ROWS}  "),
         ("F.embedding(i, w, padding_idx=1)", f"{ROWS}; row 1 is padding and gets 0  "),
         (
@@ -276,14 +273,11 @@ y.backward(torch.ones_like(y))
         ("F.embedding_bag(i, w * 2, i[:1])", "w * 2    "),
         ("(w * 2).where(w > 0, w * 3)", "u = w * 2    ∂where(u, v, x)/∂u"),
         ("torch.where(w > 0, w * 2, 1.0)", "v = w * 2    ∂where(u, v, 1.0)/∂v"),
-        ("(w * 2).polygamma(1)", "w * 2    local derivative"),
         # A module under another name is no operand.
         ("TF.relu(x)", "→ x       ∂relu(x)/∂x = 1 where x > 0"),
-        ("TF.softplus(x)", "∂softplus(x)/∂x = σ(x)"),
         ("TF.mse_loss(x, z)", "→ x       2 × (x - z)/n, times the upstream"),
         ("torch.nested.nested_tensor([x]).to_padded_tensor(0.0)[0]", ""),
         ("x.clamp(0, 1)", "∂clamp(x, 0, 1)/∂x"),
-        ("t.relu()", "∂relu(t)/∂t = 1 where t > 0"),
         # Of several results the one that is used.
         ("q ** 2", "∂(q ** 2)/∂q = 2 × q"),
         ("(v * 3).sum() + u.sum()", "∂(v * 3)/∂v = 3"),
@@ -722,10 +716,8 @@ def test_refusals_say_why(arguments: list[str], words: list[str], session: Sessi
     ("root", "given", "words"),
     [
         ("(3 * a).sum()", "[0.1, 1.0, 0.0001]", ["shape [3]", "shape []", "added them up"]),
-        ("3 * a", "[1.0, 2.0, 3.0]", ["shape [3]", "shape [2]"]),
         ("3 * a[:1]", "1.0", []),
     ],
-    ids=["three for a number", "three for two", "a number for a vector of one"],
 )
 def test_a_gradient_that_torch_refuses_is_not_multiplied_on(
     root: str, given: str, words: list[str], session: Session
@@ -823,9 +815,6 @@ def test_what_several_roots_add_up_to(roots: str, added: str, session: Session) 
     out = " ".join(session.cli("explain", str(path)).out.split())
     assert f"All weights are 1 here, so L is {added}." in out
     assert " root v[i] ∂root/∂x v[i] × ∂root/∂x a" in out
-
-
-# ---------------------------------------------------------------- the graph of a gradient
 
 
 # ---------------------------------------------------------------- files

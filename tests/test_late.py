@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gradscope.model.observations import Finding, Observations
+from gradscope.model.observations import Finding
 from gradscope.model.report import GradientInfo, Graph, Report
 from tests.looking import Session
+from tests.test_examination import seen
 from tests.test_unchanged import TRAINING, alone
 
 HEAD = """
@@ -203,12 +204,6 @@ for step in range(1, 40):
 def examined(session: Session, text: str, *options: str) -> Report:
     """The doctor's report of a whole run."""
     return session.overheard(text, "--steps", "all", *options)
-
-
-def seen(report: Report) -> Observations:
-    """What the rules were shown."""
-    assert isinstance(report.observations, Observations)
-    return report.observations
 
 
 def place(finding: Finding) -> str:

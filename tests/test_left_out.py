@@ -41,19 +41,6 @@ MENDED = """
     optimizer.step()
 """
 
-SAMPLES = """
-    total = [torch.zeros_like(one) for one in model.parameters()]
-    for sample in range(3):
-        for one in model.parameters():
-            one.grad = None
-        (loss_of(10 * step + sample) / 3).backward()
-        if is_fine():
-            for sum, one in zip(total, model.parameters()):
-                sum += one.grad
-    for sum, one in zip(total, model.parameters()):
-        one.grad = sum
-    optimizer.step()
-"""
 
 TOGETHER = """
     (loss_of(step) / 4).backward()
@@ -69,7 +56,6 @@ TOGETHER = """
     [
         (NORM, (0, 5), "2 of 12 backward calls"),
         (MENDED, (2, 4), "2 of 12 backward calls"),
-        (SAMPLES, (20, 21), "2 of 36 backward calls"),
         (TOGETHER, (5,), "1 of 12 backward calls"),
     ],
 )

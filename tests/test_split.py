@@ -96,11 +96,6 @@ def read(texts: str) -> tuple[Program, ...]:
 
 PROGRAMS = read(
     """
-# vae
-VAE
-loss = mse + 100 * kl
-=> mse | 100 * kl
-
 # vae by sample and term
 VAE
 fit = F.mse_loss(recon, x, reduction="none").mean(1)
@@ -132,13 +127,6 @@ NET
 losses = [F.cross_entropy(out, y), out.pow(2).mean()]
 loss = torch.stack(losses).mean()
 => losses[0] = losses[0] / 2 | losses[1] = losses[1] / 2
-
-# the difference of two scores
-D = nn.Linear(2, 1)
-real, fake = torch.randn(6, 2), torch.randn(6, 2) + 1
-score, other = D(fake), D(real)
-loss = (score - other).mean()
-=> score = score.mean() | other = -other.mean()
 
 # many steps of one line are one term
 NET

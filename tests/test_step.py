@@ -135,10 +135,6 @@ CASES: dict[str, tuple[str, StepVerdict]] = {
         "uphill",
     ),
     "Adam": ("opt = torch.optim.Adam(model.parameters(), lr=0.01)\n" + USUAL, "follows"),
-    "fused": (
-        "opt = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)\n" + USUAL,
-        "follows",
-    ),
     "weight decay": (
         "opt = torch.optim.SGD(model.parameters(), lr=0.01, weight_decay=50)\n" + USUAL,
         "uphill",
