@@ -147,23 +147,6 @@ for _ in range(4):
     losses.append(loss.detach())
 print([one.item().hex() for one in losses])
 """,
-    "a side stream and pinned memory": HEAD
-    + NET
-    + """
-copies = torch.cuda.Stream()
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-for _ in range(3):
-    batch = torch.randn(16, 12).pin_memory()
-    with torch.cuda.stream(copies):
-        x = batch.to("cuda", non_blocking=True)
-    torch.cuda.current_stream().wait_stream(copies)
-    x.record_stream(torch.cuda.current_stream())
-    loss = F.cross_entropy(net(x), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    print(loss.item().hex())
-""",
     "parts on the CPU": HEAD
     + NET
     + """

@@ -21,10 +21,12 @@ from gradscope.model.observations import (
     Activity,
     Alteration,
     Broadcast,
+    Carried,
     Change,
     Cut,
     Failure,
     Finding,
+    Freed,
     Intake,
     Location,
     LostTerm,
@@ -578,6 +580,14 @@ OBSERVED: dict[str, tuple[Report, str]] = {
         learners=(REACHED,),
         steps=(*(Step(n, dropped=1) for n in range(1, 5)), Step(5, stepped=True)),
     ),
+    "in no optimizer, and switched on later": see(
+        "GS307 warning 8",
+        learners=(
+            REACHED,
+            learner("body.w", in_optimizer=False, reached=True, made=A, thawed=True, thawed_at=C),
+        ),
+        optimizers=(B,),
+    ),
     "ended without a step, outside of every optimizer": see(
         "",
         learners=(learner("x", leaf=0, in_module=False, in_optimizer=False),),
@@ -693,6 +703,27 @@ def test_who_switched_gradients_off_is_told_what_to_do(cut: Cut, remedy: str) ->
     (found,) = diagnose(observed(plain(), learners=(REACHED, learner("b", used=A)), cuts=(cut,)))
     assert (found.rule, remedy in found.remedy) == ("GS303", True), found
     assert ("with` blocks" in found.remedy) == (not cut.within)
+
+
+def test_what_carries_a_freed_graph_over_is_named() -> None:
+    failure = Failure("RuntimeError", "Trying to backward through the graph a second time", None)
+    report = plain()
+    last = len(report.graph.origins)
+    freed = Freed(0, last - 3, "self.memory", stored=last - 2, taken=last - 1)
+    (finding,) = diagnose(observed(report, failure=failure, freed=(freed,)))
+    assert finding.subject == "self.memory"
+    words = "carried over by self.memory, stored at demo.py:8 and used again at demo.py:9"
+    assert words in finding.evidence
+    steps = tuple(Step(number) for number in range(1, 5))
+    carried = Carried(last - 3, "add", 3, "total", stored=last - 2)
+    (finding,) = diagnose(observed(report, carried=(carried,), steps=steps))
+    assert finding.evidence[0].endswith("in a row; stored at demo.py:8")
+
+
+def test_clipping_before_unscaling_gets_one_remedy() -> None:
+    mistaken = MistakenCall("clip scaled", A, other=B)
+    (found,) = diagnose(observed(plain(), mistaken_calls=(mistaken,)))
+    assert found.remedy.startswith("Call `scaler.unscale_(optimizer)`")
 
 
 def test_a_backward_that_writes_into_its_gradient_is_told_so() -> None:

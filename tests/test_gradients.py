@@ -286,6 +286,19 @@ def test_a_none_of_a_function_is_none_and_not_zero(session: Session) -> None:
     assert new_gradient(report, "x").state == "finite"
 
 
+def test_several_roots_each_with_its_seed(session: Session) -> None:
+    report = session.look("""
+        import torch
+        x = torch.arange(3.0, requires_grad=True)
+        y, z = x * 2, x * x
+        torch.autograd.backward([y, z, y.sum()], [torch.ones(3), torch.full((3,), 2.0), None])
+        """)
+    assert [root.label for root in report.graph.roots] == ["y", "z", ""]
+    seeds = [report.passes[0].gradients[seed].values for seed in report.passes[0].seeds]
+    assert seeds == [(1.0, 1.0, 1.0), (2.0, 2.0, 2.0), (1.0,)]
+    assert is_close(new_gradient(report, "x"), [4, 8, 12])
+
+
 def test_a_vectorised_call_is_refused_with_a_way_out(session: Session) -> None:
     text = "import torch\nx = torch.ones(2, requires_grad=True)\ny = x * 2\n"
     text += "torch.autograd.grad(y, x, torch.eye(2), is_grads_batched=True)\n"

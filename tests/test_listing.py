@@ -486,3 +486,25 @@ def test_an_answer_without_a_listing_is_a_block_of_markdown_too(
     block = (session.folder / "issue.md").read_text("utf-8")
     assert block.startswith("```text\n") and block.endswith("\n```\n")
     assert word in block and block.count("```") == 2
+
+
+CELL = """
+import torch
+torch.manual_seed(0)
+cell, h, c, states = torch.nn.LSTMCell(3, 3), torch.zeros(1, 3), torch.zeros(1, 3), []
+for _ in range(4):
+    h, c = cell(torch.ones(1, 3), (h, c))
+    h.retain_grad()
+    states.append(h)
+(h.sum() + c.sum()).backward()
+"""
+
+
+def test_of_two_results_in_a_loop_not_one_of_another_name_is_counted(session: Session) -> None:
+    scope: dict[str, Any] = {}
+    exec(CELL, scope)
+    norms = [float(state.grad.norm()) for state in scope["states"]]
+    session.write(CELL)
+    shown = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
+    [row] = [one for one in shown.splitlines() if "h, c = cell" in one]
+    assert f" {min(norms):.4g}\u2013{max(norms):.4g}  \u00d74 " in row

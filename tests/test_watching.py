@@ -86,6 +86,8 @@ def test_complex_gradients_are_counted_by_their_absolute_value(session: Session)
 def test_steps_are_passes_of_one_report(session: Session) -> None:
     report = session.look(TRAINING, "--steps", "3")
     assert [one.number for one in report.passes] == [1, 2, 3]
+    drawn = session.cli("show", "report.json", "--call", "2").out
+    assert "backward call 2 of 1 to 3 · another one: --call N" in drawn
     torch.manual_seed(0)
     w = torch.randn(4, 30, requires_grad=True)
     for step in range(3):
