@@ -141,18 +141,6 @@ for step in range(2):
     optimizer.step()
 print(net.weight)
 """,
-    "saved tensor hooks": """
-log = []
-def pack(t):
-    log.append("pack"); return t
-def unpack(t):
-    log.append("unpack"); return t
-x = torch.ones(20, requires_grad=True)
-with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-    y = (x * x).sum()
-y.backward()
-print(log)
-""",
     "torch.func": """
 from torch.func import grad, vmap, jacrev, functional_call
 w = torch.arange(3.0, requires_grad=True)

@@ -684,9 +684,9 @@ def test_a_list_of_modules_is_one_finding() -> None:
     heads = tuple(msgspec.structs.replace(head, reached=True) for head in heads)
     kept = (REACHED, learner("blocks.3.norm.w", reached=True), learner("heads.w", reached=True))
     found = diagnose(observed(plain(), learners=(*kept, *used, *heads), steps=STEPS))
-    assert [(finding.rule, finding.subject) for finding in found] == [
-        ("GS301", "blocks.0, blocks.1, blocks.2"),
-        ("GS307", "heads['a'], heads['b'], heads['c']"),
+    assert [(finding.rule, finding.severity, finding.subject) for finding in found] == [
+        ("GS301", "warning", "blocks.0, blocks.1, blocks.2"),
+        ("GS307", "warning", "heads['a'], heads['b'], heads['c']"),
     ]
 
 

@@ -103,6 +103,23 @@ def test_a_cut_is_seen_with_its_line_and_what_lies_behind(session: Session) -> N
         assert told == [own(expected, at)] * bool(expected)
 
 
+def test_a_module_that_no_other_holds_is_known_as_such(session: Session) -> None:
+    text = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.held, self.plain = nn.Linear(3, 3), [nn.Linear(3, 3)]
+    def forward(self, x):
+        return self.plain[0](self.held(x))
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.ones(2, 3)).sum().backward()
+"""
+    known = {one.name: one for one in seen(examined(session, text)).learners}
+    assert [known[f"{name}.weight"].loose for name in ("held", "plain[0]")] == [False, True]
+    assert known["plain[0].weight"].in_optimizer is False
+
+
 # ---------------------------------------------------------------- values
 
 
