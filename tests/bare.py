@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.autograd.graph import get_gradient_edge
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 Tensors = Sequence[torch.Tensor]
 Gradient = torch.Tensor | None
@@ -36,7 +36,7 @@ class Plain:
     leaves: list[Gradient] = field(default_factory=list)
 
 
-def walked(roots: Tensors) -> Plain:
+def walked(roots: Sequence[torch.Tensor | GradientEdge]) -> Plain:
     """The graph of these roots, without gradients."""
     found = Plain()
     index: dict[Any, int] = {}
@@ -47,7 +47,7 @@ def walked(roots: Tensors) -> Plain:
             found.nodes.append(node)
         return index[node]
 
-    starts = [get_gradient_edge(root) for root in roots]
+    starts = [one if isinstance(one, GradientEdge) else get_gradient_edge(one) for one in roots]
     found.roots = [(number(start.node), start.output_nr) for start in starts]
     for source, node in enumerate(found.nodes):  # which grows meanwhile
         for slot, (target, output) in enumerate(node.next_functions):

@@ -16,6 +16,19 @@ HOSTILE = "</script>[/red]\"'\n\\N\u202e\U0001f642<b>&%s{}\x00\x1b[31m"
 """A name with everything that could act in some format."""
 
 
+def layers(rounds: int) -> Report:
+    """Equal modules one after the other, with numbers for names, as in ``nn.Sequential``."""
+    program = Program("layers.py")
+    x = program.leaf("x", data=(1.0,), shape=(4,))
+    for layer in range(rounds):
+        program.enter(str(layer), "Linear")
+        weight = program.leaf(f"{layer}.weight", data=(1.0,), shape=(4,))
+        x = program.op("MulBackward0", [(x, 0.9), (weight, 0.5)], (1,), "x * self.weight", "x")
+        x = program.op("TanhBackward0", [(x, 1)], (1,), "torch.tanh(x)", "x")
+        program.exit()
+    return program.report((x, (1.0,)), labels=["loss"])
+
+
 def small(backward: bool = True) -> Report:
     """A9: ``y = 3*a + 2*b*b + torch.log(c)``, and a gradient whose numbers can be followed by
     hand."""

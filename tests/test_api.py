@@ -23,9 +23,7 @@ from tests.looking import (
     Session,
     expressions,
     is_close,
-    leaf_named,
     new_gradient,
-    node_of,
     variables,
 )
 from tests.reports import small, transformer
@@ -182,26 +180,6 @@ def test_the_default_device_and_no_grad_do_not_matter() -> None:
         torch.set_default_device(None)
     assert is_close(new_gradient(report, "x"), [2, 4])
     assert new_gradient(drawn, "x").state == "finite"
-
-
-def test_a_function_applied_through_a_bound_name_still_works_afterwards() -> None:
-    class Same(torch.autograd.Function):
-        @staticmethod
-        def forward(_: object, x: torch.Tensor) -> torch.Tensor:
-            return x.clone()
-
-        @staticmethod
-        def backward(_: object, *grads: torch.Tensor) -> torch.Tensor:
-            return grads[0]
-
-    x = torch.ones(2, requires_grad=True)
-    with gradscope.record() as run:
-        apply = Same.apply
-        report = run.trace(apply(x))  # type: ignore[no-untyped-call]
-    assert node_of(report, "apply(x)").op == "Same"
-    apply(x).sum().backward()  # type: ignore[no-untyped-call]
-    assert x.grad is not None
-    assert leaf_named(report, "x")
 
 
 SHOWN: dict[str, tuple[ToPrint, list[str]]] = {

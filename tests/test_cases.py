@@ -231,15 +231,6 @@ def test_a16_every_parameter_of_the_generator_has_a_gradient(session: Session) -
     assert report.graph.module_of(node_of(report, "torch.tanh(self.to_image(x))")) == "generator"
 
 
-def test_a16_the_opened_teacher_tells_how_good_the_estimate_is(session: Session) -> None:
-    arguments = ["--steps", "1", "--directions", "64", "--open-teacher"]
-    done = session.cli("backward", example("blackbox/train.py"), "--run-on", "--", *arguments)
-    assert done.status == 0
-    cosine = re.search(r"cosine to the true gradient (-?[\d.]+)", done.out)
-    assert cosine
-    assert float(cosine[1]) > 0.2
-
-
 def test_a17_the_graph_of_a_gradient_marks_what_backward_made(session: Session) -> None:
     report = session.look_at(example("second_order.py"), "--call", "2")
     made = [node for node in report.graph.nodes if node.backward_made]

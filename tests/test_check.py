@@ -8,7 +8,6 @@ from gradscope.model import storage
 from gradscope.model.report import Report
 from gradscope.model.studies import CallCheck, Checks
 from tests.looking import Session, expression_of
-from tests.test_page import packed
 from tests.wrong_functions import CASES, program
 
 HEAD = "import torch\nfrom torch import nn\nimport torch.nn.functional as F\ntorch.manual_seed(0)\n"
@@ -129,24 +128,6 @@ BUILT_IN = {
         "loss = F.cross_entropy(out, torch.tensor([3, 1]), label_smoothing=0.1)",
         {"right"},
     ),
-    "a recurrent network with dropout": (
-        "net = nn.LSTM(3, 4, 2, dropout=0.3, bidirectional=True)\n"
-        "loss = net(torch.randn(5, 2, 3))[0].square().mean()",
-        {"right"},
-    ),
-    "a small residual network": (
-        "net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True))\n"
-        "y = net(torch.randn(2, 3, 8, 8))\n"
-        "block = nn.Sequential(nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4))\n"
-        "loss = F.relu(y + block(y)).mean((2, 3)).square().sum()",
-        {"right"},
-    ),
-    "a mask of minus infinity": (
-        "s = torch.randn(4, 4, requires_grad=True)\n"
-        "mask = torch.ones(4, 4).triu(1).bool()\n"
-        "loss = s.masked_fill(mask, float('-inf')).softmax(-1).square().sum()",
-        {"right"},
-    ),
     "what torch takes for granted": (
         "w = torch.randn(4, 4, requires_grad=True)\n"
         "values, axes = torch.linalg.eigh(w @ w.T)\n"
@@ -154,13 +135,6 @@ BUILT_IN = {
         "sizes = torch.tensor([9, 9]), torch.tensor([3, 2])\n"
         "ctc = F.ctc_loss(scores, torch.randint(1, 5, (2, 3)), *sizes)\n"
         "loss = axes.square().mul(w).sum() + values.sum() + ctc",
-        {"right"},
-    ),
-    "half precision": (
-        "w = torch.randn(4, 4, requires_grad=True)\n"
-        "with torch.autocast('cpu', torch.bfloat16):\n"
-        "    out = torch.randn(3, 4) @ w\n"
-        "loss = out.float().square().mean()",
         {"right"},
     ),
     "a gradient in the loss": (
@@ -423,15 +397,6 @@ def test_what_torch_itself_gets_wrong_is_wrong_and_says_whose_it_is(session: Ses
     assert "wrong" in {one.verdict for one in checks.leaves}
 
 
-def test_a_kink_in_the_graph_is_no_error(session: Session) -> None:
-    path = str(
-        session.write(f"{HEAD}z = torch.zeros(3, requires_grad=True)\nz.abs().sum().backward()")
-    )
-    done = session.cli("check", path)
-    assert done.status == 0
-    assert "not differentiable here" in done.out
-
-
 def test_a_straight_through_of_torch_is_no_error(session: Session) -> None:
     text = f"{HEAD}w = torch.randn(5, 3, requires_grad=True)\n"
     _, checks = checked(
@@ -608,24 +573,6 @@ def test_a_wrong_one_is_told_with_its_place(width: str, session: Session) -> Non
     assert "element [77,5] of x" in words
     _, _, rows = done.out.partition("differences")
     assert rows.splitlines()[1].startswith("wrong")
-
-
-def test_the_page_escapes_what_the_program_says(session: Session) -> None:
-    text = """
-import torch
-names = {"</script><b>": torch.ones(2, requires_grad=True)}
-loss = (names["</script><b>"] * 2).sum()
-loss.backward()
-"""
-    done = session.cli("check", str(session.write(text)), "-o", "page.html")
-    assert done.status == 0, done.err
-    page = (session.folder / "page.html").read_text("utf-8")
-    assert "</script><b>" not in page
-    data = packed(page)
-    assert "</script><b>" in "".join(data["strings"])
-    assert "whole program" in " ".join(data["answer"].split())
-    (shown, *_) = data["overlays"]
-    assert (shown["name"], [word for word, _ in shown["classes"]]) == ("derivatives", ["right"])
 
 
 def test_the_picture_marks_what_is_wrong(session: Session) -> None:

@@ -11,9 +11,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from gradscope.model import storage
 from tests.looking import Session
+from tests.reports import chain
 
 OPERATIONS = 25_000
 
@@ -52,6 +55,22 @@ def test_a_chain_is_traced_saved_loaded_and_shown(fresh: Session) -> None:
     assert shown.status == 0, shown.err[-2000:]
     assert len(shown.out.splitlines()) < 60
     assert f"{OPERATIONS + 1:,}" in shown.out
+
+
+@pytest.mark.long
+def test_a_line_of_a_hundred_thousand_evaluations_is_listed(fresh: Session) -> None:
+    """In linear time: what takes the square of that does not end before the command is killed."""
+    fresh.write("x = leaf()\nfor step in range(100_000): y = -y\n", "chain.py")
+    report = chain(100_000)
+    # Made after the file was written, which is shown then.
+    meta = msgspec.structs.replace(report.meta, created="2100-01-01T00:00:00+00:00")
+    report = msgspec.structs.replace(report, meta=meta)
+    (fresh.folder / "chain.json").write_bytes(storage.encode(report))
+    shown = fresh.cli("show", "chain.json", "--format", "code")
+    assert shown.status == 0, shown.err[-2000:]
+    (row,) = [line for line in shown.out.splitlines() if line.startswith("2  ")]
+    assert "for step in range(100_000): y = -y" in row
+    assert "1.414  ×100,000 " in row and row.rstrip().endswith("● x 1.414")
 
 
 @pytest.mark.long

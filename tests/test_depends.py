@@ -77,7 +77,6 @@ PROGRAMS = (
         "0",
         "NativeBatchNorm",
     ),
-    Program("batch norm in eval", "out = nn.BatchNorm1d(6).eval()(x)", OWN.format("i"), "0"),
     Program("a causal mask", "out = attention(x, mask.triu(1))", CAUSAL, crossing="Bmm"),
     Program(
         "a causal mask that is off by one",
@@ -93,31 +92,11 @@ PROGRAMS = (
         crossing="Flip",
     ),
     Program(
-        "attention that takes the batch for the sequence",
-        "layer = nn.TransformerEncoderLayer(6, 2, 8)\nout = layer(x)  # mixed",
-        EVERY.format("i", "j"),
-        "0",
-        "Bmm",
-    ),
-    Program(
         "an RNN forward",
         "rnn = nn.GRU(6, 6, batch_first=True)\nout = rnn(x)[0]  # mixed",
         CAUSAL,
         crossing="Stack",
         exact=False,
-    ),
-    Program(
-        "as many samples as steps",
-        "rnn = nn.GRU(6, 6)\nout = rnn(x[:, :4].transpose(0, 1))[0].transpose(0, 1)",
-        "each out[i] depends on x[i] alone",
-        "0",
-    ),
-    Program(
-        "a convolution that looks ahead",
-        "conv = nn.Conv1d(6, 6, 3, padding=1)\n"
-        "out = conv(x.transpose(1, 2)).transpose(1, 2)  # mixed",
-        LATER.format(0, 1),
-        crossing="Convolution",
     ),
     Program(
         "a convolution with steps",
@@ -161,9 +140,6 @@ PROGRAMS = (
         "nothing but rounding",
         "out = F.layer_norm(x, (6,)).mean(2)",
         "nothing but what is marked ~ comes to x from out[:, 0:6]",
-    ),
-    Program(
-        "complex numbers", "out = torch.fft.fft(x.cumsum(1))  # mixed", CAUSAL, crossing="Cumsum"
     ),
     Program("nothing", "out = torch.sign(x)", "no gradient comes to x from out[:, 0:6]"),
 )
@@ -347,13 +323,6 @@ def test_what_cannot_be_measured_is_refused(
     assert hint in done.err
 
 
-def test_what_is_inside_a_checkpoint_does_not_matter_elsewhere(session: Session) -> None:
-    text = START + "from torch.utils.checkpoint import checkpoint\nout = x * 2\n"
-    text += "loss = checkpoint(lambda t: t.sin().sum(), out, use_reentrant=False)\n"
-    report = session.look(text, "--of", "out", "--on", "x", command="depends")
-    assert "each out[i] depends on x[i] alone" in text_of(report)
-
-
 def test_what_no_way_leads_to_gets_nothing(session: Session) -> None:
     text = START + "out, other = x * 2, x * 3\nloss = (out + other).sum()\n"
     report = session.look(text, "--of", "out", "--on", "other", command="depends")
@@ -399,11 +368,6 @@ loss = out.sum()
     assert "each out[i] depends on x[i] alone" in text_of(report)
 
 
-def test_of_one_index_the_map_has_one_number(session: Session) -> None:
-    done = session.cli("depends", "-c", "x * 2", "--let", "x=[1.]", "--on", "x")
-    assert [line.strip() for line in done.out.splitlines()[-4:-1]] == ["columns: x[j]", "0", "██"]
-
-
 def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
     text = START + "long = torch.randn(300, requires_grad=True)\nout = long.cumsum(0)\n"
     arguments = ("--of", "out", "--on", "long")
@@ -420,7 +384,7 @@ def test_many_indices_are_sampled_and_that_is_said(session: Session) -> None:
 
 
 def test_a_budget_that_is_over_is_told(session: Session) -> None:
-    path = str(session.write(PROGRAMS[5].source))
+    path = str(session.write(PROGRAMS[4].source))
     done = session.cli("depends", path, "--of", "out", "--on", "x", "--budget", "0")
     assert done.status == 0
     assert "stopped after 0 s (--budget): 0 of 4 indices are told" in " ".join(done.out.split())
@@ -441,7 +405,7 @@ def test_nothing_changes_and_no_hook_runs(session: Session) -> None:
 def test_from_python_nothing_changes_either() -> None:
     namespace: dict[str, Any] = {}
     with process_preserved():
-        exec(compile(PROGRAMS[6].source, "program.py", "exec"), namespace)
+        exec(compile(PROGRAMS[5].source, "program.py", "exec"), namespace)
         out, x, state = namespace["out"], namespace["x"], torch.get_rng_state()
         version = x._version
         report = gradscope.depends(out, "x", axis=1)

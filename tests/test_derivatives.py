@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -58,12 +57,9 @@ def _off(share: float, verdict: str) -> Own:
 AROUND = "torch.linspace(-2, 2, 9).requires_grad_()"
 COMPLEX = "torch.randn(4, dtype=torch.cfloat, requires_grad=True)"
 TABLE = {
-    "off by 5e-5": _off(5e-5, "right"),
     "just inside the tolerance": _off(9.9e-5, "right"),
     "just outside the tolerance": _off(1.02e-4, "wrong"),
     "just outside, to the other side": _off(-1.02e-4, "wrong"),
-    "off by 5e-4": _off(5e-4, "wrong"),
-    "off by 2e-2": _off(2e-2, "wrong"),
     "a kink": Own("x.relu()", "grad * (x > 0)", "kink", AROUND),
     "a kink, and wrong beside it": Own("x.relu()", "grad", "wrong", AROUND),
     "flat everywhere": Own("x.round()", "grad", "meant", AROUND, reason="constant here"),
@@ -113,19 +109,6 @@ class Own(torch.autograd.Function):
         return grad * 2
 loss = Own.apply(x).sum()
 """,
-    "a global variable": """
-scale = 1.0
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        global scale
-        scale = 2.0
-        return x * scale
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * scale
-loss = Own.apply(x).sum()
-""",
     "a variable around it": """
 def build():
     count = 0
@@ -164,18 +147,6 @@ class Own(torch.autograd.Function):
     def backward(ctx, grad):
         return None, grad * 2
 loss = Own.apply(lambda x: x * 2, x).sum()
-""",
-    "the same tensor twice": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, a, b):
-        ctx.save_for_backward(a, b)
-        return a * b
-    @staticmethod
-    def backward(ctx, grad):
-        a, b = ctx.saved_tensors
-        return grad * b, grad * a
-loss = Own.apply(x, x).sum()
 """,
     "in place": """
 class Own(torch.autograd.Function):
@@ -226,16 +197,6 @@ class Own(torch.autograd.Function):
     def backward(ctx, grad):
         (chosen,) = ctx.saved_tensors
         return grad * chosen, None
-loss = Own.apply(x, x.exp()).sum()
-""",
-    "flat by what gets a gradient beside the right one": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, scores, chosen):
-        return chosen * 2
-    @staticmethod
-    def backward(ctx, grad):
-        return grad, grad * 2
 loss = Own.apply(x, x.exp()).sum()
 """,
     "setup_context": """
@@ -473,26 +434,6 @@ class Own(torch.autograd.Function):
         grad[:, :1] += first.grad
         return grad, w.grad
 """,
-    "a gradient in forward": """
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, w):
-        ctx.save_for_backward(x, w)
-        with torch.enable_grad():
-            inner = x.detach().clone()
-            inner.requires_grad = True
-            (force,) = torch.autograd.grad((inner @ w).pow(3).sum() / 3, inner)
-        ctx.inner = inner
-        return force
-    @staticmethod
-    def backward(ctx, grad):
-        x, w = ctx.saved_tensors
-        with torch.enable_grad():
-            x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
-            force = (x @ w).square() @ w.T
-        of_x, of_w = torch.autograd.grad(force, (x, w), grad * FACTOR)
-        return of_x, of_w
-""",
 }
 AROUND_INNER = """
 import torch
@@ -545,13 +486,6 @@ def test_a_function_in_a_later_graph_of_the_step_is_compared(session: Session) -
         + "(own + slope.sum()).backward()\n"
     )
     assert "GS601" in session.cli("doctor", str(session.write(text))).out
-
-
-def test_numbers_that_differ_little_are_told_with_the_digits_it_takes(session: Session) -> None:
-    done = session.cli("doctor", str(session.write(_off(5e-4, "wrong").text)))
-    (line,) = (one for one in done.out.splitlines() if "backward says" in one)
-    said_by = re.findall(r"says? ([\d.]+)", line)
-    assert len(set(said_by)) == 2
 
 
 UNHARMED = """

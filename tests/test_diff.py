@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +19,6 @@ from gradscope.model.invariants import check
 from gradscope.model.report import Report
 from tests import forkserver, reports
 from tests.looking import Session
-from tests.test_page import packed
 
 PYTHON = sys.executable
 
@@ -101,17 +99,9 @@ EDITS = {
         (MLP, "self.fc2(h)", "self.fc2(h.detach())"),
         ["an edge to MulBackward0 of self.drop(h)", "only in A", "self.fc2(h.detach())"],
     ),
-    "detach of all below": (
-        (MLP, "self.fc3(h)", "self.fc3(h.detach())"),
-        ["AddBackward0 of torch.relu(self.fc2(h)) + h", "only in A", "self.fc3(h.detach())"],
-    ),
     "another activation": (
         (MLP, "torch.relu", "torch.sigmoid"),
         ["at ReluBackward0 of torch.relu(self.fc2(h))", "SigmoidBackward0 instead of Relu"],
-    ),
-    "another width": (
-        (MLP, "x = torch.randn(5, 8)", "x = torch.randn(6, 8)"),
-        ["at PowBackward0 of net(x).square()", "shape [6, 4] instead of [5, 4]"],
     ),
     "another gradient": (
         (MLP, "loss.backward()", "loss.backward(torch.tensor(2.0))"),
@@ -153,12 +143,6 @@ def test_the_first_difference_is_the_one_that_was_made(name: str, session: Sessi
     for part in words:
         assert part in told
     assert told.startswith(words[0])
-
-
-def test_added_is_removed_seen_from_the_other_side(session: Session) -> None:
-    a, b = both(session, MLP, MLP.replace("h = self.drop(h)", "pass"))
-    done = session.cli("diff", b, a)
-    assert "MulBackward0 of self.drop(h) in drop (a.py:12): only in B" in first_told(done.out)
 
 
 def found(session: Session, *arguments: str) -> dict[str, Any]:
@@ -226,16 +210,6 @@ def test_different_programs_get_a_plain_answer(session: Session) -> None:
     assert "there is no picture of both" in picture.err
 
 
-def test_saved_reports_are_compared_without_torch(session: Session) -> None:
-    both(session, MLP, MLP.replace("torch.relu", "torch.tanh"))
-    command = "import sys; sys.modules['torch'] = None; from gradscope.cli import entry; "
-    command += "sys.argv[1:] = ['diff', 'a.json', 'b.json']; entry()"
-    run = [PYTHON, "-c", command]
-    done = subprocess.run(run, cwd=session.folder, capture_output=True, text=True)
-    assert done.returncode == 1, done.stderr
-    assert "TanhBackward0 instead of ReluBackward0" in done.stdout
-
-
 def test_a_trace_and_a_backward_compare_by_structure(session: Session) -> None:
     path = str(session.write(MLP))
     session.cli("trace", path, "-o", "traced.json")
@@ -298,24 +272,6 @@ def test_the_picture_marks_what_differs(session: Session) -> None:
     assert "different: " in done.out
     assert "self.drop(h)" in done.out
     assert "h.sin()" in done.out
-
-
-def test_the_page_escapes(session: Session) -> None:
-    changed = "h = {'</pre><script>': h}['</pre><script>'].sin()"
-    hostile = MLP.replace("h = self.drop(h)", changed)
-    done = session.cli("diff", *both(session, MLP, hostile), "-o", "page.html")
-    assert done.status in (0, 1), done.err
-    page = (session.folder / "page.html").read_text("utf-8")
-    # Only the viewer's; what is foreign is in the packed data, which the page shows as text.
-    assert page.count("<script>") == 1
-    assert "self.drop" not in page
-    data = packed(page)
-    assert any("</pre><script>" in text for text in data["strings"])
-    assert "only in B" in data["answer"]
-    assert [words for _, _, _, words, *_ in data["calls"]] == ["A: a.json", "B: b.json"]
-    (first, *_) = data["overlays"]
-    assert first["name"] == "B ÷ A" and first["isRatio"] and data["overlay"] == 0
-    assert sorted(word for word, _ in first["classes"]) == ["only in A", "only in B"]
 
 
 # ---------------------------------------------------------------- reports built by hand

@@ -285,22 +285,6 @@ def test_what_the_loop_begins_with_is_not_drawn_as_another_operand() -> None:
     assert text.count("pi(x)*2 ×20") == 2, text
 
 
-def test_equal_loops_that_are_drawn_once_are_counted_in_one_word() -> None:
-    program = Program()
-    x = program.leaf("x", data=(1.0,))
-    for _ in range(8):
-        for _ in range(8):
-            for _ in range(8):
-                for op in ("Sin", "Cos"):
-                    x = program.op(f"{op}Backward0", [(x, 1.0)], (1.0,), f"{op}(x)")
-            x = program.op("ExpBackward0", [(x, 1.0)], (1.0,), "exp(x)")
-        x = program.op("TanhBackward0", [(x, 1.0)], (1.0,), "tanh(x)")
-    text = shown(program.report((x, (1.0,))), "tree", Folding(focus="exp(x)"))
-    assert "drawn once" in text
-    words = re.findall(r"a loop drawn once for \d+", text)
-    assert len(set(words)) == len(words), text
-
-
 def lines_run(operations: int) -> int:
     """How many lines of the folding run where three rounds of so many operations are closed."""
     program = Program()
@@ -351,3 +335,19 @@ def test_what_is_called_by_a_number_has_what_it_is_in_before_it() -> None:
     text = shown(program.report((x, (1.0,))), "tree", Folding(depth=2))
     assert "dec.*.1 BatchNorm2d" in text, text
     assert not re.search(r"[▸○] \d+ ", text)
+
+
+def test_equal_loops_that_are_drawn_once_are_counted_in_one_word() -> None:
+    program = Program()
+    x = program.leaf("x", data=(1.0,))
+    for _ in range(8):
+        for _ in range(8):
+            for _ in range(8):
+                for op in ("Sin", "Cos"):
+                    x = program.op(f"{op}Backward0", [(x, 1.0)], (1.0,), f"{op}(x)")
+            x = program.op("ExpBackward0", [(x, 1.0)], (1.0,), "exp(x)")
+        x = program.op("TanhBackward0", [(x, 1.0)], (1.0,), "tanh(x)")
+    text = shown(program.report((x, (1.0,))), "tree", Folding(focus="exp(x)"))
+    assert "drawn once" in text
+    words = re.findall(r"a loop drawn once for \d+", text)
+    assert len(set(words)) == len(words), text

@@ -209,20 +209,6 @@ def test_what_a_hook_has_changed_is_said_with_its_line(
         assert text in words, out
 
 
-def test_two_hooks_on_one_tensor(session: Session) -> None:
-    hooks = "for k in (3, 5):\n    y.register_hook(lambda g, k=k: g * k)\n"
-    report = session.look(X + f"y = x * 2\n{hooks}y.sum().backward()\n")
-    assert report.passes[0].altered == (node_of(report, "x * 2").id,)
-    assert new_gradient(report, "x").norm == pytest.approx(30 * 40**0.5)
-
-
-def test_a_hook_that_writes_into_the_gradient_is_told(session: Session) -> None:
-    code = "y = x * 2\nz = y * 3\nz.register_hook(lambda g: g.mul_(4))\n(z * 1).sum().backward()\n"
-    report = session.look(X + code)
-    assert report.passes[0].altered == (node_of(report, "y * 3").id,)
-    assert new_gradient(report, "x").norm == pytest.approx(24 * 40**0.5)
-
-
 @pytest.mark.parametrize("bad", ["", ".sqrt()"])
 @pytest.mark.parametrize("command", ["trace", "backward", "explain", "memory", "check", "doctor"])
 def test_what_a_function_keeps_is_not_taken_for_what_torch_tells(
@@ -298,20 +284,6 @@ def test_a_none_of_a_function_is_none_and_not_zero(session: Session) -> None:
         """)
     assert new_gradient(report, "y").state == "none"
     assert new_gradient(report, "x").state == "finite"
-
-
-def test_autograd_grad_tells_what_its_inputs_received(session: Session) -> None:
-    report = session.look("""
-        import torch
-        a = torch.ones(2, requires_grad=True)
-        c = a * 2
-        loss = (c * 3).sum()
-        torch.autograd.grad(loss, [c])
-        """)
-    assert is_close(report.passes[0].at(node_of(report, "a * 2").id), [3, 3])
-    assert new_gradient(report, "a").state == "not reached"
-    (entry,) = report.passes[0].accumulations
-    assert (entry.before, entry.after) == (None, None)
 
 
 def test_several_roots_each_with_its_seed(session: Session) -> None:

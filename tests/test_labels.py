@@ -206,18 +206,6 @@ def test_modules_are_named_by_their_path_and_called_twice_are_two_calls(
     assert len(report.graph.leaves) == 2
 
 
-def test_with_several_modules_each_path_begins_with_its_variable(session: Session) -> None:
-    report = session.look("""
-        import torch
-        from torch import nn
-        student, teacher = nn.Linear(2, 2), nn.Linear(2, 2)
-        (student(torch.ones(1, 2)) - teacher(torch.ones(1, 2))).sum().backward()
-        """)
-    assert leaf_named(report, "student.weight")
-    assert leaf_named(report, "teacher.bias")
-    assert {path for path, _, _ in calls(report)} == {"student", "teacher"}
-
-
 HOLDING = """
 import torch
 from torch import nn
@@ -285,17 +273,6 @@ def test_a_part_that_tells_of_others_as_its_own_names_them_so(session: Session) 
         """)
     (leaf,) = report.graph.leaves
     assert leaf.names[0] == "0.weight"
-
-
-def test_a_tensor_created_in_a_function_is_named_by_its_expressions(session: Session) -> None:
-    report = session.look("""
-        import torch
-        def scale(t):
-            w = torch.ones(2, requires_grad=True)
-            return t * w
-        scale(torch.ones(2)).sum().backward()
-        """)
-    assert leaf_named(report, "w")
 
 
 @pytest.mark.parametrize("how", ["program.py", "-m", "-c", "program.py::make"])

@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gradscope.model.observations import Finding, Observations
+from gradscope.model.observations import Finding
 from gradscope.model.report import GradientInfo, Graph, Report
 from tests.looking import Session
+from tests.test_examination import seen
 from tests.test_unchanged import TRAINING, alone
 
 HEAD = """
@@ -100,29 +101,10 @@ LATE = {
             *("GS102", 41, "y.log()", "LogBackward0"),
         )
         for hides in (
-            "z = z.clamp(min=-5)",
             "z = torch.maximum(z, out)",
-            "z[z < -9] = 0",
             "z.clamp_(min=-5)",
         )
     },
-    "a custom Function": Late(
-        f"""{HEAD}
-class Own(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, factor):
-        ctx.factor = factor
-        return x * 2
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient * 2 / ctx.factor, None
-w = nn.Parameter(torch.ones(3))
-for step in range(1, 50):
-    Own.apply(w, torch.tensor(float(step != 30))).sum().backward()
-    w.grad = None
-""",
-        *("GS102", 30, "Own.apply(w, torch.tensor(float(step != 30)))", "Own"),
-    ),
     "the derivative of a derivative": Late(
         f"""{HEAD}
 net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
@@ -153,24 +135,6 @@ for step in range(1, 50):
 """,
         *("GS101", 30, "Own.apply(w, torch.tensor(float(step != 30)))", "Own"),
     ),
-    "a closure that an optimizer calls": Late(
-        f"""{HEAD}
-w = nn.Parameter(torch.ones(3))
-optimizer = torch.optim.LBFGS([w], max_iter=3, lr=0.01)
-calls = 0
-def closure():
-    global calls
-    calls += 1
-    optimizer.zero_grad()
-    x = torch.tensor([float(calls != 19), 1.0, 2.0])
-    loss = torch.sqrt((w * x).abs()).sum()
-    loss.backward()
-    return loss
-for step in range(12):
-    optimizer.step(closure)
-""",
-        *("GS102", 19, "torch.sqrt((w * x).abs())", "SqrtBackward0"),
-    ),
     "a logarithm of 0": Late(
         training("loss = -torch.log(torch.sigmoid(out) * (step != 50)).mean()"),
         *("GS101", 50, "torch.log(torch.sigmoid(out) * (step != 50))", "LogBackward0"),
@@ -181,10 +145,6 @@ for step in range(12):
     "one weight of many that is not finite": Late(
         wide(after="net[2].weight.data[9, 3].div_(torch.tensor(float(step != 12)))"),
         *("GS105", 13, "", "AddmmBackward0"),
-    ),
-    "one number of a layer norm that is not finite": Late(
-        wide(after="net[1].weight.data[9].div_(torch.tensor(float(step != 12)))"),
-        *("GS105", 13, "", "NativeLayerNormBackward0"),
     ),
     "one result of many that is too large": Late(
         wide("x[77, 5] *= 1e38 if step == 17 else 1"), *("GS101", 17, "net(x)", "AddmmBackward0")
@@ -212,10 +172,6 @@ for step in range(12):
     ),
     "one number of more columns than rows": Late(
         low("x[77, 5] *= step != 17; x = x / x"), *("GS105", 17, "x / x", "AddmmBackward0")
-    ),
-    "one weight of more columns than rows": Late(
-        low(after="net.weight.data[150, 3] *= float('nan') if step == 12 else 1"),
-        *("GS105", 13, "", "AddmmBackward0"),
     ),
     "one row of many scores that is masked": Late(
         low("mask[77] = step == 17"),
@@ -248,12 +204,6 @@ for step in range(1, 40):
 def examined(session: Session, text: str, *options: str) -> Report:
     """The doctor's report of a whole run."""
     return session.overheard(text, "--steps", "all", *options)
-
-
-def seen(report: Report) -> Observations:
-    """What the rules were shown."""
-    assert isinstance(report.observations, Observations)
-    return report.observations
 
 
 def place(finding: Finding) -> str:
@@ -328,67 +278,6 @@ for step in range(1, 9):
     assert [step.norm for step in seen.steps] == pytest.approx([2.82e-22] * 8, rel=1e-4, abs=0)
 
 
-def test_a_gradient_that_comes_to_explode_is_reported_when_it_does(session: Session) -> None:
-    report = examined(
-        session,
-        f"""{HEAD}
-weights = [nn.Parameter(torch.eye(6) * 0.9) for _ in range(12)]
-for step in range(1, 46):
-    h = torch.rand(8, 6)
-    for w in weights:
-        h = h @ w
-    h.sum().backward()
-    for w in weights:
-        w.grad = None
-        w.data.mul_(1.05)
-""",
-    )
-    (finding,) = report.findings
-    assert (finding.rule, place(finding)) == ("GS202", "h @ w")
-    assert 20 < finding.step < 30
-    assert seen(report).glanced > 20
-
-
-HEALTHY = {
-    "two networks": f"""{HEAD}
-maker, judge = nn.Linear(2, 3), nn.Linear(3, 1)
-first = torch.optim.Adam(maker.parameters())
-second = torch.optim.Adam(judge.parameters())
-for step in range(1, 40):
-    made = maker(torch.rand(8, 2))
-    loss = judge(made.detach()).sigmoid().mean() - judge(torch.rand(8, 3)).sigmoid().mean()
-    second.zero_grad(); loss.backward(); second.step()
-    loss = -judge(made).sigmoid().mean()
-    first.zero_grad(); loss.backward(); first.step()
-""",
-    "steps of many lengths": f"""{HEAD}
-cell = nn.RNNCell(3, 5)
-optimizer = torch.optim.Adam(cell.parameters())
-for step in range(1, 60):
-    h = torch.zeros(2, 5)
-    for _ in range(1 + step * 7 % 5):
-        h = cell(torch.rand(2, 3), h)
-    optimizer.zero_grad(); h.pow(2).mean().backward(); optimizer.step()
-""",
-    "a part that is used late": f"""{HEAD}
-parts = nn.ModuleList(nn.Linear(3, 3) for _ in range(4))
-optimizer = torch.optim.Adam(parts.parameters())
-for step in range(1, 60):
-    x = torch.rand(4, 3)
-    for part in parts[: 1 + step // 14]:
-        x = part(x)
-    optimizer.zero_grad(); x.pow(2).mean().backward(); optimizer.step()
-""",
-}
-
-
-@pytest.mark.parametrize("name", HEALTHY)
-def test_a_long_run_in_which_nothing_is_wrong(name: str, session: Session) -> None:
-    report = examined(session, HEALTHY[name])
-    assert report.findings == ()
-    assert seen(report).glanced > 20
-
-
 def test_a_call_that_python_has_learned_is_at_no_new_place(session: Session) -> None:
     # Python 3.11 stands at another instruction from the eighth time on.
     text = training("loss = (out.t() * len(x)).mean()").replace("61", "13")
@@ -414,21 +303,6 @@ def test_of_very_many_steps_the_first_and_the_last_are_kept(session: Session) ->
     assert seen(report).watched == 1200
 
 
-def test_calls_with_batched_gradients_are_counted(session: Session) -> None:
-    report = examined(
-        session,
-        """
-import torch
-w = torch.ones(3, requires_grad=True)
-y = w * 2
-rows = torch.autograd.grad(y, w, torch.eye(3), is_grads_batched=True, retain_graph=True)
-y.sum().backward()
-""",
-    )
-    assert seen(report).watched == 1
-    assert any("1 backward call with is_grads_batched was not" in note for note in report.notes)
-
-
 def test_a_step_of_an_optimizer_that_fails_does_not_end_the_watching(session: Session) -> None:
     report = examined(
         session,
@@ -451,20 +325,6 @@ for step in range(3):
     )
     (finding,) = report.findings
     assert (finding.rule, finding.step) == ("GS102", 3)
-
-
-def test_a_nan_is_followed_through_functions_that_only_pass_it_on(session: Session) -> None:
-    report = examined(
-        session,
-        """
-import torch
-w = torch.tensor([[1.0, float("nan")]], requires_grad=True)
-y = torch.relu(w).view(-1)
-(y * 2).sum().backward()
-""",
-    )
-    (finding,) = report.findings
-    assert (finding.rule, finding.subject) == ("GS105", "w")
 
 
 COUNTING = f"""{HEAD}
@@ -520,25 +380,3 @@ def test_modules_that_are_made_for_one_call_are_forgotten(session: Session) -> N
     done = session.cli("doctor", str(session.write(MADE_ANEW)), "--steps", "all", "-q")
     # Those of the last 20,000 to 40,000 calls are remembered, 43 calls a step.
     assert 400 < int(done.out.split("\n")[0]) < 1000
-
-
-CLIPPED = f"""{HEAD}
-w = nn.Parameter(torch.ones(3))
-optimizer = torch.optim.SGD([w], lr=0.0)
-for step in range(1, 41):
-    optimizer.zero_grad()
-    (w * (3.0 if step == 37 else 1.0)).sum().backward()
-    torch.nn.utils.clip_grad_norm_(w, 2.0)
-    optimizer.step()
-"""
-
-
-@pytest.mark.parametrize("options", [(), ("--thorough",)], ids=["glances", "thorough"])
-def test_clipping_is_told_with_its_norms_however_closely_it_was_seen(
-    session: Session, options: tuple[str, ...]
-) -> None:
-    report = examined(session, CLIPPED, *options)
-    (clip,) = seen(report).alterations
-    assert clip.function == "clip_grad_norm_"
-    assert clip.before == pytest.approx(27**0.5)
-    assert clip.after == 2.0

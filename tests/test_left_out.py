@@ -32,14 +32,6 @@ NORM = """
         optimizer.step()
 """
 
-ZEROED = """
-    loss_of(step).backward()
-    if not is_fine():
-        model.zero_grad(set_to_none=False)
-        continue
-    optimizer.step()
-    optimizer.zero_grad()
-"""
 
 MENDED = """
     optimizer.zero_grad()
@@ -49,19 +41,6 @@ MENDED = """
     optimizer.step()
 """
 
-SAMPLES = """
-    total = [torch.zeros_like(one) for one in model.parameters()]
-    for sample in range(3):
-        for one in model.parameters():
-            one.grad = None
-        (loss_of(10 * step + sample) / 3).backward()
-        if is_fine():
-            for sum, one in zip(total, model.parameters()):
-                sum += one.grad
-    for sum, one in zip(total, model.parameters()):
-        one.grad = sum
-    optimizer.step()
-"""
 
 TOGETHER = """
     (loss_of(step) / 4).backward()
@@ -76,9 +55,7 @@ TOGETHER = """
     ("loop", "bad", "told"),
     [
         (NORM, (0, 5), "2 of 12 backward calls"),
-        (ZEROED, (1, 2, 11), "3 of 12 backward calls"),
         (MENDED, (2, 4), "2 of 12 backward calls"),
-        (SAMPLES, (20, 21), "2 of 36 backward calls"),
         (TOGETHER, (5,), "1 of 12 backward calls"),
     ],
 )
@@ -132,12 +109,6 @@ SCALER = """
     scaler.update()
 """
 
-HALF_MENDED = """
-    optimizer.zero_grad()
-    loss_of(step).backward()
-    model[0].weight.grad.nan_to_num_()
-    optimizer.step()
-"""
 
 COPIES = """
     found = []
@@ -161,7 +132,6 @@ MOST = range(3, 12)
         (BY_HAND, (4,)),
         (RAISES, (4,)),
         (SCALER, (4,)),
-        (HALF_MENDED, (4,)),
         (COPIES, (6,)),
         (COPIES, (34, 35)),
         (NORM, tuple(MOST)),

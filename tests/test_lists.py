@@ -289,35 +289,21 @@ def test_the_programs_prints_do_not_stand_in_a_csv_but_above_a_table(process: Se
     assert person.out.startswith("hello\nprogram.py") and not person.err
 
 
-def test_the_suffix_csv_is_the_table(saved: str, session: Session) -> None:
-    done = session.cli("show", saved, "-o", "x.csv", "--top", "3")
-    assert done.status == 0
-    rows = list(csv.DictReader(io.StringIO((session.folder / "x.csv").read_text("utf-8"))))
-    assert len(rows) == 3
-    assert [row["name"] for row in rows[:2]] == ["gpt.wte.weight", "gpt.wpe.weight"]
-
-
-def test_over_ssh_a_file_is_named_and_not_opened(
-    saved: str, session: Session, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SSH_TTY", "/dev/pts/1")
-    done = session.cli("show", saved, "-o", "x.dot", "--open")
-    assert done.status == 0
-    assert f"not opened over SSH: {session.folder / 'x.dot'}" in done.err
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="others need not be told where")
-def test_without_a_display_a_file_is_named_in_one_line(
-    saved: str, session: Session, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("terminal", "why"), [("/dev/pts/1", " over SSH"), ("", ", there is no display")]
+)
+def test_where_nothing_can_be_opened_a_file_is_named_in_one_line(
+    terminal: str, why: str, saved: str, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("SSH_TTY", "SSH_CONNECTION", "DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+    for name in ("SSH_CONNECTION", "DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.delenv("WSL_DISTRO_NAME", raising=False)
+    monkeypatch.setenv("SSH_TTY", terminal)
     done = session.cli("show", saved, "-o", "x.dot", "--open")
     assert (done.status, done.out) == (0, "")
     assert done.err.splitlines() == [
         "gradscope: wrote x.dot",
-        f"gradscope: not opened, there is no display: {session.folder / 'x.dot'}",
+        f"gradscope: not opened{why}: {session.folder / 'x.dot'}",
     ]
 
 

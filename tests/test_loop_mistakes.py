@@ -3,8 +3,6 @@ in its place."""
 
 from __future__ import annotations
 
-import pytest
-
 from tests.looking import Session
 
 HEAD = """\
@@ -100,34 +98,3 @@ for epoch in range(4):  # what is zeroed in the inner loop is looked at
 
 def test_what_only_looks_like_them_is_left_alone(session: Session) -> None:
     assert session.warned(HEAD + HEALTHY, "--steps", "all") == []
-
-
-CLIPPED = """
-import torch
-net = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(net.parameters(), 0.1)
-for _ in range(6):
-    net(torch.randn(8, 4)).pow(2).mean().backward()
-    {between}
-    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-    optimizer.step()
-    {after}
-"""
-
-
-@pytest.mark.parametrize(
-    ("between", "after", "found"),
-    [
-        # Whose gradients were zeroed clips in the right place.
-        ("optimizer.zero_grad()", "pass", [("GS505", 6)]),
-        ("pass", "optimizer.zero_grad()", []),
-        ("optimizer.step(); optimizer.zero_grad(); optimizer.step", "pass", [("GS506", 7)]),
-    ],
-)
-def test_clipping_in_its_place_is_not_blamed(
-    between: str, after: str, found: list[tuple[str, int]], session: Session
-) -> None:
-    assert (
-        session.warned(CLIPPED.format(between=between, after=after).lstrip(), "--steps", "all")
-        == found
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import runpy
-import subprocess
 import sys
 from pathlib import Path
 
@@ -42,20 +41,6 @@ idx = torch.randint(11, (4, 8))
 loss = nn.functional.cross_entropy((blocks(emb(idx)) @ emb.weight.T).flatten(0, 1), idx.flatten())
 loss.backward()
 """,
-    "convnet": """
-net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-                    nn.Conv2d(8, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36, 5))
-x = torch.randn(6, 3, 10, 10)
-loss = net(x).square().mean()
-loss.backward()
-""",
-    "LSTM": """
-lstm = nn.LSTM(5, 7, num_layers=2, bidirectional=True)
-x = torch.randn(9, 3, 5)
-out, (h, c) = lstm(x)
-loss = out.sum() + h.exp().sum()
-loss.backward()
-""",
     "custom Function": """
 class Swish(torch.autograd.Function):
     @staticmethod
@@ -70,14 +55,6 @@ class Swish(torch.autograd.Function):
         return g * (s + x * s * (1 - s)), None
 x = torch.randn(40, 3, requires_grad=True)
 loss = Swish.apply(x[3:], 2.0).exp().sum()
-loss.backward()
-""",
-    "autocast": """
-net = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 64), nn.LayerNorm(64),
-                    nn.Linear(64, 10))
-x = torch.randn(16, 32)
-with torch.autocast("cpu", torch.bfloat16):
-    loss = nn.functional.cross_entropy(net(x), torch.randint(10, (16,)))
 loss.backward()
 """,
     "checkpoint": """
@@ -325,18 +302,6 @@ def test_a_picture_shows_what_each_node_saved(session: Session) -> None:
     assert f"{size(report.memory.total('activation'))} saved for backward" in text
     shares = re.findall(r"[\d.]+ [KM]?i?B saved · ([\d.]+)%", text)
     assert sum(map(float, shares)) == pytest.approx(100, abs=1)
-
-
-def test_a_saved_answer_is_shown_again_without_torch(session: Session) -> None:
-    path = str(session.write(MODELS["LSTM"]))
-    first = session.cli("memory", path)
-    session.cli("memory", path, "-o", "kept.json.gz")
-    command = "import sys; sys.modules['torch'] = None; from gradscope.cli import entry; "
-    command += "sys.argv[1:] = ['memory', 'kept.json.gz']; entry()"
-    again = subprocess.run(
-        [sys.executable, "-c", command], cwd=session.folder, capture_output=True, text=True
-    )
-    assert (again.returncode, again.stdout) == (0, first.out), again.stderr
 
 
 def test_a_page_begins_with_what_each_node_saved(session: Session) -> None:

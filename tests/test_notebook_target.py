@@ -293,12 +293,3 @@ def test_what_a_notebook_prints_stays_out_of_machine_formats(
     assert done.out.startswith(begins)
     assert len(done.out.splitlines()) == 1
     assert "said\n" in done.err.replace("\r", "")
-
-
-def test_two_notebooks_are_compared(session: Session) -> None:
-    loss = "loss = (w * 2).sum()"
-    session.look_at(notebook(session.folder / "a.ipynb", START, loss, "loss.backward()"))
-    notebook(session.folder / "b.ipynb", START, loss.replace("2", "3"), "loss.backward()")
-    done = session.cli("diff", "report.json", "b.ipynb")
-    assert done.status == 1
-    assert "In[2]:1" in done.out

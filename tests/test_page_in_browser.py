@@ -32,6 +32,7 @@ from tests.reports import (
     chain,
     decaying,
     detached,
+    layers,
     recurrent,
     small,
     states,
@@ -231,19 +232,6 @@ def spoilt() -> Report:
         factor = float("inf") if layer == 3 else 0.9
         inputs = [(x, factor), (weight, 0.5 * (layer != 12))]
         x = program.op("MulBackward0", inputs, (1,), f"x * w{layer}", "x")
-    return program.report((x, (1.0,)), labels=["loss"])
-
-
-def layers(rounds: int) -> Report:
-    """Equal modules one after the other, with numbers for names, as in ``nn.Sequential``."""
-    program = Program("layers.py")
-    x = program.leaf("x", data=(1.0,), shape=(4,))
-    for layer in range(rounds):
-        program.enter(str(layer), "Linear")
-        weight = program.leaf(f"{layer}.weight", data=(1.0,), shape=(4,))
-        x = program.op("MulBackward0", [(x, 0.9), (weight, 0.5)], (1,), "x * self.weight", "x")
-        x = program.op("TanhBackward0", [(x, 1)], (1,), "torch.tanh(x)", "x")
-        program.exit()
     return program.report((x, (1.0,)), labels=["loss"])
 
 

@@ -117,13 +117,6 @@ Outer.apply(x).sum().backward()
         "What brings back a saved tensor of `x.sin()` raised AssertionError.",
         "len(runs) < 2",
     ),
-    "a hook that unpacks": Raising(
-        "def unpack(packed):\n    raise OSError('gone')\n"
-        "with torch.autograd.graph.saved_tensors_hooks(lambda one: one, unpack):\n"
-        "    y = x.exp()\n(y * 2).sum().backward()\n",
-        "x.exp()",
-        "What brings back a saved tensor of `x.exp()` raised OSError.",
-    ),
     "a hook on a result": Raising(
         "def log(grad):\n    {}['layer']\ny = x.exp()\nz = y * 2\ny.register_hook(log)\n"
         "z.sum().backward()\n",
@@ -177,23 +170,12 @@ Outer.apply(x).sum().backward()
         "The hook log raised KeyError.",
         "it gets the gradient of `x.exp()`",
     ),
-    "a hook, at a call that is only glanced at": Raising(
-        "seen = []\ndef log(grad):\n    seen.append(1)\n    assert len(seen) < 18\n"
-        + LOOP.format("    y = net(x).exp()\n    y.register_hook(log)\n    y.sum().backward()"),
-        "y.register_hook(log)",
-        "The hook log raised AssertionError.",
-    ),
     "an operation": Raising(
         "wide = torch.randn(4, 3, requires_grad=True)\ny = wide * 2\n"
         "q, r = torch.linalg.qr(y, mode='complete')\nq.sin().sum().backward()\n",
         "torch.linalg.qr(y, mode='complete')",
         "Backward of `torch.linalg.qr(y, mode='complete')` raised RuntimeError.",
         "mode='complete'",
-    ),
-    "an operation without a derivative": Raising(
-        "y = torch.igamma(x, torch.ones(3))\n(y * 2).sum().backward()\n",
-        "torch.igamma(x, torch.ones(3))",
-        "Backward of `torch.igamma(x, torch.ones(3))` raised NotImplementedError.",
     ),
     "the call": Raising(
         "y = x * 2\ny.backward(torch.ones(3, dtype=torch.cfloat))\n",

@@ -174,20 +174,6 @@ def test_ranks_whose_tensors_have_other_shapes_tell_no_values(folder: Path) -> N
     assert not any(info.values for info in other.passes[0].gradients)
 
 
-def test_of_many_ranks_all_gradients_of_a_few_are_kept(folder: Path) -> None:
-    told = watched(folder, "backward -o r.json", size=5)
-    assert [one.status for one in told] == [0] * 5
-    kept = {one.rank for one in ranks_of(folder / "r.json").passes}
-    assert kept == {1, 2, 3}
-
-
-def test_the_parameters_of_fsdp_have_their_names(asked: Asked) -> None:
-    folder = asked("backward -o r.json", "fsdp")
-    shapes = {one.name: one.shape for one in ranks_of(folder / "r.json").parameters}
-    assert shapes["first.weight"] == (8, 4)
-    assert shapes["out.bias"] == (1,)
-
-
 def test_names_leave_out_wrappers_and_nothing_of_the_program(folder: Path) -> None:
     (folder / "names.py").write_text(WRAPPED)
     run(folder, ["backward", "names.py", "-o", "r.json"])
@@ -223,19 +209,15 @@ net(torch.randn(3, 4)).sum().backward()
 """
 
 
-def test_the_gradient_of_a_sharded_parameter_is_summed_over_its_shards(asked: Asked) -> None:
-    folder = asked("backward -o r.json", "fsdp")
-    expected = [_alone(rank) for rank in range(2)]
+@pytest.mark.parametrize(("kind", "size"), [("fsdp", 2), ("hsdp", 4)])
+def test_the_gradient_of_a_parameter_is_summed_over_its_shards(
+    asked: Asked, kind: str, size: int
+) -> None:
+    """Of a shard that several ranks hold, once."""
+    folder = asked("backward -o r.json", kind, size)
+    expected = [_alone(rank) for rank in range(size)]
     for one in ranks_of(folder / "r.json").parameters:
-        mean = (expected[0][one.name] + expected[1][one.name]) / 2
-        assert float(one.whole or 0) == pytest.approx(float(mean.norm()), rel=1e-5)
-
-
-def test_a_shard_that_several_ranks_hold_counts_once(folder: Path) -> None:
-    watched(folder, "backward -o r.json", "hsdp", size=4)
-    expected = [_alone(rank) for rank in range(4)]
-    for one in ranks_of(folder / "r.json").parameters:
-        mean = sum((of_rank[one.name] for of_rank in expected), torch.zeros(())) / 4
+        mean = sum((of_rank[one.name] for of_rank in expected), torch.zeros(())) / size
         assert float(one.whole or 0) == pytest.approx(float(mean.norm()), rel=1e-5)
 
 

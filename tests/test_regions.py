@@ -47,9 +47,6 @@ REGIONS = {
     "@torch.no_grad()\ndef forward(self, x):\n    return self.run(x)": _CALLED,
     "@torch.no_grad\ndef forward(self, x):\n    return self.run(x)": _CALLED,
     "@torch.inference_mode()\ndef forward(self, x):\n    return self.run(x)": _FIRST,
-    "@torch.set_grad_enabled(False)\ndef forward(self, x):\n    return self.run(x)": _CALLED,
-    "@torch.amp.autocast('cpu', enabled=False)\n@torch.no_grad()  # why\n"
-    "def forward(self, x):\n    return self.run(x)": _CALLED,
     "@quiet\ndef forward(self, x):\n    return self.run(x)": "with torch.no_grad()",
     "def forward(self, x):\n    with torch.no_grad():\n        return self.run(x)": (
         "with torch.no_grad()"

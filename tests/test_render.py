@@ -18,8 +18,7 @@ from gradscope.escaping import visible
 from gradscope.formats import FORMATS
 from gradscope.model.report import Report
 from gradscope.render import Options, format_for, render
-from gradscope.render.drawing import scale
-from gradscope.render.words import numbers, table
+from gradscope.render.words import numbers
 from gradscope.render.words.text import wrapped
 from gradscope.simplify import Folding
 from tests.goldens import compare
@@ -28,7 +27,6 @@ from tests.reports import (
     CASES,
     chain,
     doublings,
-    hostile,
     scalars,
     small,
     transformer,
@@ -199,23 +197,6 @@ def test_any_graph_can_be_drawn_whole(report: Report) -> None:
     assert drawn == len(report.graph.edges) + len(report.graph.roots)
 
 
-TEXT_FORMATS = [
-    name for name, entry in FORMATS.items() if not entry.is_binary and name not in ("json", "svg")
-]
-
-
-@pytest.mark.parametrize("unicode", [True, False])
-@pytest.mark.parametrize("format", TEXT_FORMATS)
-def test_hostile_names_cannot_act(format: str, unicode: bool) -> None:
-    text = render(hostile(), format, Options(unicode=unicode, saved=True, values=True))
-    assert isinstance(text, str)
-    for character in "\x00\x1b\u202e":
-        assert character not in text
-    plain = render(hostile("plain"), format, Options(unicode=unicode))
-    assert isinstance(plain, str)
-    assert text.count("\n") == plain.count("\n")
-
-
 def test_visible_keeps_what_is_only_text() -> None:
     for text in ("x", "größe", "名前", "שלום", "👩‍💻", "a b"):
         assert visible(text) == text
@@ -351,16 +332,3 @@ for make in CASES.values():
     assert not codes & {"30", "33", "37", "38", "48", "90", "93", "97"}
     # What is not finite is magenta, as in pictures.
     assert "35" in codes
-
-
-def test_sixteen_colours_tell_large_from_not_finite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("COLORTERM", raising=False)
-    table.painter.cache_clear()
-    try:
-        inks = [*scale.STEPS, scale.BAD_INK]
-        codes = [table.painter()("x", ink).partition("m")[0].removeprefix("\x1b[") for ink in inks]
-    finally:
-        table.painter.cache_clear()
-    assert codes[-1] == "1;35" and codes[-2] == codes[-3] == "1"
-    assert not any("35" in code or "31" in code for code in codes[:-1])

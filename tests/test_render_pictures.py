@@ -24,7 +24,17 @@ from gradscope.simplify import Folding
 from tests.goldens import compare
 from tests.looking import Session
 from tests.program import Program
-from tests.reports import CASES, chain, decaying, hostile, small, towers, transformer, unet
+from tests.reports import (
+    CASES,
+    chain,
+    decaying,
+    hostile,
+    layers,
+    small,
+    towers,
+    transformer,
+    unet,
+)
 
 ALL = Folding(all=True)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -100,26 +110,6 @@ def test_leaves_of_the_two_sides_stand_outside_of_what_leads_across(session: Ses
     assert len(edges) > 6
     for _, _, source, many, *points in edges:
         assert float(points[2 * int(many) - 1]) > places[source][1]
-
-
-def test_rounds_of_lists_are_called_by_their_modules(session: Session) -> None:
-    path = session.write("""
-        import torch
-        down = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(5))
-        up = torch.nn.ModuleList(torch.nn.Linear(16, 8) for _ in range(5))
-        net, x, skips = torch.nn.ModuleDict({"down": down, "up": up}), torch.ones(2, 8), []
-        for layer in down:
-            x = layer(x).tanh()
-            skips.append(x)
-            x = x * 0.5
-        for layer in up:
-            x = layer(torch.cat([x, skips.pop()], 1)).tanh()
-        x.sum().backward()
-        """)
-    text = session.cli("backward", str(path), "--format", "dot").out
-    boxes = re.findall(r"<B>(\w+\.\d)</B>", text)
-    assert {f"{side}.{level}" for side in ("up", "down") for level in range(5)} <= set(boxes)
-    assert "round down" not in text
 
 
 def test_a_weight_that_its_module_transposes_has_no_box_for_it(session: Session) -> None:
@@ -354,19 +344,6 @@ def test_a_repeat_shows_a_bar_for_every_round_and_names_the_extremes() -> None:
     )
 
 
-def layers(rounds: int) -> Report:
-    """``nn.Sequential`` of equal layers with a parameter each."""
-    program = Program()
-    x = program.leaf("x")
-    for number in range(rounds):
-        program.enter(f"net.{number}", "Layer")
-        weight = program.leaf(f"net.{number}.weight")
-        x = program.op("MulBackward0", [(x, 0.9), (weight, 0.5)], (1.0,), "x * self.weight")
-        x = program.op("TanhBackward0", [(x, 1.0)], (1.0,), "x.tanh()")
-        program.exit()
-    return program.report((x, (1.0,)))
-
-
 @pytest.mark.parametrize("rounds", [64, 65, 120, 121, 128, 129, 192, 193, 500, 1000])
 @pytest.mark.parametrize("program", [layers, decaying])
 def test_many_rounds_take_no_more_room_than_few(
@@ -383,7 +360,7 @@ def test_many_rounds_take_no_more_room_than_few(
 def test_it_is_said_from_which_round_on_next_to_nothing_arrives(format: str) -> None:
     # 0.9 of it in each round: less than 1e-5 of 1 after 110.
     text = as_text(layers(200), format)
-    said = "the gradient vanishes in net.*: under 1e-5 of its largest ‖g‖ from net.89 back to net.0"
+    said = "the gradient vanishes in 0–199: under 1e-5 of its largest ‖g‖ from 89 back to 0"
     assert said in " ".join(text.split())
     assert "vanishes" not in as_text(layers(110), format)
 
@@ -407,15 +384,6 @@ def test_that_it_vanishes_is_said_of_modules_in_a_row_only(
     )
     drawn = session.cli("backward", str(path), "--depth", "1").out
     assert ("the gradient vanishes" in drawn) == is_said
-
-
-@needs_graphviz
-def test_a_picture_of_many_rounds_is_as_large_as_one_of_few() -> None:
-    for program in (layers, decaying):
-        few, many = (svg(program(rounds)) for rounds in (40, 129))
-        for side in ("width", "height"):
-            before, now = (float(one.get(side, "")[:-2]) for one in (few, many))
-            assert now <= 1.2 * before
 
 
 @needs_graphviz

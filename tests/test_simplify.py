@@ -25,7 +25,6 @@ from gradscope.simplify.gradients import (
     ProfileRow,
     Sums,
     ViewGradients,
-    brackets,
     combine,
     ends,
     profile_of,
@@ -35,7 +34,7 @@ from gradscope.simplify.hierarchy import Hierarchy
 from gradscope.simplify.view import Item, View
 from tests.program import Program, Value
 from tests.proven import prove
-from tests.reports import CASES, chain, doublings, recurrent, small, towers, transformer, unet
+from tests.reports import CASES, chain, doublings, recurrent, towers, transformer, unet
 
 FOLDINGS = [
     Folding(),
@@ -247,30 +246,6 @@ def loop(body: Sequence[str], rounds: int, leaf_each_round: bool = False) -> Rep
     return program.report((x, (1.0,)))
 
 
-@pytest.mark.parametrize(
-    ("report", "source", "below"),
-    [
-        (recurrent(), "Tanh → Add → Mm", ["w", "h", "u"]),
-        (transformer(), "x + self.attn(", ["Add", "gpt.h.*.attn.c_proj"]),
-    ],
-)
-def test_links_go_along_operands_also_out_of_what_stands_for_many_rounds(
-    report: Report, source: str, below: list[str]
-) -> None:
-    view = simplify(report.graph, Folding())
-    names = [f"{item.title} {item.label}" for item in view.items]
-    ends = [titles(view)[link.target] for link in view.links if source in names[link.source]]
-    assert ends == below
-
-
-def test_a_loop_over_several_operations_folds_with_their_expressions() -> None:
-    report = loop(["Mul", "Sin", "Add"], 5)
-    view = simplify(report.graph)
-    assert titles(view) == ["Add → Sin → Mul", "w", "x"]
-    assert view.items[0].label == "Add(x, w) → Sin(x, w) → Mul(x, w)"
-    assert view.items[0].count == 5
-
-
 def test_leaves_of_single_rounds_fold_with_them_and_the_end_of_the_chain_does_not() -> None:
     report = loop(["Mul"], 40, leaf_each_round=True)
     view = simplify(report.graph)
@@ -289,19 +264,6 @@ def test_a_root_inside_a_chain_stays_visible() -> None:
     view = simplify(report.graph)
     assert [item.count for item in view.items] == [5, 5, 1]
     assert view.roots == (0, 1)
-
-
-def test_a_path_leaves_out_everything_else() -> None:
-    graph = small().graph
-    view = simplify(graph, Folding(path="a"))
-    prove(view, graph)
-    assert [item.label or item.title for item in view.items] == [
-        "y = 3*a + 2*b*b + torch.log(c)",
-        "3*a + 2*b*b",
-        "3*a",
-        "a",
-    ]
-    assert len(view.left_out) == 5
 
 
 def test_a_root_that_does_not_lead_to_the_leaf_of_a_path_stands_alone() -> None:
@@ -410,33 +372,6 @@ def test_what_is_folded_hangs_together(report: Report, folding: Folding) -> None
     prove(view, report.graph)
     folded = [item for item in view.items if item.folded and item.kind != "module"]
     assert all(pieces(report, item) == 1 for item in folded)
-
-
-def test_two_networks_that_take_turns_in_a_loop_are_two_repeats() -> None:
-    program = Program()
-    states = [program.leaf(name, data=(1.0,)) for name in ("pi", "vf")]
-    ends = []
-    for _ in range(20):
-        for state, ops in zip(states, (("Tanh", "Exp"), ("Tanh", "Sigmoid")), strict=True):
-            value = state
-            for op in ops:
-                value = program.op(f"{op}Backward0", [(value, 1.0)], (1.0,), op)
-            ends.append(value)
-    policy, values = (
-        program.op("StackBackward0", [(one, 1.0) for one in ends[at::2]], (1.0,)) for at in (0, 1)
-    )
-    loss = program.op("AddBackward0", [(policy, 1.0), (values, 1.0)], (1.0,))
-    view = simplify(program.report((loss, (1.0,))).graph)
-    repeats = {item.title: item for item in view.items if item.kind == "repeat"}
-    assert {title: item.count for title, item in repeats.items()} == {
-        "Exp → Tanh": 20,
-        "Sigmoid → Tanh": 20,
-    }
-    flows = {(view.items[link.source].title, view.items[link.target].title) for link in view.links}
-    assert flows == {
-        *(("Add", "Stack"), ("Stack", "Exp → Tanh"), ("Stack", "Sigmoid → Tanh")),
-        *(("Exp → Tanh", "pi"), ("Sigmoid → Tanh", "vf")),
-    }
 
 
 def test_a_closed_module_reads_what_enters_it() -> None:
@@ -558,16 +493,6 @@ def test_a_profile_of_many_nodes_has_rows_of_several_and_no_jitter() -> None:
     assert middles[:-2] == sorted(middles[:-2], reverse=True)
     assert ends(report.graph, report.passes[0])[0] == 1
     assert len(profile_of(report.graph, report.passes[0], 40)) == 40
-
-
-def test_brackets_divide_a_graph_into_modules_of_one_kind() -> None:
-    hierarchy = hierarchy_of(transformer().graph)
-    size = len(hierarchy.graph.nodes)
-    named = [group.title for _, _, group in brackets(hierarchy, size / 40)]
-    assert [name for name in named if ".h." in name] == [f"gpt.h.{n}" for n in range(11, -1, -1)]
-    assert len(brackets(hierarchy, size)) < len(named) < len(brackets(hierarchy, 1))
-    found = brackets(hierarchy, size / 40)
-    assert all(a[0] < b[0] for a, b in itertools.pairwise(found))
 
 
 def residual(branch: float, after: float = 1.0) -> Report:

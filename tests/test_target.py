@@ -110,11 +110,9 @@ def test_a_target_is_described_as_typed_and_remembered(
         "",
         "[]",
         '{"kind": "file", "text": "a"}',
-        '{"kind": [], "text": "a"}',
         '{"kind": "script"}',
         '{"kind": "script", "text": "a", "arguments": "bc"}',
         '{"kind": "code", "text": "a", "lets": [["a"]]}',
-        '{"kind": "code", "text": "a", "lets": {"a": 1}}',
         '{"kind": "code", "text": "a", "lets": [["if", "1"]]}',
         '{"kind": "script", "text": "a", "lets": [["a", "1"]]}',
     ],
@@ -153,12 +151,10 @@ def test_parts_that_do_not_fit_together_are_refused(target: Any, what: str) -> N
         ("no/where.py", "can't open file", "current directory"),
         ("binary.py", "binary.py is not a Python script: it holds null bytes", "source"),
         ("folder::main", "can't open file '{here}/folder': [Errno 21]", "script itself"),
-        ("folder", "can't open file '{here}/folder': [Errno 21]", "script itself"),
         ("report.json", "report.json is a saved report", "gradscope show report.json"),
         ("report.json.gz", "report.json.gz is a saved report", "gradscope show report.json.gz"),
         ("run.jsonl", "run.jsonl is a saved report", "gradscope show run.jsonl"),
         ("config.json", "config.json is not a Python program", "script.py -- config.json"),
-        ("config.yaml", "config.yaml is not a Python program", "script.py -- config.yaml"),
     ],
 )
 def test_a_script_that_cannot_run_is_named(text: str, what: str, hint: str, here: Path) -> None:
@@ -169,7 +165,6 @@ def test_a_script_that_cannot_run_is_named(text: str, what: str, hint: str, here
     (here / "report.json.gz").write_bytes(b"\x1f\x8b")
     (here / "run.jsonl").write_text('{"gradscope":"1","every":1}\n')
     (here / "config.json").write_text("{}")
-    (here / "config.yaml").write_text("lr: 0.1")
     with pytest.raises(TargetError) as caught:
         run(parse_target(text))
     assert what.format(here=here) in caught.value.what
@@ -183,13 +178,11 @@ def test_a_script_that_cannot_run_is_named(text: str, what: str, hint: str, here
         ("3*4", 12),
         ("a = 2\nb = 3\na * b", 6),
         ("a = 2", None),
-        ("a = 2; a", 2),
         ("'only text'", "only text"),
         ("(w := 3) + 1", 4),
         ("for i in range(3): pass", None),
         ("from __future__ import annotations\n(lambda: 7)()", 7),
         ("", None),
-        ("# a comment", None),
         ("import sys\nlist(sys.argv)", ["-c", "a", "-b"]),
     ],
 )
@@ -361,14 +354,6 @@ def wrapped(spec):
     spec.loader = Loader(spec.loader)
     return spec
 
-class Compiling(importlib.machinery.SourceFileLoader):
-    def source_to_code(self, data, path, **options):
-        return super().source_to_code(data.replace(b"'torch'", b"'changed'"), path, **options)
-
-def recompiled(spec):
-    spec.loader = Compiling(spec.loader.name, spec.loader.path)
-    return spec
-
 class Finder:
     def find_spec(self, name, path=None, target=None):
         if name != "torch" and not EVERYTHING:
@@ -421,7 +406,6 @@ TORCH_SCRIPTS = {
         hook("wrapped", 0, True),
         ["torch yes", "on torch", "hooked", "after"],
     ),
-    "a loader made of python's": (hook("recompiled", 0), ["changed yes", "on torch", "after"]),
     "a part first": (
         "import os\nos.environ['SET_BY_PROGRAM'] = 'yes'\nimport torch.part\nprint('after')",
         ["torch yes", "on torch", "after"],

@@ -262,15 +262,6 @@ def test_exceptions_that_refer_to_each_other_are_cleaned_once() -> None:
     assert first.__traceback__ is None
 
 
-def test_a_traceback_without_our_frames_is_left_alone() -> None:
-    try:
-        raise ValueError
-    except ValueError as error:
-        before = error.__traceback__
-        clean(error)
-        assert error.__traceback__ is before
-
-
 def test_a_very_long_traceback_is_cleaned() -> None:
     def down(depth: int) -> int:
         return down(depth + 1)

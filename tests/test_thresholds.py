@@ -444,8 +444,6 @@ def off_by(error: float) -> Report:
 
 
 DEAD = partial(active, "ReluBackward0", dead=1.0)
-HALF_TINY = UNDERFLOW.why, MINIMUM.why, reason
-HALF_SMALL = UNDERFLOW.why, MASKED.why, reason
 EDGES = (
     Edge("nonfinite.MOST", partial(logarithms, inf=True), 5, 4, FIVE, FIVE[1:]),
     Edge("nonfinite.MOST", partial(logarithms, inf=True), 5, 6, FIVE, FIVE),

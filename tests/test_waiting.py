@@ -256,8 +256,6 @@ def main():
             late = x * 3
     print("the end")
 main()
-if len(x) > 2:
-    extra = x * 3
 kept = []
 data = torch.ones(2)
 (x * x).sum().backward()

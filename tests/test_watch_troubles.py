@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import threading
 import warnings
 from pathlib import Path
@@ -16,7 +15,6 @@ from torch import nn
 
 import gradscope
 from gradscope import Row
-from gradscope.autograd.isolation import mode_stack
 from gradscope.model.rows import row_of
 
 NAN = math.nan
@@ -302,41 +300,6 @@ def test_a_block_that_is_recorded_already_is_joined() -> None:
     assert f":{HERE}: GS102" in finding
     # Who looks besides sees what it would.
     assert found[0] == found[1]
-
-
-def test_a_forked_process_is_not_watched(tmp_path: Path) -> None:
-    model = Net()
-    with gradscope.watch(model, every=1, to=tmp_path / "run.jsonl"):
-        for k in range(2):
-            model.zero_grad()
-            model(torch.ones(1, 3), k == 0).backward()
-        assert mode_stack()
-        child = os.fork()
-        if not child:
-            os._exit(len(mode_stack()))
-        assert os.waitpid(child, 0)[1] == 0
-        model(torch.ones(1, 3)).backward()
-    assert len((tmp_path / "run.jsonl").read_bytes().splitlines()) == 4
-
-
-def test_an_optimizer_that_lives_in_backward() -> None:
-    rows: list[Row] = []
-    model = Net()
-    optimizers = {one: torch.optim.SGD([one], lr=0.01) for one in model.parameters()}
-
-    def use(parameter: torch.Tensor) -> None:
-        assert parameter.grad is not None
-        if parameter.grad.isfinite().all():
-            optimizers[parameter].step()  # type: ignore[index]
-        parameter.grad = None
-
-    for one in model.parameters():
-        one.register_post_accumulate_grad_hook(use)  # type: ignore[no-untyped-call]
-    with gradscope.watch(model, every=1, to=rows.append):
-        for k in range(15):
-            model(torch.randn(4, 3) * (1e6 if k >= 12 else 1)).backward()
-    assert [bool(row.trouble) for row in rows].index(True) == 12
-    assert rows[13].finding
 
 
 def test_other_hooks_of_steps_are_left_alone() -> None:

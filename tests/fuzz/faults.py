@@ -7,13 +7,11 @@ should be, as JSON; ``test_faults.py`` does so with few moments, ``make fuzz`` w
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import random
 import resource
 import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -174,33 +172,6 @@ def _write_at_most(size: int) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def full_disk(folder: Path, _: random.Random, moments: int) -> Problems:
-    """The same on a disk that is really full, where this user may mount one."""
-    mounted = folder / "disk"
-    mounted.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=16k", "fuzz", str(mounted)]
-    if subprocess.run(command, capture_output=True).returncode:
-        return
-    try:
-        place = _Folder(folder)
-        place.report = mounted / "report.json"
-        place.report.write_text(OLD)
-        with contextlib.suppress(OSError), (mounted / "filler").open("wb", 0) as filler:
-            while True:
-                filler.write(b"x" * 1024)
-        for words in COMMANDS[: moments + 1]:
-            place.report.write_text(OLD)
-            action = runs.watched(place.program, [*words, "-q", "-o", str(place.report)], "")
-            done = forked(action, place.run, LIMIT)
-            if "gradscope: cannot write" not in done.err or place.report.read_text() != OLD:
-                yield f"{' '.join(words)}, full disk: status {done.status}\n{done.err}"
-            left = {path.name for path in mounted.iterdir()} - {"filler", "report.json"}
-            if left:
-                yield f"{' '.join(words)}, full disk: left behind: {left}"
-    finally:
-        subprocess.run(["umount", str(mounted)], check=True)
-
-
 def together(folder: Path, _: random.Random, moments: int) -> Problems:
     """Runs in one folder at the same time remember one target or the other, never half of one."""
     place = _Folder(folder)
@@ -241,7 +212,6 @@ FAULTS = {
     "signals": signals,
     "memory": memory,
     "disk": disk,
-    "full disk": full_disk,
     "together": together,
 }
 

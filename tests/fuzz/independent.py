@@ -9,22 +9,22 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import FrameType
 from typing import Any
 
 import torch
-from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
+from torch.autograd.graph import GradientEdge, Node
+
+from tests.bare import walked
 
 Seen = list[dict[str, Any]]
-"""A record for each backward call: ``nodes`` (their names), ``edges`` (how many), ``upstream`` (for
-each node the norm of what it received for each output; None where nothing arrived), ``leaves`` (the
-``.grad`` of each leaf after the call), ``failed``, and ``partial`` (whether only some gradients
-were asked for)."""
+"""A record for each backward call: ``roots``, ``nodes`` (their names) and ``edges`` as in
+:class:`tests.bare.Plain`, ``upstream`` (for each node the norm of what it received for each output;
+None where nothing arrived), ``leaves`` (the ``.grad`` of each leaf after the call), ``failed``, and
+``partial`` (whether only some gradients were asked for)."""
 
-MOST_NODES = 5_000
 SMALL = 16
 
 
@@ -99,14 +99,15 @@ class _Look:
 
     def __init__(self, roots: Sequence[Any], seen: Seen) -> None:
         with torch._C.DisableTorchFunction():
-            nodes = [_node_of(root) for root in roots]
+            graph = walked(roots)
         # The wrappers are kept, or torch would make new ones with new hooks.
-        self._nodes, edges = _walk(nodes)
+        self._nodes = graph.nodes
         self._arrived: list[list[float | None] | None] = [None] * len(self._nodes)
         self._handles: list[Any] = []
         self.record: dict[str, Any] = {
             "nodes": [_name_of(node) for node in self._nodes],
-            "edges": edges,
+            "roots": graph.roots,
+            "edges": graph.edges,
             "upstream": self._arrived,
             "failed": False,
             "rehearsed": _is_rehearsed(),
@@ -133,29 +134,12 @@ class _Look:
         return hook
 
 
-def _node_of(root: Any) -> Node:
-    return root.node if isinstance(root, GradientEdge) else get_gradient_edge(root).node
-
-
 def _name_of(node: Node) -> str:
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         return "custom"
     name = node.name().rpartition("::")[2]
     # What TorchScript has compiled hides what is inside, as a custom Function does.
     return "custom" if name == "DifferentiableGraphBackward" else name
-
-
-def _walk(roots: Sequence[Node]) -> tuple[list[Node], int]:
-    found = dict.fromkeys(roots)
-    waiting, edges = deque(found), 0
-    while waiting and len(found) < MOST_NODES:
-        for following, _ in waiting.popleft().next_functions:
-            if following is not None:
-                edges += 1
-                if following not in found:
-                    found[following] = None
-                    waiting.append(following)
-    return list(found), edges
 
 
 def _norm(gradient: Any) -> float | None:

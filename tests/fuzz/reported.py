@@ -15,13 +15,12 @@ from gradscope.model import storage
 from gradscope.model.report import BackwardPass, GradientInfo, Node, Report
 from gradscope.render import Options
 from gradscope.render.answers import diagnosis
+from tests.bare import Plain
+from tests.beside import paired
 
 Call = dict[str, Any]
 _CLOSE = 1e-3
 """Norms of half precision are taken in single precision by one side, in double by the other."""
-
-Arrived = tuple[str, tuple[float | str | None, ...] | None]
-"""A node's name, and the norm of what it received for each output; None where it was not called."""
 
 
 def mistakes(path: Path, command: Sequence[str], calls: Sequence[Call]) -> Iterator[str]:
@@ -56,10 +55,13 @@ def mistakes(path: Path, command: Sequence[str], calls: Sequence[Call]) -> Itera
         yield f"call {backward.number} is shown, and the program made {len(calls)}"
         return
     call = calls[backward.number - 1]
-    yield from _graph(report, call)
+    pairs = _paired(report, call)
+    if pairs is None:
+        yield _another_graph(report, call)
     # A call that failed is looked at to where it came.
-    if not (call["failed"] or backward.error):
-        yield from _gradients(report, backward, call)
+    elif not (call["failed"] or backward.error):
+        yield from _gradients(report, pairs, call)
+        yield from _leaves(backward, call)
 
 
 def told(path: Path) -> str:
@@ -75,18 +77,28 @@ def _graph_of_some(report: Report, calls: Sequence[Call]) -> Iterator[str]:
     """The report does not say which call it was made at: the graph is that of one of them."""
     # The doctor passes on what is no training step; others show the first call, or the one after
     # a gradient that a later call builds on.
-    wrong = [list(_graph(report, call)) for call in calls]
-    if all(wrong) and report.graph.nodes:
-        yield wrong[0][0]
+    if report.graph.nodes and all(_paired(report, call) is None for call in calls):
+        yield _another_graph(report, calls[0])
 
 
-def _graph(report: Report, call: Call) -> Iterator[str]:
-    names = Counter(map(_name_of, report.graph.nodes))
+def _paired(report: Report, call: Call) -> dict[int, int] | None:
+    """The node of the bare walk for each of the report's; None where it is another graph."""
+    edges = [tuple(edge) for edge in call["edges"]]
+    walked = Plain([tuple(root) for root in call["roots"]], call["nodes"], edges)
+    try:
+        pairs = paired(report, walked)
+    except (AssertionError, KeyError, ValueError):
+        return None
+    is_whole = len(pairs) == len(walked.nodes) and len(report.graph.edges) == len(edges)
+    names = (_name_of(report.graph.nodes[one]) == walked.nodes[live] for one, live in pairs.items())
+    return pairs if is_whole and all(names) else None
+
+
+def _another_graph(report: Report, call: Call) -> str:
+    names: Counter[str] = Counter(map(_name_of, report.graph.nodes))
     expected: Counter[str] = Counter(call["nodes"])
-    if names != expected:
-        yield f"nodes: {dict(names - expected)} more, {dict(expected - names)} fewer"
-    elif len(report.graph.edges) != call["edges"]:
-        yield f"edges: {len(report.graph.edges)}, and a bare walk finds {call['edges']}"
+    told = f"nodes: {dict(names - expected)} more, {dict(expected - names)} fewer"
+    return f"{told}; {len(report.graph.edges)} edges, and a bare walk finds {len(call['edges'])}"
 
 
 def _name_of(node: Node) -> str:
@@ -95,33 +107,30 @@ def _name_of(node: Node) -> str:
     return "custom" if node.kind in ("custom", "opaque") else node.op.rpartition("::")[2]
 
 
-def _gradients(report: Report, backward: BackwardPass, call: Call) -> Iterator[str]:
-    found = sorted((_arrived(node, backward) for node in report.graph.nodes), key=_order)
-    pairs = zip(call["nodes"], call["upstream"], strict=True)
-    expected: list[Arrived] = sorted((_expected(*pair) for pair in pairs), key=_order)
-    if len(found) != len(expected):
-        return
-    if call["partial"]:
+def _gradients(report: Report, pairs: dict[int, int], call: Call) -> Iterator[str]:
+    backward = report.passes[0]
+    for node, live in pairs.items():
+        infos = [backward.gradients[index] for index in backward.upstream[node]]
+        norms = call["upstream"][live]
         # A node whose gradient is only taken, as by torch.autograd.grad, is not called by the
-        # engine, so the hooks saw fewer.
-        found, expected = _paired(found, expected)
-    for one, other in zip(found, expected, strict=True):
-        if not _agree(one, other):
-            yield f"upstream gradient: {_words(one)}, and a hook saw {_words(other)}"
+        # engine, so that the hooks saw none.
+        if norms is None and call["partial"]:
+            continue
+        seen = norms or [None] * len(infos)
+        if len(infos) != len(seen) or not all(map(_agree, infos, seen)):
+            told = [(info.state, info.norm) for info in infos]
+            yield f"upstream gradient: {call['nodes'][live]} {told}, and a hook saw {norms}"
             return
-    yield from _leaves(backward, call)
 
 
-def _paired(found: list[Arrived], expected: list[Arrived]) -> tuple[list[Arrived], list[Arrived]]:
-    """For each node that was called the one that is most like it."""
-    called = [one for one in expected if one[1] is not None]
-    rest, pairs = list(found), []
-    for one in called:
-        alike = [other for other in rest if _agree(other, one)]
-        other = alike[0] if alike else next(other for other in rest if other[0] == one[0])
-        rest.remove(other)
-        pairs.append(other)
-    return pairs, called
+def _agree(info: GradientInfo, norm: float | None) -> bool:
+    """Whether a gradient is one of this norm, which is -1 where there are no numbers to read."""
+    if info.state in ("none", "not reached") or norm is None:
+        return info.state in ("none", "not reached") and norm is None
+    if info.norm is None or norm == -1:
+        return True
+    found = float(info.norm)
+    return math.isclose(found, norm, rel_tol=_CLOSE, abs_tol=1e-30) or str(found) == str(norm)
 
 
 def _leaves(backward: BackwardPass, call: Call) -> Iterator[str]:
@@ -146,60 +155,3 @@ def _bits(info: GradientInfo) -> tuple[str, tuple[str, ...]]:
         with numpy.errstate(over="ignore"):
             numbers = [float(numpy.float32(value)) for value in numbers]
     return info.dtype, tuple(map(repr, numbers))
-
-
-def _arrived(node: Node, backward: BackwardPass) -> Arrived:
-    infos = [backward.gradients[index] for index in backward.upstream[node.id]]
-    if all(info.state == "not reached" for info in infos):
-        return _name_of(node), None
-    return _name_of(node), tuple(map(_size, infos))
-
-
-def _size(info: GradientInfo) -> float | str | None:
-    if info.state in ("none", "not reached"):
-        return None
-    if info.norm is None:
-        return "unread"
-    norm = float(info.norm)
-    return norm if math.isfinite(norm) else str(norm)
-
-
-def _expected(name: str, norms: Sequence[float | None] | None) -> Arrived:
-    if norms is None:
-        return name, None
-    return name, tuple(
-        norm
-        if norm is None or (math.isfinite(norm) and norm >= 0)
-        else ("unread" if norm == -1 else str(norm))
-        for norm in norms
-    )
-
-
-def _order(arrived: Arrived) -> tuple[str, int, tuple[tuple[int, float], ...]]:
-    name, norms = arrived
-    keys = {None: 0, "unread": 1, "nan": 2, "inf": 3}
-    numbers = [(4, norm) if isinstance(norm, float) else (keys[norm], 0.0) for norm in norms or ()]
-    return name, norms is not None, tuple(numbers)
-
-
-def _agree(found: Arrived, expected: Arrived) -> bool:
-    if found[0] != expected[0]:
-        return False
-    if found[1] is None or expected[1] is None:
-        # A node that was called with nothing may count as not reached.
-        rest = found[1] if expected[1] is None else expected[1]
-        return not any(norm is not None for norm in rest or ())
-    return len(found[1]) == len(expected[1]) and all(map(_close, found[1], expected[1]))
-
-
-def _close(found: float | str | None, expected: float | str | None) -> bool:
-    if "unread" in (found, expected):
-        return found is not None and expected is not None
-    if isinstance(found, float) and isinstance(expected, float):
-        return math.isclose(found, expected, rel_tol=_CLOSE, abs_tol=1e-30)
-    return found == expected
-
-
-def _words(arrived: Arrived) -> str:
-    name, norms = arrived
-    return f"{name} {'not reached' if norms is None else list(norms)}"

@@ -235,8 +235,6 @@ class _Writer:
 
     def _expression(self, variable: str) -> str:
         text = variable
-        if AGAIN.fullmatch(text) is None and PICK.fullmatch(text) is None:
-            text = variable
         for _ in range(self.random.choice([1, 1, 2, 3])):
             text = self.random.choice(UNARY).replace("{}", text)
         return text
