@@ -180,14 +180,15 @@ class ViewGradients(Sums):
         return found
 
     def entering(self, item: Item) -> GradientInfo:
-        """The gradient that enters an item: the upstream gradients at all places where edges lead
+        """The gradient that enters an item: what comes from outside to all places where edges lead
         in; of a round that is called by a module what enters that.  Of what is drawn once for many
         rounds that of the round in the middle."""
         if item.template is not None:
             return middle(self.rounds(item))
         if item.kind == "round" and item.called:
             return self.crossing(set(item.called[0]))
-        return combine([self.backward.at(node, output) for node, output in self.arrivals(item)])
+        inside = set(item.members) if item.folded else set()
+        return combine([self._from_outside(place, inside) for place in self.arrivals(item)])
 
     def rounds(self, item: Item | Frame) -> list[GradientInfo]:
         """The gradient that enters each round of a repeat, in the order of its rounds; of a round
@@ -210,7 +211,19 @@ class ViewGradients(Sums):
 
     def crossing(self, nodes: set[int]) -> GradientInfo:
         """What enters these nodes from others, or from outside."""
-        return combine([self.backward.at(*place) for place in self.entered(nodes)])
+        return combine([self._from_outside(place, nodes) for place in self.entered(nodes)])
+
+    def _from_outside(self, place: tuple[int, int], nodes: set[int]) -> GradientInfo:
+        """What comes to an output of a node, without what others of these nodes send there."""
+        node, output = place
+        edges = self.graph.edges
+        into = [edge for edge in self._edges_into.get(node, ()) if edges[edge].output == output]
+        outside = [edge for edge in into if edges[edge].source not in nodes]
+        if len(outside) == len(into):
+            return self.backward.at(node, output)
+        roots = enumerate(self.graph.roots)
+        given = [self.seed(at) for at, root in roots if (root.node, root.output) == place]
+        return combine([*map(self.backward.on_edge, outside), *given])
 
     def entered(self, nodes: set[int]) -> list[tuple[int, int]]:
         """Where gradients enter these nodes from others, or from outside: (node, output)."""
@@ -325,10 +338,12 @@ def profile_of(graph: Graph, backward: BackwardPass, most: int) -> list[ProfileR
 
 
 def ends(graph: Graph, backward: BackwardPass) -> list[float]:
-    """The norms at the first and at the last operation, where any is known."""
-    infos = (arriving(backward, one.id) for one in graph.nodes if one.kind != "leaf")
-    norms = [float(info.norm or 0) for info in infos if info.state == "finite" and info.norm]
-    return norms[:1] + norms[1:][-1:]
+    """The norms at the first and at the last operation where it is not 0, if any is known; and 0,
+    where nothing arrives at those behind."""
+    infos = [arriving(backward, one.id) for one in graph.nodes if one.kind != "leaf"]
+    known = [info for info in infos if info.norm is not None and info.state in ("finite", "zero")]
+    norms = [float(info.norm) for info in known if info.norm]
+    return norms[:1] + norms[1:][-1:] + [0.0] * bool(norms and known[-1].state == "zero")
 
 
 class Fall(NamedTuple):

@@ -63,8 +63,8 @@ export class Code {
     let node = 0;
     const each = steps.map((step) => ({ node: (node += step) }));
     const words = this.model.strings[text].slice(margin).trimEnd();
-    const [flow, used] = [element("span", { class: "flow" }), element("span", { class: "used" })];
-    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", style: `--in: ${Math.min(words.search(/\S|$/), DEEPEST)}`, title: words.length > LONG ? words.trim() : null }, element("code", {}, ...broken(inside(words).replace(/^ +/, (blanks) => blanks.replaceAll(" ", "\u00a0")))), used)];
+    const [flow, guilt, used] = [element("span", { class: "flow" }), element("span", { class: "guilt" }), element("span", { class: "used" })];
+    const parts = [flow, element("span", { class: "at", text: number }), element("span", { class: "text", style: `--in: ${Math.min(words.search(/\S|$/), DEEPEST)}`, title: words.length > LONG ? words.trim() : null }, element("code", {}, ...broken(inside(words).replace(/^ +/, (blanks) => blanks.replaceAll(" ", "\u00a0")))), guilt, used)];
     const said = found.filter(({ location }) => location.line === number).map((finding) => this._finding(finding));
     const place = `${file}:${number}`;
     // What ran with and without a history, as a model that is its own teacher, is cut in some calls only.
@@ -75,7 +75,7 @@ export class Code {
       return [this.at.get(place), ...said];
     }
     const root = element("button", { class: "line", on: { click: () => this._take(each) } }, ...parts);
-    this.lines.push({ each, place, leaves, flow, used });
+    this.lines.push({ each, place, leaves, flow, guilt, used });
     this.at.set(place, root);
     return [root, ...said];
   }
@@ -99,14 +99,24 @@ export class Code {
     // Like the river it waits until the graph is drawn.
     if (!this.isShown || !this.viewer.isSeen) return;
     const { model, viewer: { shown, shownScale } } = this;
-    for (const { each: results, place, leaves, flow, used } of this.lines) {
+    const { births, fall, after } = model.troubles;
+    const guilty = new Map(births.map((node) => [this._place(node), "first NaN or Inf"]));
+    if (fall !== undefined) guilty.set(this._place(fall), `falls to ${number(after)}`);
+    for (const { each: results, place, leaves, flow, guilt, used } of this.lines) {
       const each = shown.isOfAll ? this._made.get(place) : results;
       const info = shown.ofAll(each);
       flow.textContent = short(info);
       flow.title = told(info);
       flow.style.backgroundImage = strip(each.map((one) => shown.of(one)), shownScale);
+      guilt.textContent = guilty.has(place) ? ` ⚠\u00a0${guilty.get(place)}` : "";
       used.textContent = model.pass && leaves.length ? ` ●\u00a0${this._leaves(leaves)}` : "";
     }
+  }
+
+  /** The line that made a node. */
+  _place(node) {
+    const { file, line } = this.model.origin(node) ?? {};
+    return `${file}:${line}`;
   }
 
   /** All nodes that each line made, also those that are only parts of its values. */
@@ -115,10 +125,8 @@ export class Code {
     const { model } = this;
     this.made = new Map();
     for (let node = 0; node < model.size; node++) {
-      const origin = !model.isLeaf(node) && !model.derived.has(node) && model.origin(node);
-      if (!origin) continue;
-      const place = `${origin.file}:${origin.line}`;
-      append(this.made, place, { node });
+      const isMade = !model.isLeaf(node) && !model.derived.has(node) && model.origin(node);
+      if (isMade) append(this.made, this._place(node), { node });
     }
     return this.made;
   }

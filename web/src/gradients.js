@@ -33,15 +33,28 @@ export function among(all, stateOf, normOf, infoOf) {
   return { ...middle, state, norm: state === "finite" ? middle.norm : null, absmax: null, values: null, span, many, of: all.length };
 }
 
-/** The nodes, with the numbers of their outputs, at which edges or seeds lead into a group: each once. */
+/**
+ * The nodes, with the numbers of their outputs, at which edges or seeds lead into a group: each once, with those edges and seeds
+ * where some of what is added there comes from inside, else null.
+ */
 export function placesEntered(model, group) {
   const places = new Map();
-  const note = (node, output) => places.set(output ? `${node}.${output}` : node, [node, output]);
+  const mixed = new Set();
+  const keyOf = (node, output) => (output ? `${node}.${output}` : `${node}`);
+  const placeOf = (node, output) => {
+    const key = keyOf(node, output);
+    if (!places.has(key)) places.set(key, { node, output, outside: { edges: [], seeds: [] } });
+    return places.get(key);
+  };
   for (const node of model.inside(group)) {
-    for (const edge of model.into(node)) if (!model.isInside(model.source[edge], group)) note(node, model.output[edge]);
+    for (const edge of model.into(node)) {
+      const output = model.output[edge];
+      if (model.isInside(model.source[edge], group)) mixed.add(keyOf(node, output));
+      else placeOf(node, output).outside.edges.push(edge);
+    }
   }
-  for (const root of model.data.roots) if (model.isInside(root.node, group)) note(root.node, root.output);
-  return [...places.values()];
+  model.data.roots.forEach((root, i) => model.isInside(root.node, group) && placeOf(root.node, root.output).outside.seeds.push(i));
+  return [...places].map(([key, { node, output, outside }]) => [node, output, mixed.has(key) ? outside : null]);
 }
 
 // Math.hypot(...many) would put every number on the stack.

@@ -391,7 +391,7 @@ export class Model {
   }
 
   enteringIn(pass, group) {
-    return combine(this._entered(this._calledBy({ group }).group).map(([node, output]) => this.upstreamIn(pass, node, output)));
+    return combine(this._entered(this._calledBy({ group }).group).map(([node, output, outside]) => (outside ? this.flowingIn(pass, outside) : this.upstreamIn(pass, node, output))));
   }
 
   _entered(group) {

@@ -120,7 +120,9 @@ export function boxWords(model, box) {
   const words = groupWords(model, box.group, template ? undefined : pattern(model, box.each), true);
   if (box.each.length === 1) return template ? { ...words, times: ` · 1 of ${template.rounds.length}` } : words;
   const { size } = groupWords(model, box.each[0].group);
-  return { ...words, size: template ? `${size} each` : size };
+  // Of a repeat in what is drawn once the number before it would seem to be meant.
+  const isEach = template && model.group(box.each[0].group).kind !== "repeat";
+  return { ...words, size: isEach ? `${size} each` : size };
 }
 
 /** What a node is called in the round of a repeat that it is in. */

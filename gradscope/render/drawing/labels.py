@@ -413,10 +413,20 @@ class Arrows:
         info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
-        words = " · ".join(filter(None, (scene.turns(link), words)))
+        words = " · ".join(filter(None, (scene.turns(link), words + self._of_round(link))))
         if info.state == "non-finite":
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         return words, {"style": "dashed"} if info.state != "finite" else self._pen(info)
+
+    def _of_round(self, link: Link) -> str:
+        """`` of h.0``: the round of what is drawn once for many that an arrow leaves, or ""."""
+        source = self.scene.view.items[link.source]
+        if source.template is None:
+            return ""
+        round_of = {node: place for place, nodes in enumerate(source.rounds) for node in nodes}
+        found = {round_of[self.scene.graph.edges[edge].source] for edge in link.edges}
+        names = self.scene.view.templates[source.template].round_names
+        return f" of {visible(names[found.pop()])}" if len(found) == 1 else ""
 
     def _flow_by_rounds(self, link: Link) -> tuple[str, dict[str, str]]:
         """The same for an arrow that stands for one in every round."""

@@ -96,8 +96,8 @@ def _module_of(scene: Scene, nodes: Iterable[Node]) -> str:
 
 
 def told(scene: Scene, rows: list[ProfileRow]) -> str:
-    """``1 → 3e-9``: what enters the first and the last operation, and how many nodes have no
-    size."""
+    """``1 → 3e-9``: what enters the first and the last operation, ``1 → 3e-9 → 0`` where nothing
+    enters those behind, and how many nodes have no size."""
     known = ends(scene.graph, scene.backward) if scene.backward else []
     words = [" → ".join(numbers.number(float(f"{size:.3g}")) for size in known)]
     bad, zero = sum(row.bad for row in rows), sum(row.zero for row in rows)
