@@ -332,6 +332,7 @@ ONLY_TYPED = (
     *("graphing/roots.py", "graphing/initial_gradient.py"),  # --root and --let
     "model/request.py",  # what is waited for
     "model/history.py",  # of gradscope show run.jsonl
+    "rules/rule.py",  # how a rule's page ends
     "analyses/doctor/cases.py",
     "watching/full_looks.py",  # a command to type in a second run
 )
