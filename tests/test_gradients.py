@@ -448,3 +448,22 @@ def test_which_of_the_modules_of_a_line_makes_the_first_nan_is_told(
     text = " ".join(session.cli("backward", "program.py").out.split())
     said = f"✖ Sqrt of torch.sqrt(x.square() * self.scale){told} (program.py:9) makes the first NaN"
     assert said in text
+
+
+def test_heads_side_by_side_are_no_way_along_which_a_gradient_vanishes(session: Session) -> None:
+    session.write(
+        "import torch\nfrom torch import nn\n\n"
+        "class Head(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.f = nn.Linear(4, 4)\n"
+        "    def forward(self, x):\n"
+        "        return torch.tanh(self.f(x))\n\n"
+        "heads, x, total = nn.ModuleList(Head() for _ in range(6)), torch.ones(2, 4), 0\n"
+        "for number, head in enumerate(heads):\n"
+        "    total = total + head(x).sum() * 10.0**number\n"
+        "total.backward()\n"
+    )
+    for asked in ((), ("--all",), ("--depth", "9"), ("--format", "code")):
+        out = session.cli("backward", "program.py", *asked).out
+        assert out and not re.search("vanishes|falls|grows", out), asked

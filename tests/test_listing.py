@@ -521,3 +521,38 @@ def test_of_two_results_in_a_loop_not_one_of_another_name_is_counted(session: Se
     shown = session.cli("backward", "program.py", "--format", "code", "--width", "140").out
     [row] = [one for one in shown.splitlines() if "h, c = cell" in one]
     assert f" {min(norms):.4g}\u2013{max(norms):.4g}  \u00d74 " in row
+
+
+ASIDE = """
+import torch
+from torch import nn
+
+
+class Noted(nn.Module):
+    def forward(self, x):
+        y = x.tanh()
+        self.aside = 1000 * y.square().mean()
+        return y
+
+
+class Curve(nn.Module):
+    def forward(self, x):
+        return x.sin()
+
+
+noted = Noted()
+x = torch.ones(3, requires_grad=True)
+y = noted(x)
+for f in (Curve(), torch.exp, Curve(), torch.exp):
+    y = f(y)
+(y.sum() + noted.aside).backward()
+"""
+
+
+def test_what_a_call_made_last_is_not_its_result_where_more_of_it_is_used(session: Session) -> None:
+    session.write(ASIDE)
+    rows = session.cli("backward", "program.py", "--format", "code").out.splitlines()
+    assert not any(row.split()[4:] for row in rows if "y = noted(x)" in row)
+    # Of the evaluations of a line some call modules, and all are told.
+    (mixed,) = [row for row in rows if "y = f(y)" in row]
+    assert "×4" in mixed

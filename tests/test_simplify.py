@@ -567,7 +567,7 @@ def test_blocks_drawn_once_say_the_range_of_their_skips() -> None:
 RIVERS = {
     (0.5,) * SMALL: ("1 → 1.73e-18", "⣿"),
     (*(1.0,) * SMALL, math.inf): ("not finite at 61 nodes", "✖"),
-    (*(1.0,) * SMALL, 0.0): ("1 · 0 at 61 nodes", "0"),
+    (*(1.0,) * SMALL, 0.0): ("1 → 0 · 0 at 61 nodes", "0"),
     (0.0, *(1.0,) * SMALL): ("1 · 0 at x", "0"),
 }
 

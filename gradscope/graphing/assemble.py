@@ -126,6 +126,20 @@ class Assembler:
                 is_programs = is_programs or not place.is_library
                 results[number] = node.id
                 number = self._calls[number].parent
+        for source, _, target, _ in self.walked.edges:
+            users, inner = set[int](), nodes[target].call
+            number = nodes[source].call
+            if inner == number:
+                continue
+            while number is not None:
+                users.add(number)
+                number = self._calls[number].parent
+            # What is used outside of a call, and was not made last, is a result as well, or the
+            # only one: a loss on the side may have been made behind it.
+            while inner is not None and nodes[target].kind != "leaf":
+                if inner not in users and results.get(inner, target) != target:
+                    del results[inner]
+                inner = self._calls[inner].parent
         return tuple(
             msgspec.structs.replace(call, result=results.get(number))
             for number, call in enumerate(self._calls)

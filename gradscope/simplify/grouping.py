@@ -7,6 +7,7 @@ the size of the graph, and without recursion.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -250,8 +251,10 @@ class _Grouping:
         said: list[str] = []
         for origin in origins:
             # The whole is made last, and comes by first; its parts stand in it.
-            if origin and not any(origin.expression in whole for whole in said):
-                said.append(origin.expression)
+            words = origin.expression if origin else ""
+            part = rf"(?<!\w){re.escape(words)}(?!\w)"
+            if words and not any(re.search(part, whole) for whole in said):
+                said.append(words)
         steps = list(dict.fromkeys(node.short_op for node in reversed(nodes)))
         functions = {_short(origin.function) for origin in origins if origin}
         # The repeat is around the modules that are called in it.

@@ -8,8 +8,8 @@ import { cellAt } from "./strip.js";
 const STILL = { mouse: 4, pen: 6, touch: 10 };
 /** Pixels of a wheel's line. */
 const LINE = 16;
-/** Milliseconds and pixels between two taps that are one gesture. */
-const [SOON, NEAR] = [350, 24];
+/** Milliseconds and pixels between two taps or clicks that are one gesture. */
+export const [SOON, NEAR] = [500, 24];
 /** Pixels around a line in which it is meant. */
 const LINE_REACH = { mouse: 6, pen: 8, touch: 14 };
 /** The sign at the head of a group that opens and closes it. */
@@ -24,7 +24,7 @@ export function listenToPointer(viewer) {
   listen("pointermove", (event) => hand.move(event));
   for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) listen(kind, (event) => hand.up(event));
   listen("pointerleave", () => hand.leave());
-  listen("dblclick", () => hand.double());
+  listen("dblclick", (event) => hand.double(event));
 }
 
 function wheel(viewer, event) {
@@ -45,7 +45,7 @@ class Hand {
     this.canvas = viewer.canvas;
     /** Pointers that are down, by their id, each at its last place. */
     this.pointers = new Map();
-    this.last = { time: -Infinity, x: 0, y: 0 };
+    this.last = { time: -Infinity, at: -Infinity, x: 0, y: 0 };
   }
 
   down(event) {
@@ -93,16 +93,19 @@ class Hand {
     // The first of two may have moved the heading that is meant.
     const found = isSecond && last.found.opens && !last.found.onSign ? last.found : thingAt(this.viewer, event);
     const isTouch = event.pointerType === "touch";
-    this.last = { ...placeOf(event), found, isTouch, time: isSecond ? -Infinity : event.timeStamp };
+    this.last = { ...placeOf(event), found, isTouch, at: event.timeStamp, time: isSecond ? -Infinity : event.timeStamp };
     if (found.bar) this.viewer.showBar(found.thing, found.bar.number, found.bar.pass);
     else if (found.onSign || (isSecond && isTouch && found.opens)) this.viewer.toggle(found.thing.key);
     else this.viewer.select(found.thing?.key ?? null);
   }
 
-  double() {
-    const { found, isTouch } = this.last;
-    // Of touch it is told by two taps.
-    if (!isTouch && found.opens && !found.onSign) this.viewer.toggle(found.thing.key);
+  double(event) {
+    const { last } = this;
+    if (last.isTouch) return; // told by two taps
+    // A click that moved was no tap: what was tapped before is not meant.
+    const isIts = event.timeStamp - last.at < SOON && distance(placeOf(event), last) < NEAR;
+    const found = isIts ? last.found : thingAt(this.viewer, event);
+    if (found.opens && !found.onSign) this.viewer.toggle(found.thing.key);
   }
 
   _hover(event) {

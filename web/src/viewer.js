@@ -11,7 +11,7 @@ import { nextBox } from "./neighbours.js";
 import { MOST_BOXES, everything, firstOpen, mainGroup } from "./opening.js";
 import { Outline } from "./outline.js";
 import { Panel } from "./panel.js";
-import { listenToPointer } from "./pointer.js";
+import { SOON, listenToPointer } from "./pointer.js";
 import { SPREAD } from "./ranks.js";
 import { copied } from "./saving.js";
 import { SpreadScale } from "./scale.js";
@@ -133,8 +133,15 @@ export class Viewer extends Drawing {
     this._fold(!this.isFolded);
   }
 
-  /** What is selected comes out from below its facts. */
-  _uncover(box) {
+  /** What is selected comes out from below its facts, and a second click on the same place is for what is there. */
+  _showFacts(box) {
+    const { classList } = document.body;
+    const isNew = box && !classList.contains("chosen");
+    classList.toggle("chosen", Boolean(box));
+    if (isNew) {
+      classList.add("fresh");
+      setTimeout(() => classList.remove("fresh"), SOON);
+    }
     if (!this.isFolded || !box || box.open || box.edges) return;
     const over = (box.x + box.width - this.view.x) * this.view.zoom - (this.canvas.clientWidth - this.aside.clientWidth - MARGIN);
     if (over > 0) this.pan(-over, 0);
@@ -205,8 +212,7 @@ export class Viewer extends Drawing {
   _show() {
     if (!this.isSeen) return;
     const thing = this.thing(this.selected);
-    document.body.classList.toggle("chosen", Boolean(thing));
-    this._uncover(thing);
+    this._showFacts(thing);
     const node = thing?.node ?? this.model.first[thing?.group];
     if (node !== undefined) this.river.mark(node);
     this.panel.show(thing, this.path?.list ?? null);

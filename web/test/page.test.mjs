@@ -1205,6 +1205,26 @@ test("facts give the code and the graph their room, and stand over the graph for
   await page.closed();
 });
 
+test("a double-click opens what its facts come to stand over, and one elsewhere opens nothing", oncePerPage, async () => {
+  const page = await opened("transformer", { isAsItOpens: true });
+  const [key, x, y] = await page.evaluate(() => {
+    const { gradscope: viewer } = window;
+    const box = viewer.drawing.boxes.find((one) => one.group !== undefined && !one.open);
+    const { left, top, width, height } = viewer.canvas.getBoundingClientRect();
+    Object.assign(viewer.view, { zoom: 1, x: box.x + box.width - width + 60, y: box.y - height / 2 });
+    viewer.pan(0, 0);
+    return [box.key, left + width - 60 - box.width / 2, top + height / 2 + 12];
+  });
+  const isOpen = () => page.evaluate((wanted) => window.gradscope.boxes.get(wanted).open, key);
+  await page.mouse.dblclick(x, y);
+  assert.equal(await isOpen(), true);
+  await page.keyboard.press("Control+z");
+  assert.equal(await isOpen(), false);
+  await page.locator("canvas").dispatchEvent("dblclick", { clientX: 700, clientY: 790, bubbles: true });
+  assert.equal(await isOpen(), false);
+  await page.closed();
+});
+
 test("bytes and verdicts at a line are those of all that it made", oncePerPage, async () => {
   const page = await opened("kept", WIDE);
   const flow = page.locator(".code button.line .flow");

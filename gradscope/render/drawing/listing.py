@@ -123,32 +123,40 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         # What made no node is seen as well where it cut the history of what another line took.
         if wall.origin is not None and wall.node in wanted:
             pieces.setdefault(wall.origin, Made(graph.origins[wall.origin]))
-    for called, leaving in _called(graph).items():
-        piece = pieces.get(called, Made(graph.origins[called]))
-        seen = [node for node in sorted(leaving) if node in wanted]
-        # What torch's own modules make stands at the line that calls them; the last of several may
-        # call one of the program.
-        if not {*seen} <= {*piece.nodes}:
-            pieces[called] = piece
-            piece.results = seen
+    calls = _called(graph)
+    for called, each in calls.items():
+        seen = sorted(node for node in each.values() if node in wanted)
+        if seen:
+            pieces.setdefault(called, Made(graph.origins[called])).results = seen
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
         if source.origin != target.origin or source.backward_made:
             used.add(edge.target)
     lines: dict[tuple[str, int], SourceLine] = {}
-    for piece in pieces.values():
-        named = [node for node in piece.nodes if graph.nodes[node].variable]
+
+    def around(node: int) -> Iterator[int]:
+        call = graph.nodes[node].call
+        while call is not None:
+            yield call
+            call = graph.calls[call].parent
+
+    for number, piece in pieces.items():
+        # What torch's own modules make stands at the line that calls them, and is but a part.
+        told = calls.get(number, {})
+        own = [node for node in piece.nodes if not told or told.keys().isdisjoint(around(node))]
+        named = [node for node in own if graph.nodes[node].variable]
         # Of `h, c = cell(x)` in a loop only the last c is known by its name.
         variable = piece.origin.variable
         assigned = [node for node in named if graph.nodes[node].variable == variable]
         named = assigned if len(assigned) > 1 else named
         # What an expression made is assigned, or used by another one; the rest are its parts.  Of
         # several evaluations the last may be the only one whose value still has a name.
-        alike = {graph.nodes[node].op for node in named or piece.nodes}
-        others = (node for node in piece.nodes if node in used and graph.nodes[node].op in alike)
-        if piece.nodes and not piece.results:
-            piece.results = sorted({*named, *others, *_rounds(graph, piece.nodes)})
+        alike = {graph.nodes[node].op for node in named or own}
+        others = (node for node in own if node in used and graph.nodes[node].op in alike)
+        if own:
+            made = {*named, *others, *_rounds(graph, own)}
+            piece.results = sorted(made.union(piece.results))
         place = piece.origin.file, piece.origin.line
         lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)
     for line in lines.values():
@@ -165,16 +173,17 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     return lines
 
 
-def _called(graph: Graph) -> dict[int, set[int]]:
-    """For each origin at which modules were called, the nodes that made their results."""
-    found: dict[int, set[int]] = {}
-    for call in graph.calls:
+def _called(graph: Graph) -> dict[int, dict[int, int]]:
+    """For each origin at which modules were called, these calls with the nodes that made their
+    results."""
+    found: dict[int, dict[int, int]] = {}
+    for number, call in enumerate(graph.calls):
         if call.origin is None or call.result is None:
             continue
         # What arrives at one of several results is not what arrives at them.
         targets = graph.origins[call.origin].variable.split(",")
         if sum(target.strip() not in ("", "_") for target in targets) < 2:
-            found.setdefault(call.origin, set()).add(call.result)
+            found.setdefault(call.origin, {})[number] = call.result
     return found
 
 

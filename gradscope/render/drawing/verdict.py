@@ -5,8 +5,7 @@ Must not say more than what was seen, nor know where it is shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import starmap
+from collections.abc import Iterable, Iterator, Sequence
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
@@ -39,8 +38,8 @@ def sentences(scene: Scene) -> list[str]:
         told = (_spoilt(scene), absent)
     elif not scene.report.findings and scene.gradients is not None:
         rows = [*_in_a_row(scene)]
-        vanishes = next(filter(None, starmap(vanished, rows)), "")
-        grows = next(filter(None, (grown(rounds) for rounds, _ in rows)), "")
+        vanishes = _first(scene, ((vanished(one, where), nodes) for one, where, nodes in rows))
+        grows = _first(scene, ((grown(one), nodes) for one, _, nodes in rows))
         lost = " · ".join(filter(None, (_zeros(scene), vanishes, _falls(scene))))
         told = (absent, lost or grows, "" if absent or lost else _sizes(scene))
     return [*filter(None, told)]
@@ -122,34 +121,49 @@ def _get(scene: Scene, names: Sequence[str]) -> str:
     return f"{len(names):,} of {count(every, 'leaf')} {'gets' if len(names) == 1 else 'get'}"
 
 
-def _in_a_row(scene: Scene) -> Iterator[tuple[list[Round], str]]:
-    """What enters the modules of which most is made, or the rounds of each repeat, and where they
-    are, `` in cell`` or `` at rnn.py:7``."""
-    # Each gets its gradient by way of the one before; not what stands side by side, as heads.
-    if (alike := _alike(scene)) and not _is_apart(scene.graph, alike[1]):
+Row = tuple[list[Round], str, Sequence[Sequence[int]]]
+
+
+def _in_a_row(scene: Scene) -> Iterator[Row]:
+    """What enters the modules of which most is made, or the rounds of each repeat, where they are,
+    `` in cell`` or `` at rnn.py:7``, and the nodes of each."""
+    if alike := _alike(scene):
         parents = {path.rpartition(".")[0] for path in alike[1]}
         where = f"{visible(parent)}.*" if len(parents) == 1 and (parent := parents.pop()) else ""
-        yield _entering(scene, alike[1]), f" in {where or alike[0]}"
+        yield _entering(scene, alike[1]), f" in {where or alike[0]}", [*alike[1].values()]
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         if frame.carried and len(rounds) >= FEWEST_BLOCKS:
-            yield rounds, f" in {visible(frame.title)}"
+            yield rounds, f" in {visible(frame.title)}", frame.called or frame.rounds
     for item in scene.view.items:
-        if item.template is None:
+        if item.template is None and item.rounds:
             place = scene.source(item)
-            yield scene.rounds(item), f" at {place}" if place else ""
+            nodes = item.called or item.rounds
+            yield scene.rounds(item), f" at {place}" if place else "", nodes
+
+
+def _first(scene: Scene, told: Iterable[tuple[str, Sequence[Sequence[int]]]]) -> str:
+    """The first sentence on modules or rounds of which each gets its gradient by way of the one
+    before, and which do not stand side by side, as heads."""
+    each = (words for words, nodes in told if words and not _is_apart(scene.graph, nodes))
+    return next(each, "")
 
 
 def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
-    """The repeats that are drawn once, or else the class of which most of the graph is made, with
-    the gradient that enters each of their modules; those that are too few to compare are left
-    out."""
+    """The class of which most of the graph is made, and other repeats that are drawn once, with the
+    gradient that enters each of their modules; those that are too few to compare are left out."""
+    alike = _alike(scene)
+    if alike is not None:
+        kind, modules = alike
+        every = sum(visible(call.type) == kind for call in scene.graph.calls)
+        parents = ", ".join(dict.fromkeys(path.rpartition(".")[0] for path in modules))
+        where = f" in {visible(parents)}" if every > len(modules) and parents else ""
+        yield f"{kind}{where}", _entering(scene, modules)
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
-        if len(rounds) >= FEWEST_BLOCKS:
-            yield visible(frame.type or frame.title), rounds
-    if not scene.view.templates and (alike := _alike(scene)):
-        yield alike[0], _entering(scene, alike[1])
+        kind = visible(frame.type or frame.title)
+        if len(rounds) >= FEWEST_BLOCKS and (alike is None or kind != alike[0]):
+            yield kind, rounds
 
 
 def _alike(scene: Scene) -> tuple[str, dict[str, list[int]]] | None:
@@ -192,14 +206,13 @@ def _entering(scene: Scene, modules: dict[str, list[int]]) -> list[Round]:
     return [Round(path, found.crossing({*nodes})) for path, nodes in modules.items()]
 
 
-def _is_apart(graph: Graph, modules: dict[str, list[int]]) -> bool:
+def _is_apart(graph: Graph, modules: Sequence[Sequence[int]]) -> bool:
     """Whether some of these modules, in the order of backward, are on no way through all."""
-    places = {node: place for place, nodes in enumerate(modules.values()) for node in nodes}
+    places = {node: place for place, nodes in enumerate(modules) for node in nodes}
     # How many of them the longest way to a node goes through, its own counted.
     depth = [int(node.id in places) for node in graph.nodes]
     for edge in sorted(graph.edges, key=lambda edge: edge.source):
         place = places.get(edge.target)
         is_next = place is not None and place != places.get(edge.source)
         depth[edge.target] = max(depth[edge.target], depth[edge.source] + is_next)
-    *_, last = modules.values()
-    return max(depth[node] for node in last) < len(modules)
+    return max((depth[node] for node in modules[-1]), default=0) < len(modules)
