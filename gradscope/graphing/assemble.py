@@ -48,6 +48,7 @@ from gradscope.model.report import (
     Origin,
     Root,
     Wall,
+    around,
     is_opaque,
 )
 from gradscope.recording.modules import OUTSIDE
@@ -127,19 +128,15 @@ class Assembler:
                 results[number] = node.id
                 number = self._calls[number].parent
         for source, _, target, _ in self.walked.edges:
-            users, inner = set[int](), nodes[target].call
-            number = nodes[source].call
-            if inner == number:
+            user, made = nodes[source].call, nodes[target]
+            if user == made.call or made.kind == "leaf":
                 continue
-            while number is not None:
-                users.add(number)
-                number = self._calls[number].parent
+            users = {*around(self._calls, user)}
             # What is used outside of a call, and was not made last, is a result as well, or the
             # only one: a loss on the side may have been made behind it.
-            while inner is not None and nodes[target].kind != "leaf":
-                if inner not in users and results.get(inner, target) != target:
-                    del results[inner]
-                inner = self._calls[inner].parent
+            for left in around(self._calls, made.call):
+                if left not in users and results.get(left, target) != target:
+                    del results[left]
         return tuple(
             msgspec.structs.replace(call, result=results.get(number))
             for number, call in enumerate(self._calls)

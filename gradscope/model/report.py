@@ -11,7 +11,7 @@ Names and source text are kept raw; only renderers escape. The encoding is in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -67,6 +67,14 @@ class ModuleCall(Struct, frozen=True):
     parent: int | None = None
     origin: int | None = None
     result: int | None = None
+
+
+def around(calls: Sequence[ModuleCall], number: int | None) -> Iterator[int]:
+    """The numbers of a module call and of those that it was made in, the innermost first; nothing
+    for None."""
+    while number is not None:
+        yield number
+        number = calls[number].parent
 
 
 class Node(Struct, frozen=True):

@@ -202,7 +202,7 @@ class ViewGradients(Sums):
     def link_by_rounds(self, link: Link) -> list[GradientInfo]:
         """What flows along a link inside a template, in the order of its rounds."""
         source = self.view.items[link.source]
-        round_of = {node: place for place, nodes in enumerate(source.rounds) for node in nodes}
+        round_of = source.round_of()
         flows: dict[int, list[GradientInfo]] = {}
         for edge in link.edges:
             place = round_of[self.graph.edges[edge].source]

@@ -48,6 +48,10 @@ class Item(msgspec.Struct, frozen=True):
         """Whether this stands for more than the one node it could show as itself."""
         return self.kind not in SINGLE
 
+    def round_of(self) -> dict[int, int]:
+        """For each member of what a template holds the number of its round."""
+        return {node: place for place, nodes in enumerate(self.rounds) for node in nodes}
+
 
 class Frame(msgspec.Struct, frozen=True):
     """A repeat that is drawn once for all its rounds: each of its items stands for one place in

@@ -140,8 +140,7 @@ export class Code {
 
   /** Begin with the function that made the first of these nodes. */
   begin(nodes) {
-    const place = nodes.map((node) => this.model.origin(node)).find((one) => one && this.at.has(`${one.file}:${one.line}`));
-    let row = place && this.at.get(`${place.file}:${place.line}`);
+    let row = nodes.map((node) => this.at.get(this._place(node))).find(Boolean);
     while (row && row.tagName !== "H2") row = row.previousElementSibling;
     if (row) this.element.scrollTop = row.offsetTop;
   }

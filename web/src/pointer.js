@@ -45,7 +45,7 @@ class Hand {
     this.canvas = viewer.canvas;
     /** Pointers that are down, by their id, each at its last place. */
     this.pointers = new Map();
-    this.last = { time: -Infinity, at: -Infinity, x: 0, y: 0 };
+    this.last = { at: -Infinity, x: 0, y: 0 };
   }
 
   down(event) {
@@ -89,22 +89,26 @@ class Hand {
 
   _tap(event) {
     const { last } = this;
-    const isSecond = event.timeStamp - last.time < SOON && distance(placeOf(event), last) < NEAR;
+    const isSecond = !last.isSecond && this._isAgain(event);
     // The first of two may have moved the heading that is meant.
     const found = isSecond && last.found.opens && !last.found.onSign ? last.found : thingAt(this.viewer, event);
     const isTouch = event.pointerType === "touch";
-    this.last = { ...placeOf(event), found, isTouch, at: event.timeStamp, time: isSecond ? -Infinity : event.timeStamp };
+    this.last = { ...placeOf(event), found, isTouch, isSecond, at: event.timeStamp };
     if (found.bar) this.viewer.showBar(found.thing, found.bar.number, found.bar.pass);
     else if (found.onSign || (isSecond && isTouch && found.opens)) this.viewer.toggle(found.thing.key);
     else this.viewer.select(found.thing?.key ?? null);
+  }
+
+  /** Whether something is done where the last tap was, soon after it. */
+  _isAgain(event) {
+    return event.timeStamp - this.last.at < SOON && distance(placeOf(event), this.last) < NEAR;
   }
 
   double(event) {
     const { last } = this;
     if (last.isTouch) return; // told by two taps
     // A click that moved was no tap: what was tapped before is not meant.
-    const isIts = event.timeStamp - last.at < SOON && distance(placeOf(event), last) < NEAR;
-    const found = isIts ? last.found : thingAt(this.viewer, event);
+    const found = this._isAgain(event) ? last.found : thingAt(this.viewer, event);
     if (found.opens && !found.onSign) this.viewer.toggle(found.thing.key);
   }
 

@@ -423,7 +423,7 @@ class Arrows:
         source = self.scene.view.items[link.source]
         if source.template is None:
             return ""
-        round_of = {node: place for place, nodes in enumerate(source.rounds) for node in nodes}
+        round_of = source.round_of()
         found = {round_of[self.scene.graph.edges[edge].source] for edge in link.edges}
         names = self.scene.view.templates[source.template].round_names
         return f" of {visible(names[found.pop()])}" if len(found) == 1 else ""

@@ -17,7 +17,7 @@ from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
-from gradscope.model.report import Graph, Node, Origin, Report
+from gradscope.model.report import Graph, Node, Origin, Report, around
 from gradscope.render.words.text import is_of_library
 from gradscope.words import first_line
 
@@ -134,17 +134,11 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         if source.origin != target.origin or source.backward_made:
             used.add(edge.target)
     lines: dict[tuple[str, int], SourceLine] = {}
-
-    def around(node: int) -> Iterator[int]:
-        call = graph.nodes[node].call
-        while call is not None:
-            yield call
-            call = graph.calls[call].parent
-
     for number, piece in pieces.items():
         # What torch's own modules make stands at the line that calls them, and is but a part.
         told = calls.get(number, {})
-        own = [node for node in piece.nodes if not told or told.keys().isdisjoint(around(node))]
+        made_in = ((node, around(graph.calls, graph.nodes[node].call)) for node in piece.nodes)
+        own = [node for node, within in made_in if not told or told.keys().isdisjoint(within)]
         named = [node for node in own if graph.nodes[node].variable]
         # Of `h, c = cell(x)` in a loop only the last c is known by its name.
         variable = piece.origin.variable

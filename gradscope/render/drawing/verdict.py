@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
-from gradscope.model.report import Graph
+from gradscope.model.report import Graph, around
 from gradscope.render.drawing.scale import Round, grown, vanished
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import number
@@ -176,11 +176,10 @@ def _alike(scene: Scene) -> tuple[str, dict[str, list[int]]] | None:
     made = [(node.id, node.call) for node in scene.graph.nodes if node.kind != "leaf"]
     each: dict[int, list[int]] = {}
     for node, inner in made:
-        while inner is not None:
-            each.setdefault(inner, []).append(node)
-            inner = calls[inner].parent
-    around: int | None = None
-    while level := [place for place in children.get(around, ()) if place in each]:
+        for place in around(calls, inner):
+            each.setdefault(place, []).append(node)
+    outer: int | None = None
+    while level := [place for place in children.get(outer, ()) if place in each]:
         alike: dict[str, list[int]] = {}
         for place in level:
             alike.setdefault(calls[place].type, []).append(place)
@@ -192,8 +191,8 @@ def _alike(scene: Scene) -> tuple[str, dict[str, list[int]]] | None:
             is_most = 2 * sum(map(len, modules.values())) > len(made)
             if is_most and len(places) == len(modules) >= FEWEST_BLOCKS:
                 return visible(kind), modules
-        around = max(level, key=lambda place: len(each[place]))
-        if 2 * len(each[around]) <= len(made):
+        outer = max(level, key=lambda place: len(each[place]))
+        if 2 * len(each[outer]) <= len(made):
             break
     return None
 
