@@ -19,15 +19,19 @@ export class Code {
   constructor(viewer) {
     this.viewer = viewer;
     this.model = viewer.model;
-    this.lines = [];
+    this.lines = null;
     this.at = new Map();
-    const rows = [];
-    for (const [i, one] of this.model.data.listing.entries()) if (this.lines.length < MOST) rows.push(...this._function(one, i));
+    const hidden = this.isThere ? null : "";
     // Until it is asked for or sent away it is there where there is room.
-    this.element = element("div", { class: "code auto", role: "group", "aria-label": "The program, line by line", hidden: this.lines.length ? null : "" }, ...rows);
-    this.button = element("button", { text: "Code", hidden: this.lines.length ? null : "", title: "the program beside the graph (S)", on: { click: () => this.toggle() } });
+    this.element = element("div", { class: "code auto", role: "group", "aria-label": "The program, line by line", hidden });
+    this.button = element("button", { text: "Code", hidden, title: "the program beside the graph (S)", on: { click: () => this.toggle() } });
     this._press();
     hear(matchMedia(ROOM), "change", () => this._press());
+  }
+
+  /** Whether there is a line that made something. */
+  get isThere() {
+    return this.model.data.listing.some(([, , rows]) => rows.some((row) => row?.[2].length));
   }
 
   get isShown() {
@@ -36,7 +40,7 @@ export class Code {
   }
 
   toggle() {
-    this.element.hidden = this.isShown || !this.lines.length;
+    this.element.hidden = this.isShown || !this.isThere;
     this.element.classList.remove("auto");
     this._press();
   }
@@ -47,6 +51,13 @@ export class Code {
   }
 
   // ------------------------------------------------------------------ lines
+
+  _build() {
+    this.lines = [];
+    for (const [i, one] of this.model.data.listing.entries()) if (this.lines.length < MOST) this.element.append(...this._function(one, i));
+    this._begin();
+    this.mark(this.viewer.thing(this.viewer.selected));
+  }
 
   _function([file, name, rows], i) {
     const { strings, data } = this.model;
@@ -96,8 +107,9 @@ export class Code {
 
   /** Say it anew: other gradients, or other colours. */
   show() {
-    // Like the river it waits until the graph is drawn.
+    // Like the river it waits until the graph is drawn, and so do its lines, which take long to lay out.
     if (!this.isShown || !this.viewer.isSeen) return;
+    if (!this.lines) this._build();
     const { model, viewer: { shown, shownScale } } = this;
     const { births, fall, after } = model.troubles;
     const guilty = new Map(births.map((node) => [this._place(node), "first NaN or Inf"]));
@@ -140,7 +152,12 @@ export class Code {
 
   /** Begin with the function that made the first of these nodes. */
   begin(nodes) {
-    let row = nodes.map((node) => this.at.get(this._place(node))).find(Boolean);
+    this.nodes = nodes;
+    this._begin();
+  }
+
+  _begin() {
+    let row = this.nodes?.map((node) => this.at.get(this._place(node))).find(Boolean);
     while (row && row.tagName !== "H2") row = row.previousElementSibling;
     if (row) this.element.scrollTop = row.offsetTop;
   }

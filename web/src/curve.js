@@ -42,9 +42,13 @@ export function trace(path, through, short = 0) {
   path.lineTo(last.x, last.y);
 }
 
-/** From where to where a curve that ends short reaches at a height, and so far above and below it; null where it does not come there. */
-export function near(points, y, reach, short = 0) {
+/** Tells of a curve that ends short from where to where it reaches at a height, and so far above and below it; null where it does not come there. */
+export function across(points, reach, short = 0) {
   const places = sampled(points, short);
+  return (y) => near(places, y, reach);
+}
+
+function near(places, y, reach) {
   let [left, right] = [Infinity, -Infinity];
   for (let i = 1; i < places.length; i++) {
     const [a, b] = [places[i - 1], places[i]];

@@ -1,5 +1,5 @@
 // Places for what stands beside the lines of one level: on no line, on no box, and on no other of them.
-import { FOOT, near } from "./curve.js";
+import { FOOT, across } from "./curve.js";
 
 /** Pixels between the middle of a line and what stands beside it, around all else, for lines are up to 11 wide, and half of its height. */
 const [GAP, AWAY, HALF] = [9, 5, 6];
@@ -11,7 +11,7 @@ export function withLabels(bundles, boxes, from, to) {
   const taken = boxes.map(({ x, y, width, height }) => ({ left: x, right: x + width, top: y - FOOT, bottom: y + height }));
   taken.push(...[[-Infinity, from], [to, Infinity]].map(([top, bottom]) => ({ left: -Infinity, right: Infinity, top, bottom })));
   const closed = new Set(boxes.filter((box) => !box.open).map(({ key }) => key));
-  const lines = bundles.map(({ to, points }) => (y) => near(points, y, HALF + AWAY, closed.has(to) ? FOOT : 0));
+  const lines = bundles.map(({ to, points }) => across(points, HALF + AWAY, closed.has(to) ? FOOT : 0));
   return bundles.map((bundle, i) => {
     if (!bundle.room || bundle.label) return bundle;
     const place = placeOf(bundle, lines[i], lines, taken);

@@ -30,7 +30,10 @@ export class Model {
     this.meets = new Set(data.passes.flatMap(({ skip, cancelled }) => [skip, cancelled].flatMap(Object.keys)).map(Number).map(Math.floor));
     /** Nodes that a backward pass made. */
     this.derived = new Set(data.nodes.backward);
+    /** Places at which gradients oppose each other, in any pass, and the groups around these. */
     this._cancels = new Set(data.passes.flatMap(({ cancelled }) => Object.keys(cancelled)));
+    this._cancelsIn = new Set();
+    for (const place of this._cancels) for (let g = this.owner[Math.floor(place)]; g >= 0 && !this._cancelsIn.has(g); g = this.parent[g]) this._cancelsIn.add(g);
     /** Repeats whose rounds are equal, so that one can be drawn for all. */
     this.once = new Set(data.groups.once);
     this.templates = new Templates(this);
@@ -112,7 +115,8 @@ export class Model {
       const node = waiting.pop();
       if (found[node] >= 0) continue;
       found[node] = count++;
-      for (const edge of this.outgoing(node).reverse()) waiting.push(this.target[edge]);
+      const edges = this.from(node);
+      for (let i = edges.length - 1; i >= 0; i--) waiting.push(this.target[edges[i]]);
     }
     return found;
   }
@@ -408,7 +412,7 @@ export class Model {
 
   /** The places where edges lead into a group, if they are several, and gradients oppose each other at some. */
   _cancelling({ group }) {
-    const places = group === undefined ? [] : this._entered(group).map(([node, output]) => (output ? `${node}.${output}` : `${node}`));
+    const places = !this._cancelsIn.has(group) ? [] : this._entered(group).map(([node, output]) => (output ? `${node}.${output}` : `${node}`));
     return places.length > 1 ? places.filter((place) => this._cancels.has(place)) : [];
   }
 
