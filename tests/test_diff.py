@@ -287,6 +287,12 @@ def test_a_report_is_identical_to_itself(make: Callable[[], Report]) -> None:
     check(union(report, again, comparison).report)
 
 
+def test_sides_are_called_by_what_tells_them_apart() -> None:
+    a, b = (reports.small().of_target(path) for path in ("/runs/one/r.json", "/runs/two/r.json"))
+    assert compare(a, b).names == ("one/r.json", "two/r.json")
+    assert compare(a, a.of_target("r.json")).names == ("/runs/one/r.json", "r.json")
+
+
 def test_states_are_never_taken_for_each_other() -> None:
     report = reports.small()
     backward = report.passes[0]

@@ -165,13 +165,14 @@ def in_one(
     options = replace(options, verdict=verdict(found))
     if format == "html":
         answer = render.beside_graph(found, ANSWERS["diff"]["text"], options)
-        sides = f"A: {found.a.target}", f"B: {found.b.target}"
+        first, second = found.names
+        sides = f"A: {first}", f"B: {second}"
         options = replace(options, answer=answer, sides=sides)
         if not found.related:
-            first, second = (
+            one, other = (
                 msgspec.structs.replace(side, passes=side.passes[:1], others=()) for side in (a, b)
             )
-            return msgspec.structs.replace(first, others=(second,)), options
+            return msgspec.structs.replace(one, others=(other,)), options
     elif not found.related:
         raise CaptureError(
             "A and B are different programs: there is no picture of both",
@@ -180,7 +181,7 @@ def in_one(
             ),
         )
     both = union(a, b, found)
-    report = both.report
+    report = both.report.of_target(" ↔ ".join(found.names))
     if format == "html":
         report = msgspec.structs.replace(report, passes=passes(a, b, both))
     return report, replace(options, overlay=overlay(found, both))

@@ -152,6 +152,15 @@ class Comparison(Struct, frozen=True):
         return self.verdict in ("identical", "equal")
 
     @property
+    def names(self) -> tuple[str, str]:
+        """What tells A and B apart: the ends of their paths, from the last folder that differs."""
+        a, b = (side.target.split("/") for side in (self.a, self.b))
+        for size in range(1, min(len(a), len(b)) + 1):
+            if a[-size] != b[-size]:
+                return "/".join(a[-size:]), "/".join(b[-size:])
+        return self.a.target, self.b.target
+
+    @property
     def is_of_first_call(self) -> bool:
         """Whether each side is the first backward call of its program."""
         return self.a.call == self.b.call == 1

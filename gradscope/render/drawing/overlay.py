@@ -59,9 +59,7 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
             target = both.report.graph.edges[new].target
             if target not in nodes or nodes[target].weight < mark.weight:
                 nodes[target] = Mark(SHADES[INKS.index(mark.color)], "", mark.weight, fill=True)
-    # Only the end of a path tells two files apart.
-    ends = (side.target.rpartition("/")[2] for side in (comparison.a, comparison.b))
-    names = [shorten(end, LONGEST_NAME, "…", keep_end=True) for end in ends]
+    names = [shorten(name, LONGEST_NAME, "…", keep_end=True) for name in comparison.names]
     caption = (
         f"pink: only in A, {names[0]}; violet: only in B, {names[1]}; orange: gradients differ"
     )
