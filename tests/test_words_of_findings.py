@@ -304,6 +304,13 @@ OVERFLOWS = {
         *("GS102", 5, ("is not finite, or",), (*POLES, *NONE_SAVED)),
     ),
     "a root of 0": Case(beyond("x.sqrt()", "0.0"), "GS102", 5, POLES[2:3], ("dtype",)),
+    "a power above 1": Case(
+        beyond("(x * (x < 2)) ** 1.5", "1.0", factor="3e38"),
+        *("GS102", 5, ("3e+38 times 1.5", LARGEST), POLES),
+    ),
+    "a root of 0 in half precision": Case(
+        beyond("x.half() ** 0.5", "0.0"), "GS102", 5, POLES[2:3], ("65,504", "GradScaler")
+    ),
 }  # fmt: skip
 
 

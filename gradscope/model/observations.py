@@ -268,8 +268,8 @@ class Activity(Struct, frozen=True):
 class Saved(Struct, frozen=True):
     """What a node had saved when its backward turned a finite gradient into a non-finite one.
 
-    ``overflow``: of an element of what a product or a quotient received, and the local derivative
-    there, whose product is beyond the largest number of its dtype, the third of these.
+    ``overflow``: of an element of what a product, a quotient or a power received, and the local
+    derivative there, whose product is beyond the largest number of its dtype, the third of these.
     """
 
     node: int

@@ -41,19 +41,23 @@ def summaries(node: LiveNode, received: Gradients) -> Iterable[Saved]:
         if isinstance(tensor, torch.Tensor) and tensor.is_floating_point()
         if readable(tensor) and tensor.numel()
     }
-    overflow = _overflow(torch_name(node), kept, received[0] if received else None)
+    overflow = _overflow(node, kept, received[0] if received else None)
     for slot, tensor in kept.items():
         yield _summary(slot, tensor, overflow)
 
 
 def _overflow(
-    op: str, kept: dict[str, torch.Tensor], received: torch.Tensor | None
+    node: LiveNode, kept: dict[str, torch.Tensor], received: torch.Tensor | None
 ) -> tuple[Number, Number, Number] | None:
     """What arrived at an element, the local derivative there, and the largest number of the dtype,
-    where the product of the two is beyond it: in twice the digits, as that of a product and of a
-    quotient can be computed of what they saved."""
+    where the product of the two is beyond it: in twice the digits, as that of a product, a quotient
+    and a power can be computed of what they saved."""
+    op = torch_name(node)
     wide = {slot: tensor.double() for slot, tensor in kept.items()}
     derivatives = list(wide.values()) if op == "MulBackward0" else []
+    exponent = getattr(node, "_saved_exponent", None)
+    if op == "PowBackward0" and isinstance(exponent, (int, float)) and "self" in wide:
+        derivatives = [exponent * wide["self"] ** (exponent - 1)]
     if op == "DivBackward0" and "other" in wide:
         inverse = 1 / wide["other"]
         derivatives = [inverse, *(-wide[slot] * inverse**2 for slot in wide if slot == "self")]

@@ -130,7 +130,7 @@ def _advice(facts: Facts, node: int) -> Advice:
     op, saved = facts.op(node), [one for one in facts.seen.saved if one.node == node]
     # Of a quotient the divisor alone has a pole, of a length the length.
     ends = [one for one in saved if one.slot.startswith("other" if op == "Div" else "result")]
-    odd = any(one.nan or one.inf or (op in BACKWARD and one.zeros) for one in ends or saved)
+    odd = any(one.nan or one.inf or _is_pole(op, one) for one in ends or saved)
     if odd or op in AT_ENDS or (not saved and op in BACKWARD):
         return in_half(BACKWARD.get(op, BACKWARD_ELSE), is_half(facts, node))
     if not saved:
@@ -151,7 +151,16 @@ def _overflows(facts: Facts, node: int) -> bool:
         return facts.graph.scale is not None
     bad = [info for _, info in facts.sent(node) if info.state == "non-finite"]
     halves = all(info.dtype == "float16" and not info.nan for info in bad)
-    return halves and facts.op(node) in GROWING
+    op = facts.op(node)
+    # A root at 0 has no derivative in any dtype.
+    is_root = op == "Pow" and any(_is_pole(op, one) for one in facts.seen.saved if one.node == node)
+    return halves and op in GROWING and not is_root
+
+
+def _is_pole(op: str, saved: Saved) -> bool:
+    """Whether the derivative is infinite at a number that the node saved: at 0, but not of a power
+    for which two finite numbers are known whose product is too large."""
+    return op in BACKWARD and saved.zeros > 0 and not (op == "Pow" and saved.overflow)
 
 
 def _unseen(facts: Facts, spoilt: list[str]) -> FindingDraft:
