@@ -549,10 +549,64 @@ for f in (Curve(), torch.exp, Curve(), torch.exp):
 """
 
 
-def test_what_a_call_made_last_is_not_its_result_where_more_of_it_is_used(session: Session) -> None:
+def test_of_the_evaluations_of_a_line_some_call_modules(session: Session) -> None:
     session.write(ASIDE)
     rows = session.cli("backward", "program.py", "--format", "code").out.splitlines()
-    assert not any(row.split()[4:] for row in rows if "y = noted(x)" in row)
-    # Of the evaluations of a line some call modules, and all are told.
     (mixed,) = [row for row in rows if "y = f(y)" in row]
     assert "×4" in mixed
+
+
+RETURNED = """
+import torch
+from torch import nn
+
+
+class Noted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(3, 3)
+
+    def forward(self, x):
+        {forward}
+        self.aside = 1000 * self.gate(x).square().mean()
+        return {returned}
+
+
+torch.manual_seed(0)
+noted = Noted()
+{hook}
+x = torch.ones(3, requires_grad=True)
+{names} = noted(x)
+loss = (2 * y).square().sum() + noted.aside
+"""
+HOOK = "noted.register_forward_hook(lambda module, given, made: made * 10)"
+
+
+@pytest.mark.parametrize(
+    ("forward", "returned", "names", "hook", "is_told"),
+    [
+        ("y = x.tanh()", "y", "y", "", True),
+        ("y = x.tanh()", "y", "y", HOOK, True),
+        # What it was given it did not make.
+        ("pass", "x", "y", "", False),
+        ("y = x.tanh()", "y, x.exp()", "y, _", "", True),
+        ("y = x.tanh()", "x.exp(), y", "_, y", "", False),
+        ("y = x.tanh()", "{'y': y}", "made", "", True),
+        ("y, z = x.tanh(), x.exp()", "y, z", "y, z", "", False),
+        # Of several outputs of one node.
+        ("y, z, _ = torch.stack([x, x, x]).tanh().unbind()", "z", "y", "", False),
+    ],
+)
+def test_what_arrives_at_what_a_module_returned(
+    forward: str, returned: str, names: str, hook: str, is_told: bool, session: Session
+) -> None:
+    source = RETURNED.format(forward=forward, returned=returned, names=names, hook=hook)
+    source = source.replace("made = noted(x)", "made = noted(x)\ny = made['y']")
+    session.write(source + "loss.backward()\n")
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    (gradient,) = torch.autograd.grad(scope["loss"], scope["y"])
+    rows = session.cli("backward", "program.py", "--format", "code", "--width", "140")
+    parts = [row.split("= noted(x)")[1] for row in rows.out.splitlines() if "= noted(x)" in row]
+    told = [number for part in parts for number in numbers(part.split("●")[0])]
+    assert told == (pytest.approx([float(gradient.norm())], rel=1e-3) if is_told else [])

@@ -110,37 +110,25 @@ class Assembler:
         )
 
     def _with_results(self, nodes: Sequence[Node]) -> tuple[ModuleCall, ...]:
-        """The calls, each with the node that it made last."""
-        modules, results = self.recorder.modules, dict[int, int]()
-        calls = list(self._call_numbers)
-        for node, sequence in zip(nodes, self.walked.sequences, strict=True):
-            number = None if node.kind == "leaf" else node.call
-            is_programs = False
-            # What ends an inner call last ends the one around it, if nothing came after.
-            while number is not None and modules.end(calls[number]) == sequence + 1:
-                place, called = modules.place(calls[number]), self._calls[number].origin
-                # Torch's own code stands at the line that calls it, unless it called a module of
-                # the program: else a hook made this.
-                is_here = is_programs or called in (None, node.origin)
-                if place is None or (place.is_library and not is_here):
-                    break
-                is_programs = is_programs or not place.is_library
-                results[number] = node.id
-                number = self._calls[number].parent
-        for source, _, target, _ in self.walked.edges:
-            user, made = nodes[source].call, nodes[target]
-            if user == made.call or made.kind == "leaf":
-                continue
-            users = {*around(self._calls, user)}
-            # What is used outside of a call, and was not made last, is a result as well, or the
-            # only one: a loss on the side may have been made behind it.
-            for left in around(self._calls, made.call):
-                if left not in users and results.get(left, target) != target:
-                    del results[left]
-        return tuple(
-            msgspec.structs.replace(call, result=results.get(number))
-            for number, call in enumerate(self._calls)
-        )
+        """The calls, each with the node that made what it returned."""
+        made = zip(self.walked.sequences, nodes, strict=True)
+        made_at = {sequence: node for sequence, node in made if node.kind != "leaf"}
+        # What arrives at one of several outputs is not what arrives at the node.
+        several = {target for _, _, target, output in self.walked.edges if output}
+        origins, found = self.origins(), list[ModuleCall]()
+        for number, call in zip(self._call_numbers, self._calls, strict=True):
+            sequence, is_lone = self.recorder.modules.result(number)
+            node = made_at.get(sequence)
+            variable = "" if call.origin is None else origins[call.origin].variable
+            first, *others = (name.strip() for name in variable.split(","))
+            # Of `out, _ = attention(x)` the first is meant.
+            is_meant = first != "_" and {*others} <= {"", "_"} if others else is_lone
+            # What was there before is returned, not made.
+            is_own = node is not None and len(found) in around(self._calls, node.call)
+            if node is not None and is_own and is_meant and node.id not in several:
+                call = msgspec.structs.replace(call, result=node.id)
+            found.append(call)
+        return tuple(found)
 
     def origins(self) -> tuple[Origin, ...]:
         """The table that all indices given out so far point into."""

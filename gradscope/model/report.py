@@ -59,8 +59,8 @@ class Origin(Struct, frozen=True):
 class ModuleCall(Struct, frozen=True):
     """One call of an ``nn.Module``: its dotted path from the root module, its class, the call it
     was in, and as an index into the graph's table of origins the line that called it, None where
-    torch's own code did.  ``result`` is the node it made last, None where the graph has not that:
-    what it returned, unless a hook made that, or it made something else meanwhile."""
+    torch's own code did.  ``result`` is the node that made the tensor which it returned, None where
+    the graph has not that, or it returned several that the line uses."""
 
     path: str
     type: str

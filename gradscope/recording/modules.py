@@ -13,8 +13,9 @@ import sys
 import weakref
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from threading import get_ident
 from types import FrameType, FunctionType
 from typing import Any
@@ -24,7 +25,7 @@ import torch
 from torch import compiler, nn
 
 from gradscope.autograd.isolation import Aside
-from gradscope.autograd.tensors import TensorTable
+from gradscope.autograd.tensors import TensorTable, grad_fn_of
 from gradscope.patched import Original
 from gradscope.recording.compiler import is_compiling
 from gradscope.recording.places import Places
@@ -32,12 +33,23 @@ from gradscope.recording.stand_in import module_calls
 from gradscope.recording.wrappers import plain_path
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
+_unheard = torch._C.DisableTorchFunction
 
 MAX_PARAMETERS = 1_000_000
 """Parameters whose names are remembered."""
 
 MAX_CALLS = 1_000_000
 """Module calls remembered; older ones are forgotten by halves."""
+
+MAX_PARTS = 16
+"""Parts of what a module returns that are looked at."""
+
+_PARTS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = (
+    (dict, dict.values),
+    (tuple, tuple.__iter__),
+    (list, list.__iter__),
+    (object, lambda _: ()),
+)
 
 OUTSIDE = -1
 """The call of a node that was made outside every module."""
@@ -86,7 +98,7 @@ class ModuleTracker:
         self._parents = array("q")
         self._call_places: list[ModulePath] = []
         self._sites = array("q")
-        self._ends = array("q")
+        self._results = array("q")
         self._changes = array("q")
         self._changed_to = array("q")
         self._thread = 0
@@ -137,9 +149,11 @@ class ModuleTracker:
         code called it, as that of ``nn.Sequential`` does."""
         return self._kept(self._sites, call, -1)
 
-    def end(self, call: int) -> int:
-        """The sequence number that the next node got when a call had ended; 0 while it runs."""
-        return self._kept(self._ends, call, 0)
+    def result(self, call: int) -> tuple[int, bool]:
+        """The sequence number of the node that made the first tensor with history that a call
+        returned, -1 where none is known; and whether that was the only one."""
+        sequence, is_lone = divmod(self._kept(self._results, call, -2), 2)
+        return sequence, bool(is_lone)
 
     def _kept(self, column: array[int], call: int, otherwise: int) -> int:
         """What a column holds of a call, while that is remembered."""
@@ -189,7 +203,7 @@ class ModuleTracker:
         # Taken once: every call of a module comes by here.
         known, stack, running, places = self._places, self._stack, self._running, self._call_places
         changes, changed_to, parents = self._changes, self._changed_to, self._parents
-        sites, ends, called_at = self._sites, self._ends, self._called_at
+        sites, results, called_at = self._sites, self._results, self._called_at
 
         def _call_impl(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
             # What is compiled would otherwise hold a call of ours.
@@ -207,7 +221,7 @@ class ModuleTracker:
             call = self._first_call + len(places)
             try:
                 sites.append(site)
-                ends.append(0)
+                results.append(-2)
                 places.append(place)
                 parents.append(stack[-1] if stack else OUTSIDE)
                 stack.append(call)
@@ -217,7 +231,10 @@ class ModuleTracker:
                 changed_to.append(call)
                 if len(places) > MAX_CALLS:
                     self.keep_last(MAX_CALLS // 2)
-                return original(module, *args, **kwargs)
+                returned = original(module, *args, **kwargs)
+                if call >= self._first_call:
+                    results[call - self._first_call] = _made_by(returned)
+                return returned
             finally:
                 # What was under way at a stop has left already.
                 if stack and stack[-1] == call:
@@ -225,8 +242,6 @@ class ModuleTracker:
                     del running[len(stack) :]
                     changes.append(_sequence())
                     changed_to.append(stack[-1] if stack else OUTSIDE)
-                    if call >= self._first_call:
-                        ends[call - self._first_call] = changes[-1]
 
         return _call_impl
 
@@ -263,7 +278,7 @@ class ModuleTracker:
         del self._call_places[:old]
         del self._parents[:old]
         del self._sites[:old]
-        del self._ends[:old]
+        del self._results[:old]
         self._first_call += old
         # Every call changed the stack twice.
         changes = max(0, len(self._changes) - 2 * count)
@@ -334,6 +349,26 @@ class ModuleTracker:
     def _remember(self, module: nn.Module, place: ModulePath) -> ModulePath:
         self._places[id(module)] = (weakref.ref(module), place)
         return place
+
+
+def _made_by(returned: Any) -> int:
+    """Twice the sequence number of the node that made the first tensor with history of what a call
+    returned, one more where nothing else there may have one; -2 where there is none."""
+    # The getters of a tensor would be heard by a mode of the program.
+    with _unheard():
+        if type(returned) is torch.Tensor:
+            node = grad_fn_of(returned)
+            is_first = node is not None and not returned.output_nr
+            return 2 * int(node._sequence_nr()) + 1 if is_first else -2
+        # Of a class of the program no question is asked that could run code of it.
+        ways = (way for kind, way in _PARTS if issubclass(type(returned), kind))
+        parts = list(islice(next(ways)(returned), MAX_PARTS))
+        tensors = (one for one in parts if type(one) is torch.Tensor)
+        made = [one for one in tensors if grad_fn_of(one) is not None]
+        if not made or made[0].output_nr:
+            return -2
+        others = len(made) - 1 + sum(issubclass(type(one), (dict, tuple, list)) for one in parts)
+        return 2 * int(grad_fn_of(made[0])._sequence_nr()) + (not others)
 
 
 def _name_within(parent: nn.Module, module: nn.Module) -> str:

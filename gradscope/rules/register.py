@@ -60,7 +60,7 @@ _REMOVED = {
 _HEIRS = {
     code: heir
     for heir, codes in {
-        "GS101": "GS103",
+        "GS101 or GS102": "GS103",
         "GS205": "GS104",
         "GS207": "GS208",
         "GS301": "GS302",

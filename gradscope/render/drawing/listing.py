@@ -172,11 +172,7 @@ def _called(graph: Graph) -> dict[int, dict[int, int]]:
     results."""
     found: dict[int, dict[int, int]] = {}
     for number, call in enumerate(graph.calls):
-        if call.origin is None or call.result is None:
-            continue
-        # What arrives at one of several results is not what arrives at them.
-        targets = graph.origins[call.origin].variable.split(",")
-        if sum(target.strip() not in ("", "_") for target in targets) < 2:
+        if call.origin is not None and call.result is not None:
             found.setdefault(call.origin, {})[number] = call.result
     return found
 
