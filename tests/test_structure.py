@@ -47,7 +47,7 @@ ROOMS = {
     "recording graphing derivatives ranks analyses/training",
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "
     "derivatives",
-    "analyses/explain": "handlers words errors escaping model autograd recording graphing",
+    "analyses/explain": "handlers words errors escaping model notation autograd recording graphing",
     "analyses/split": "doing words errors handlers model autograd graphing analyses/explain",
     "analyses/depends": "words errors model autograd graphing analyses/explain analyses/split",
     "analyses/memory": "words errors model autograd recording graphing",

@@ -164,8 +164,7 @@ class Explain(Study):
 
     ``leaf`` is a name of a leaf, ``node`` an id; None where it was not asked for.  ``jacobian``:
     with the whole Jacobian of the root by the leaves.  ``everything``: every leaf, step and path,
-    none folded.  ``cache`` is the folder in which torch's formulas are kept between runs, "" for
-    nowhere.
+    none folded.
     """
 
     room: ClassVar[str] = "analyses.explain.study"
@@ -178,7 +177,6 @@ class Explain(Study):
     node: int | None = None
     jacobian: bool = False
     everything: bool = False
-    cache: str = ""
 
     @property
     def needs_gradient(self) -> bool:

@@ -14,6 +14,6 @@ nodes in order of their ids; the contribution of a path is a gradient handed alo
 ``is_grads_batched`` is not used, because it would run the program's hooks on batched tensors. Nodes
 are refused whose call could be noticed (see explain).
 
-The formulas come from torchgen's loader, by the class of the node, which needs PyYAML. Notation is
-a table of ours, and a test compares it with torch.
+The formulas come from torch's ``derivatives.yaml``, by the class of the node. Notation is a table
+of ours, and a test compares it with torch.
 """

@@ -34,7 +34,7 @@ from gradscope.analyses.explain.pull import (
     check_numbers,
     summed,
 )
-from gradscope.analyses.explain.rules import Rules, amount, constants, formulas, local_derivatives
+from gradscope.analyses.explain.rules import Rules, amount, constants, local_derivatives
 from gradscope.analyses.explain.weights import Product, Seeds
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
@@ -70,7 +70,7 @@ class _Study:
         walked = self.live.probe.walked
         roots = map(edge_of, self.live.roots)
         self.puller = Puller(walked, [(walked.index[node], output) for node, output in roots])
-        self.rules = Rules(formulas(self.asked.cache), self.live.recorder.sources)
+        self.rules = Rules(self.live.recorder.sources)
 
     def explain(self) -> Explanation:
         asked = self.asked
