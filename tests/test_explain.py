@@ -688,8 +688,8 @@ y.backward()
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--leaf", "longer_nam"], ["no such leaf", "nearest first: longer_name"]),
-        (["--leaf", "unuse"], ["no such leaf", "nearest first: unused"]),
+        (["--leaf", "longer_nam"], ["no tensor called", "nearest first: longer_name"]),
+        (["--leaf", "unuse"], ["no tensor called", "nearest first: unused"]),
         (["--leaf", "lost"], ["lost gets no gradient", "`(lost * 2).detach()` (program.py:3)"]),
         (["--leaf", "unused"], ["unused gets no gradient", "gradscope doctor"]),
         (["--leaf", "plain"], ["plain gets no gradient", "program.py:6"]),
@@ -701,7 +701,7 @@ y.backward()
         (["--node", "-1"], ["Invalid value for '--node'"]),
         (["--leaf", "x", "--node", "1"], ["given at once"]),
         (["--jacobian"], ["1 × 30", "at most 24"]),
-        (["--create-graph", "nosuch"], ["no such leaf", "nearest first"]),
+        (["--create-graph", "nosuch"], ["no tensor called", "nearest first"]),
         (["--create-graph", "x"], ["depends on no leaf", "second derivative is 0"]),
         (["--create-graph", "x", "--root", "mid"], ["root of one element"]),
     ],
@@ -871,7 +871,7 @@ def test_an_expression_that_is_no_leaf_is_answered_with_its_node(session: Sessio
     program = ("explain", "-c", "(2*b).sin().sum()", "--let", "b=[1,2]")
     refused = session.cli(*program, "--leaf", "2*b")
     assert refused.status == 2
-    assert 'name what makes it: --leaf "#2"' in refused.err
+    assert 'name what makes it: "#2"' in refused.err
     assert "from the root to #2" in session.cli(*program, "--leaf", "#2").out
 
 

@@ -22,13 +22,13 @@ from gradscope.analyses.split.lockstep import (
     stopped_after,
 )
 from gradscope.analyses.split.mixing import MixingWatch, later, others, row_norms
-from gradscope.analyses.split.pieces import TensorNames, named_place
+from gradscope.analyses.split.pieces import TensorNames
 from gradscope.analyses.split.rows import row_alone
 from gradscope.autograd.saved import slots
 from gradscope.autograd.tensors import has_storage, requires_grad, storage_of
 from gradscope.errors import RootError
 from gradscope.graphing.roots import named_tensor
-from gradscope.graphing.study import LiveGraph
+from gradscope.graphing.study import LiveGraph, named_place
 from gradscope.model.plain import RAGGED, Number, number
 from gradscope.model.request import DependsStudy
 from gradscope.model.studies import AxisSide, Crossing, Dependence, Pattern
@@ -213,7 +213,7 @@ def _side(live: LiveGraph, name: str | None) -> AxisSide:
         what = f"backward starts from {len(graph.roots)} tensors at once"
         raise RootError(what, f"name the one that is meant: {option('of', 'NAME')}")
     root = graph.roots[0]
-    node, output = (root.node, root.output) if name is None else named_place(live, name)
+    node, output = (root.node, root.output) if name is None else named_place(name, live)
     name = one_line(name or root.label) or "root"
     info = graph.nodes[node].output(output)
     if info is None or RAGGED in info.shape or not math.prod(info.shape):
