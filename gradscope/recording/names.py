@@ -245,7 +245,7 @@ class Scopes:
         variables = []
         for number, one in enumerate(islice(members, MAX_ITEMS)):
             is_named = id(one) in self.modules or (id(one) in self.tensors and is_leaf_tensor(one))
-            path, known = f"{name}[{number}]", self._name_of(one) if is_named else ""
+            path, known = f"{name}[{number}]", self.name_of(one) if is_named else ""
             if known.isidentifier():
                 variables.append((path, one))
             elif known != path:
@@ -258,7 +258,8 @@ class Scopes:
         else:
             self.tensors[id(member)].insert(0, path)
 
-    def _name_of(self, value: Any) -> str:
+    def name_of(self, value: Any) -> str:
+        """The shortest name of a module or a tensor, or ""."""
         return self.modules.get(id(value), ("", None))[0] or next(iter(self.names(value)), "")
 
 

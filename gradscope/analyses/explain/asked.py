@@ -69,12 +69,11 @@ def steps_told(
     graph: Graph, between: Sequence[int], found: Sequence[Ways], everything: bool
 ) -> Sequence[int]:
     """The nodes that get a step, of those between the roots and some ends: all of a small graph,
-    else those on the strongest path, and on as many others as are not too long together."""
+    else those on the paths that are told."""
     if len(graph.nodes) <= SMALL_GRAPH or everything:
         return between
-    paths = [[path.edges for path in one.paths] for one in found]
-    few = [every[at] for every in paths for at in fitting(graph, every)]
-    told = {graph.edges[edge].source for edges in few for edge in edges}
+    paths = (path for one in found for path in one.paths)
+    told = {graph.edges[edge].source for path in paths for edge in path.edges}
     return sorted(told) or (between[:SMALL_GRAPH] if found else [])
 
 
