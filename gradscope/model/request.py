@@ -66,6 +66,16 @@ class Request:
     eager: bool = False
     or_graph: bool = False
 
+    @property
+    def of_own_pass(self) -> list[str]:
+        """The options by which a pass is made that is none of the program's."""
+        given = {
+            "--gradient": self.gradient,
+            "--root": self.root,
+            "--create-graph": self.create_graph,
+        }
+        return [name for name, value in given.items() if value is not None]
+
     def waits_for(self, made: int) -> str:
         """What the program has to come to yet, after so many backward calls."""
         if self.root is not None and made >= (self.call or 1):
