@@ -11,8 +11,7 @@ import torch
 from msgspec.structs import replace
 from torch.autograd.function import BackwardCFunction
 
-from gradscope.analyses.explain.pull import Place, Puller, check_numbers
-from gradscope.analyses.split.lockstep import (
+from gradscope.analyses.explain.lockstep import (
     AT_ONCE,
     WHOLE,
     Carried,
@@ -21,6 +20,7 @@ from gradscope.analyses.split.lockstep import (
     sent_alone,
     stopped_after,
 )
+from gradscope.analyses.explain.pull import Place, Puller, check_numbers
 from gradscope.analyses.split.mixing import MixingWatch, later, others, row_norms
 from gradscope.analyses.split.pieces import TensorNames
 from gradscope.analyses.split.rows import row_alone
@@ -119,7 +119,7 @@ class _Depending:
                 row: gradient if axis is None else row_alone(gradient, row, axis) for row in rows
             }
 
-        seeds = {self.start: _weights(self.puller.shape(*self.start)) * factor}
+        seeds = {self.start: {WHOLE: _weights(self.puller.shape(*self.start)) * factor}}
         return Lockstep(self.puller, seeds, cut, end, self.end[0])
 
     def _sent(self, steps: Lockstep) -> Carried:

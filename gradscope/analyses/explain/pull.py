@@ -129,34 +129,6 @@ class Puller:
             text = f"{_called(node)} failed with {type(error).__name__}: {said}"
             raise CannotCall(text) from error
 
-    def sweep(self, seeds: Mapping[Place, torch.Tensor], region: Region) -> dict[int, torch.Tensor]:
-        """Pull gradients back through a part of the graph; what arrives at the nodes it ends at.
-
-        Args:
-            seeds: the gradients to start with.
-            region: the part to go through.
-
-        Raises:
-            CannotCall: at the first node that cannot be called.
-        """
-        waiting: dict[Place, torch.Tensor] = dict(seeds)
-        found: dict[int, torch.Tensor] = {}
-        for number in region.nodes:
-            node = self.walked.nodes[number]
-            arrived = {
-                output: waiting.pop((number, output))
-                for output in range(max(len(outputs_of(node)), 1))
-                if (number, output) in waiting
-            }
-            if number in region.ends:
-                if region.ends[number] in arrived:
-                    found[number] = arrived[region.ends[number]]
-            elif arrived:
-                for edge, gradient in self.call(number, arrived).items():
-                    _, _, target, output = self.walked.edges[edge]
-                    add(waiting, (target, output), gradient)
-        return found
-
     def shape(self, number: int, output: int) -> Any:
         """Shape, dtype and device of the gradient that a node takes for an output; None where torch
         does not say."""

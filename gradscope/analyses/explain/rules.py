@@ -234,7 +234,12 @@ def amount(tensor: torch.Tensor, keep: int = SMALL) -> Amount:
     return Amount("NaN" if info.norm is None else info.norm, info.values)
 
 
-def zero(like: torch.Tensor, keep: int = SMALL) -> Amount:
+def elements(like: Any) -> int:
+    """Of a leaf, which may be nested and have no shape, or of torch's description of a gradient."""
+    return like.numel() if isinstance(like, torch.Tensor) else math.prod(like.shape)
+
+
+def zero(like: Any, keep: int = SMALL) -> Amount:
     """The amount of a gradient that never arrived."""
-    numbers = like.numel() * (2 if like.is_complex() else 1)
-    return Amount(0.0, (0.0,) * numbers if like.numel() <= keep else None)
+    numbers = elements(like) * (2 if like.dtype.is_complex else 1)
+    return Amount(0.0, (0.0,) * numbers if elements(like) <= keep else None)

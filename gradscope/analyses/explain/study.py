@@ -26,6 +26,7 @@ from gradscope.analyses.explain.asked import (
     fitting,
     steps_told,
 )
+from gradscope.analyses.explain.lockstep import WHOLE, brought
 from gradscope.analyses.explain.pull import (
     CannotCall,
     Place,
@@ -69,7 +70,8 @@ class _Study:
         self.graph: Graph = self.live.probe.graph
         walked = self.live.probe.walked
         roots = map(edge_of, self.live.roots)
-        self.puller = Puller(walked, [(walked.index[node], output) for node, output in roots])
+        self.roots = [(walked.index[node], output) for node, output in roots]
+        self.puller = Puller(walked, self.roots)
         self.rules = Rules(self.live.recorder.sources)
 
     def explain(self) -> Explanation:
@@ -85,20 +87,21 @@ class _Study:
             # No pass starts, so there is nothing to multiply; the report says what does not fit.
             return Explanation((), (), leaves, asked=asked.leaf is not None)
         region = self._region(ends)
+        between = Puller(self.live.probe.walked, self.roots, region.edges)
         starts: Seeds = []
         found: tuple[Ways, ...] = ()
         try:
             starts = self._seeds()
             if starts and self.is_given:
-                found = self._ways(starts, region, ends)
+                found = self._ways(between, starts, region, ends)
         except CannotCall as error:
             found = tuple(Ways(end.leaf, "0", why=str(error)) for end in ends)
-        between = [node for node in region.nodes if node not in region.ends]
-        told = steps_told(self.graph, between, found, asked.everything)
+        inner = [node for node in region.nodes if node not in region.ends]
+        told = steps_told(self.graph, inner, found, asked.everything)
         if len(told) > MOST_STEPS:
             told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
         steps = list(map(self._step, told))
-        product = Product(self.puller, starts, ends, region, asked.jacobian, bool(found))
+        product = Product(between, starts, ends, asked.jacobian, bool(found))
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
@@ -111,17 +114,21 @@ class _Study:
             tensor=next((end.tensor for end in ends), None),
         )
 
-    def _ways(self, seeds: Seeds, region: Region, ends: Sequence[End]) -> tuple[Ways, ...]:
+    def _ways(
+        self, puller: Puller, seeds: Seeds, region: Region, ends: Sequence[End]
+    ) -> tuple[Ways, ...]:
         """The paths to the chosen ends."""
         numbers = counts(self.graph, [place for place, _ in seeds])
         try:
-            followed = paths_followed(self.puller, seeds, region)
-            totals = self.puller.sweep(summed(seeds), region)
+            followed = paths_followed(puller, seeds, region)
+            whole = {place: {WHOLE: one} for place, one in summed(seeds).items()}
+            totals = brought(puller, whole, region.ends)
         except CannotCall as error:
             return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
         found = []
         for end in ends:
-            paths, total, count = followed[end.node], totals.get(end.node), numbers[end.place]
+            paths, count = followed[end.node], numbers[end.place]
+            total = totals.get(end.node, {}).get(WHOLE)
             # In a large graph only those whose steps are told, so that the others are the rest.
             if len(self.graph.nodes) > SMALL_GRAPH and not self.asked.everything:
                 paths = [paths[at] for at in fitting(self.graph, [one.edges() for one in paths])]
@@ -237,10 +244,9 @@ def paths_followed(puller: Puller, seeds: Seeds, region: Region) -> Mapping[int,
             continue
         for output, partial in arrived[:most]:
             for edge, one in puller.call(number, {output: partial.gradient}).items():
-                if edge in region.edges:
-                    target, at = puller.walked.edges[edge][2:]
-                    further = _Partial(partial.root, edge, partial, one, _norm(one))
-                    waiting[target].append((at, further))
+                target, at = puller.walked.edges[edge][2:]
+                further = _Partial(partial.root, edge, partial, one, _norm(one))
+                waiting[target].append((at, further))
     return found
 
 

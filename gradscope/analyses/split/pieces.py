@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
+from gradscope.analyses.explain.lockstep import WHOLE, Carried
 from gradscope.analyses.explain.pull import Place
-from gradscope.analyses.split.lockstep import WHOLE, Carried
 from gradscope.analyses.split.terms import Summands
 from gradscope.errors import RootError
 from gradscope.graphing.study import LiveGraph, named_place
