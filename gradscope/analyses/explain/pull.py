@@ -12,7 +12,7 @@ import dis
 import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import CodeType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -31,15 +31,6 @@ Gradient = torch.Tensor | None
 
 Place = tuple[int, int]
 """A node and one of its outputs."""
-
-
-class Region(NamedTuple):
-    """What lies between the roots and some tensors: the nodes in order, the last among them those
-    of the tensors, which ``ends`` gives as ``{node: output}``, and the edges."""
-
-    nodes: list[int]
-    ends: dict[int, int]
-    edges: set[int]
 
 
 _WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_ATTR"}

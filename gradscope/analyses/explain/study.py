@@ -31,7 +31,6 @@ from gradscope.analyses.explain.pull import (
     CannotCall,
     Place,
     Puller,
-    Region,
     check_numbers,
     summed,
 )
@@ -86,17 +85,18 @@ class _Study:
         if not all(map(fits, self.live.roots, self.live.gradients)):
             # No pass starts, so there is nothing to multiply; the report says what does not fit.
             return Explanation((), (), leaves, asked=asked.leaf is not None)
-        region = self._region(ends)
-        between = Puller(self.live.probe.walked, self.roots, region.edges)
+        places = dict(end.place for end in ends)
+        edges = self.graph.edges_to(places)
+        between = Puller(self.live.probe.walked, self.roots, edges)
         starts: Seeds = []
         found: tuple[Ways, ...] = ()
         try:
             starts = self._seeds()
             if starts and self.is_given:
-                found = self._ways(between, starts, region, ends)
+                found = self._ways(between, starts, places, ends)
         except CannotCall as error:
             found = tuple(Ways(end.leaf, "0", why=str(error)) for end in ends)
-        inner = [node for node in region.nodes if node not in region.ends]
+        inner = sorted({self.graph.edges[edge].source for edge in edges})
         told = steps_told(self.graph, inner, found, asked.everything)
         if len(told) > MOST_STEPS:
             told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
@@ -115,14 +115,14 @@ class _Study:
         )
 
     def _ways(
-        self, puller: Puller, seeds: Seeds, region: Region, ends: Sequence[End]
+        self, puller: Puller, seeds: Seeds, places: Mapping[int, int], ends: Sequence[End]
     ) -> tuple[Ways, ...]:
         """The paths to the chosen ends."""
         numbers = counts(self.graph, [place for place, _ in seeds])
         try:
-            followed = paths_followed(puller, seeds, region)
+            followed = paths_followed(puller, seeds, places)
             whole = {place: {WHOLE: one} for place, one in summed(seeds).items()}
-            totals = brought(puller, whole, region.ends)
+            totals = brought(puller, whole, places)
         except CannotCall as error:
             return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
         found = []
@@ -139,12 +139,6 @@ class _Study:
             found.append(Ways(end.leaf, digits(count), listed, rest))
         return tuple(found)
 
-    def _region(self, ends: Sequence[End]) -> Region:
-        places = dict(end.place for end in ends)
-        edges = self.graph.edges_to(places)
-        nodes = {self.graph.edges[edge].source for edge in edges}
-        return Region(sorted(nodes | places.keys()), places, edges)
-
     def _seeds(self) -> Seeds:
         """Where backward starts and with what: for the rows of a Jacobian alone with zeros; empty
         where torch would refuse to start.
@@ -157,13 +151,12 @@ class _Study:
         if not (self.is_given or self.asked.jacobian):
             return []
         found = []
-        for root, one in zip(self.live.roots, given, strict=True):
-            node, output = edge_of(root)
+        for place, root, one in zip(self.roots, self.live.roots, given, strict=True):
             if one is None or not self.is_given:
                 check_numbers(root.detach())
                 one = torch.zeros_like(root, memory_format=torch.contiguous_format)
             check_numbers(one)
-            found.append(((self.live.probe.walked.index[node], output), one.detach()))
+            found.append((place, one.detach()))
         return found
 
     def _names(self, node: torch.autograd.graph.Node) -> Iterator[tuple[str, str]]:
@@ -225,8 +218,11 @@ def counts(graph: Graph, started: Sequence[Place]) -> Mapping[Place, int]:
     return found
 
 
-def paths_followed(puller: Puller, seeds: Seeds, region: Region) -> Mapping[int, list[_Partial]]:
-    """For every end of a region the paths that were followed to it, those that bring most first.
+def paths_followed(
+    puller: Puller, seeds: Seeds, ends: Mapping[int, int]
+) -> Mapping[int, list[_Partial]]:
+    """For every end, given as ``{node: output}``, the paths that were followed to it, those that
+    bring most first.
 
     Raises:
         CannotCall: at the first node that cannot be called.
@@ -236,10 +232,10 @@ def paths_followed(puller: Puller, seeds: Seeds, region: Region) -> Mapping[int,
     for root, ((node, output), gradient) in enumerate(seeds):
         waiting[node].append((output, _Partial(root, -1, None, gradient, _norm(gradient))))
     found: dict[int, list[_Partial]] = defaultdict(list)
-    for number in region.nodes:
+    for number in range(len(puller.walked.nodes)):
         arrived = sorted(waiting.pop(number, []), key=lambda one: -one[1].norm)
-        if number in region.ends:
-            paths = (partial for output, partial in arrived if output == region.ends[number])
+        if number in ends:
+            paths = (partial for output, partial in arrived if output == ends[number])
             found[number] = list(islice(paths, most))
             continue
         for output, partial in arrived[:most]:
