@@ -174,11 +174,11 @@ def _absent(live: LiveGraph, name: str) -> CaptureError:
 
 def _instead(live: LiveGraph, name: str) -> str:
     """What to name instead: the node of this expression, or what has nearly this name."""
-    graph, origins = live.probe.graph, live.probe.origins
+    graph = live.probe.graph
     made = [
         f'"#{node.id}"'
         for node in graph.nodes
-        if node.origin is not None and origins[node.origin].expression == name
+        if (origin := graph.origin_of(node)) and origin.expression == name
     ]
     if made:
         return f"name what makes it: {listed(made)}"

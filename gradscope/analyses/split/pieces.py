@@ -52,7 +52,6 @@ class TensorNames:
 
     def __init__(self, live: LiveGraph) -> None:
         self._graph = live.probe.graph
-        self._origins = live.probe.origins
         self._leaves = {leaf.node: leaf.names for leaf in self._graph.leaves}
         self._scaled = Summands(self._graph).scaled
         held = live.probe.held.items()
@@ -69,7 +68,7 @@ class TensorNames:
 
     def _known(self, place: Place) -> str:
         node = self._graph.nodes[place[0]]
-        origin = None if node.origin is None else self._origins[node.origin]
+        origin = self._graph.origin_of(node)
         expression = "" if origin is None else one_line(origin.expression)
         names = (self._held.get(place), *self._leaves.get(node.id, ()), node.variable, expression)
         # `loss = a + b` may stand at `a` as well, which is no use for telling them apart.
