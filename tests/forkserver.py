@@ -143,7 +143,7 @@ def _serve(address: str) -> None:
     from gradscope.analyses.explain.rules import formulas
     from tests.fuzz import runs
 
-    formulas("")  # torchgen keeps what it has read of torch's formulas, which takes seconds
+    formulas()  # kept for all that are forked
     runs.warm_up()
     # The first line of a script ends its path at a blank, which the path of python may have.
     interpreter = Path(address).with_name("interpreter")

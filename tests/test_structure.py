@@ -47,8 +47,9 @@ ROOMS = {
     "recording graphing derivatives ranks analyses/training",
     "analyses/check": "doing handlers words errors model notation autograd recording graphing "
     "derivatives",
-    "analyses/explain": "handlers words errors escaping model autograd recording graphing",
-    "analyses/split": "doing words errors handlers model autograd graphing analyses/explain",
+    "analyses/explain": "doing handlers words errors escaping model notation autograd recording "
+    "graphing",
+    "analyses/split": "words errors handlers model autograd graphing analyses/explain",
     "analyses/depends": "words errors model autograd graphing analyses/explain analyses/split",
     "analyses/memory": "words errors model autograd recording graphing",
     "running": "patched doing handlers words errors escaping filesystem model target "

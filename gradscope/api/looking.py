@@ -11,7 +11,7 @@ import msgspec
 
 from gradscope.api.keywords import public
 from gradscope.api.report import Report
-from gradscope.filesystem import cache_folder, here
+from gradscope.filesystem import here
 from gradscope.formats import MAX_SIZE
 from gradscope.model import storage
 from gradscope.model.report import Report as PlainReport
@@ -127,8 +127,7 @@ class Looks:
 
         For every step the derivative of the operation, upstream times local, and every sum; for
         every leaf the paths to it.  The report's ``explanation`` holds that, and
-        :meth:`Report.show` tells it.  The formulas of torch are read once, which takes seconds, and
-        kept in the user's folder for caches.
+        :meth:`Report.show` tells it.
 
         Args:
             root: any tensor that requires grad.
@@ -150,7 +149,7 @@ class Looks:
         """
         if leaf is not None and node is not None:
             raise TypeError("explain() takes a leaf or a node, not both")
-        asked = Explain(leaf, node, jacobian, all, str(cache_folder()))
+        asked = Explain(leaf, node, jacobian, all)
         return self._look(root, (gradient,), asked)
 
     @public

@@ -11,7 +11,6 @@ from gradscope.cli import terminal
 from gradscope.cli.given import Given, Result
 from gradscope.cli.typed_command import TypedCommand, TypedGroup
 from gradscope.errors import TargetError
-from gradscope.filesystem import cache_folder
 from gradscope.formats import SAVED
 from gradscope.model.request import (
     Check,
@@ -139,8 +138,7 @@ def explain(given: Given) -> Result:
     """
     if given.leaf is not None and given.node is not None:
         raise TargetError("--leaf and --node given at once", "ask for one of them")
-    asked = given.part(Explain, everything=given.all, cache=str(cache_folder()))
-    return _run(given, "explain", asked)
+    return _run(given, "explain", given.part(Explain, everything=given.all))
 
 
 @gradscope.command(

@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from gradscope.running.session import Outcome
 
 
-_STARTS_OWN_PASS = ("gradient", "root", "create_graph")
-
-
 def run_command(
     given: Given,
     command: str = "graph",
@@ -168,7 +165,7 @@ def prepared(given: Given, remark: Callable[[str], None]) -> Program:
 
 
 def _check_steps(request: Request) -> None:
-    own = [f"--{name.replace('_', '-')}" for name in _STARTS_OWN_PASS if getattr(request, name)]
+    own = request.of_own_pass
     if request.steps > 1 and own:
         raise RootError(
             f"--steps watches the program's own backward calls, and {own[0]} makes another one",

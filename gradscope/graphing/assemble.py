@@ -107,6 +107,7 @@ class Assembler:
             roots=tuple(self._root(root) for root in roots),
             calls=self._with_results(nodes),
             walls=tuple(self._walls()),
+            origins=self.origins(),  # last: the others add to it
         )
 
     def _with_results(self, nodes: Sequence[Node]) -> tuple[ModuleCall, ...]:

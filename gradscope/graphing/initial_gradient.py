@@ -132,13 +132,13 @@ def fit(gradient: torch.Tensor, root: torch.Tensor) -> torch.Tensor:
         )
     if gradient.is_complex() and not root.is_complex():
         raise RootError(
-            f"the gradient is complex, but the root is {_name(root.dtype)}", "give real numbers"
+            f"the gradient is complex, but the root is {name_of(root.dtype)}", "give real numbers"
         )
     seed = gradient.to(dtype=root.dtype, device=root.device).reshape(root.shape)
     overflowed = torch.isinf(seed) & torch.isfinite(gradient.to(root.device).reshape(root.shape))
     if bool(overflowed.any()):
         raise RootError(
-            f"a number in the gradient is too large for {_name(root.dtype)}",
+            f"a number in the gradient is too large for {name_of(root.dtype)}",
             "the root's dtype sets what its gradient can hold; "
             "use a smaller number, or inf if it is meant",
         )
@@ -298,7 +298,3 @@ def _fitting(shape: torch.Size) -> str:
 
 def _text(value: Any) -> str:
     return re.sub(r"\.0(?=[,\]]|$)", "", str(value))
-
-
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")

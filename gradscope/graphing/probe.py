@@ -33,7 +33,6 @@ from gradscope.model.report import (
     Graph,
     Leaf,
     Meta,
-    Origin,
     Report,
     way_inside,
 )
@@ -170,11 +169,6 @@ class Probe:
     def held(self) -> Mapping[tuple[int, int], torch.Tensor]:
         """The tensors that variables hold, by the node that made them and its output."""
         return self._assembler.held
-
-    @property
-    def origins(self) -> tuple[Origin, ...]:
-        """The places that the graph's nodes point to, so far."""
-        return self._assembler.origins()
 
     # ------------------------------------------------------------------ inside
 

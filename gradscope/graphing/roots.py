@@ -19,6 +19,7 @@ from gradscope.errors import CaptureError, NoGraph, RootError
 from gradscope.graphing.blame import where
 from gradscope.graphing.initial_gradient import evaluate
 from gradscope.recording.events import TensorOrigin
+from gradscope.recording.modules import items_of
 from gradscope.recording.names import Scopes, value_at
 from gradscope.recording.recorder import Recorder
 from gradscope.words import count, either, listed, nearest
@@ -39,7 +40,7 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
         RootError: when the expression is wrong; :class:`Unusable` when it gives something that
             carries no gradient.
     """
-    for namespace in _merged(scopes.namespaces):
+    for namespace in _views(scopes):
         try:
             value = evaluate(text, namespace, what="--root")
         except RootError as error:
@@ -54,7 +55,7 @@ def named_root(text: str, scopes: Scopes, recorder: Recorder) -> torch.Tensor | 
 def named_tensor(text: str, scopes: Scopes) -> torch.Tensor | None:
     """The tensor that a name leads to from some variables in sight, whether or not it requires
     grad; None where there is none.  Runs nothing: who gives a name gives no code."""
-    found = (value_at(text, namespace) for namespace in _merged(scopes.namespaces))
+    found = (value_at(text, namespace) for namespace in _views(scopes))
     return next((value for value in found if isinstance(value, torch.Tensor)), None)
 
 
@@ -101,22 +102,16 @@ def usable_root(value: Any, shown: str, path: str, recorder: Recorder) -> torch.
 def tensors_inside(value: Any, path: str) -> Iterator[tuple[str, torch.Tensor]]:
     """Tensors with history in nested lists, tuples and dicts, with the expression that leads to
     each."""
-    # A stack, last in first out, so children are pushed in reverse to come in order.
     stack: list[tuple[str, Any, int]] = [(path, value, 0)]
     while stack:
         name, item, depth = stack.pop()
         if isinstance(item, torch.Tensor):
             if requires_grad(item):
                 yield name, item
-        elif depth < 4 and isinstance(item, Mapping):
-            stack.extend(
-                (f"{name}[{key!r}]", child, depth + 1)
-                for key, child in reversed(list(item.items()))
-                if isinstance(key, (str, int))
-            )
-        elif depth < 4 and isinstance(item, (list, tuple)):
-            children = [(f"{name}[{i}]", child, depth + 1) for i, child in enumerate(item)]
-            stack.extend(reversed(children))
+        elif depth < 4:
+            inside = items_of(name, dict(item) if isinstance(item, Mapping) else item)
+            # Last in, first out.
+            stack += reversed([(one, child, depth + 1) for one, child in inside])
 
 
 def result_root(value: Any) -> tuple[torch.Tensor | None, list[str]]:
@@ -316,10 +311,6 @@ def _reason(made: TensorOrigin, tensor: torch.Tensor) -> str:
     return "none of the tensors it was made from requires grad: set requires_grad=True on a leaf"
 
 
-def _merged(namespaces: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+def _views(scopes: Scopes) -> Iterator[Mapping[str, Any]]:
     """Locals with their globals, innermost first, as the code there would see them."""
-    for position in range(len(namespaces)):
-        merged = dict(namespaces[-1])
-        for outer in reversed(namespaces[position:]):
-            merged.update(outer)
-        yield merged
+    return map(scopes.merged, range(len(scopes.namespaces)))

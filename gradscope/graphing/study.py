@@ -8,7 +8,8 @@ Knows nothing of what is studied: each question is a room of its own, named by i
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +17,16 @@ import torch
 
 from gradscope import doing
 from gradscope.autograd.calls import BackwardCall, edge_of
-from gradscope.autograd.tensors import requires_grad
-from gradscope.errors import RootError
+from gradscope.autograd.tensors import is_learned_leaf, requires_grad
+from gradscope.errors import CaptureError, RootError
 from gradscope.graphing.probe import Detail, Probe
-from gradscope.graphing.roots import MAX_LISTED, named_tensor
+from gradscope.graphing.roots import MAX_LISTED, named_tensor, without_history
 from gradscope.model.report import Graph, Report
 from gradscope.model.request import Study
 from gradscope.recording.names import Scopes
 from gradscope.recording.places import frames_from
 from gradscope.recording.recorder import Recorder
-from gradscope.words import count, either, listed, nearest, option
+from gradscope.words import count, either, listed, nearest, one_line, option
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,75 @@ def require_node(graph: Graph, node: int) -> None:
         )
 
 
-def nearest_leaves(name: str, names: Iterable[str]) -> str:
-    """What to do about the name of a leaf that the graph has not: the names that it has."""
+def named_place(name: str, live: LiveGraph) -> tuple[int, int]:
+    """As :func:`made_tensor`, of a graph that has such a tensor.
+
+    Raises:
+        RootError: as there.
+        CaptureError: it has not: no such tensor, none that gets a gradient, or nothing leads to it;
+            naming the nearest, or the line that cut it off.
+    """
+    place = made_tensor(name, live.probe, live.scopes)
+    if place is None:
+        raise _absent(live, name)
+    return place
+
+
+def _absent(live: LiveGraph, name: str) -> CaptureError:
+    graph = live.probe.graph
+    tensor = named_tensor(name, live.scopes)
+    if tensor is None:
+        what = f"no tensor called {name} is on the way of the gradient"
+        return CaptureError(what, _instead(live, name))
+    if not requires_grad(tensor):
+        refused = without_history(tensor, name, live.recorder)
+        what = refused.what.replace("carries no gradient history", "gets no gradient")
+        return CaptureError(what, *refused.hints)
+    root = next((root.label for root in graph.roots if root.label), "the root")
+    cut = _cut_off(live, name)
+    line = f"history is cut off at {cut}; " if cut else ""
+    return CaptureError(
+        f"{name} gets no gradient: backward from {root} does not come to it",
+        f"{line}if {root} should depend on it, "
+        f"{either('gradscope doctor', 'record(doctor=True)')} tells why it does not; "
+        f"leaves that get one: {leaves_of(graph)}",
+    )
+
+
+def _instead(live: LiveGraph, name: str) -> str:
+    """What to name instead: the node of this expression, or what has nearly this name."""
+    graph = live.probe.graph
+    made = [
+        f'"#{node.id}"'
+        for node in graph.nodes
+        if (origin := graph.origin_of(node)) and origin.expression == name
+    ]
+    if made:
+        return f"name what makes it: {listed(made)}"
+    names = [one for leaf in graph.leaves for one in leaf.names]
+    names += [node.variable for node in graph.nodes if node.variable]
+    names += [
+        variable
+        for namespace in live.scopes.namespaces
+        for variable, value in namespace.items()
+        if isinstance(value, torch.Tensor) and is_learned_leaf(value)
+    ]
     near = listed(nearest(name, names), MAX_LISTED)
-    return f"leaves, nearest first: {near}" if near else "no leaf has a name"
+    number = either("the number behind # in gradscope trace", "an id of its nodes")
+    return f"tensors, nearest first: {near}" if near else f'name one by "#3", {number}'
+
+
+def _cut_off(live: LiveGraph, name: str) -> str:
+    """The line that cut a leaf off: one that names it, or the only one that cut anything."""
+    sources, cuts = live.recorder.sources, live.recorder.events.cut_off.living()
+    sites = (made.site for _, made in cuts if made.site is not None)
+    origins = list(dict.fromkeys(map(sources.origin, sites)))
+    word = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    naming = [one for one in origins if word.search(one.expression)]
+    found = naming or (origins if len(origins) == 1 else [])
+    return f"`{one_line(found[0].expression)}` ({found[0]})" if found else ""
+
+
+def leaves_of(graph: Graph) -> str:
+    """The names of its leaves, for a sentence."""
+    return listed((leaf.names[0] for leaf in graph.leaves if leaf.names), MAX_LISTED)

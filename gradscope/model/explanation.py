@@ -135,8 +135,7 @@ class Weights(Struct, frozen=True):
     ``is_given``: whether there was a gradient; the weights of a Jacobian alone say nothing.
     ``total`` counts the elements of all roots;
     where not all of them are in ``terms``, these are the ones with the largest weights and ``rest``
-    holds, leaf by leaf, what the others add.  ``through``: what the one leaf is composed of, where
-    that is small enough to be read.  ``why`` says what prevented it.
+    holds, leaf by leaf, what the others add.  ``why`` says what prevented it.
     """
 
     leaves: tuple[int | None, ...]

@@ -66,6 +66,16 @@ class Request:
     eager: bool = False
     or_graph: bool = False
 
+    @property
+    def of_own_pass(self) -> list[str]:
+        """The options by which a pass is made that is none of the program's."""
+        given = {
+            "--gradient": self.gradient,
+            "--root": self.root,
+            "--create-graph": self.create_graph,
+        }
+        return [name for name, value in given.items() if value is not None]
+
     def waits_for(self, made: int) -> str:
         """What the program has to come to yet, after so many backward calls."""
         if self.root is not None and made >= (self.call or 1):
@@ -164,8 +174,7 @@ class Explain(Study):
 
     ``leaf`` is a name of a leaf, ``node`` an id; None where it was not asked for.  ``jacobian``:
     with the whole Jacobian of the root by the leaves.  ``everything``: every leaf, step and path,
-    none folded.  ``cache`` is the folder in which torch's formulas are kept between runs, "" for
-    nowhere.
+    none folded.
     """
 
     room: ClassVar[str] = "analyses.explain.study"
@@ -178,7 +187,6 @@ class Explain(Study):
     node: int | None = None
     jacobian: bool = False
     everything: bool = False
-    cache: str = ""
 
     @property
     def needs_gradient(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 _OPERATORS: dict[type[ast.operator], tuple[str, tuple[str, ...]]] = {
@@ -50,7 +50,7 @@ class Operation:
         """Whether it is written as a function call."""
         return self.sign.isidentifier()
 
-    def order(self, parameters: Sequence[str]) -> list[str]:
+    def order(self, parameters: Iterable[str]) -> list[str]:
         """The parameters that the operands stand for, out of all that torch's schema lists."""
         names = list(parameters)
         if self.on == "self" and "self" in names:
@@ -182,14 +182,12 @@ def bracketed(text: str) -> str:
     return text if isinstance(tree, alone) else f"({text})"
 
 
-def parameters(schema: str) -> list[str]:
-    """The names of a function's parameters, from torch's schema ``mul(Tensor self, Tensor o)``."""
-    inside = schema.partition("(")[2].rpartition(") ->")[0]
-    return [
-        part.strip().partition("=")[0].rsplit(" ", 1)[-1]
-        for part in re.sub(r"\([^)]*\)", "", inside).split(",")
-        if part.strip() not in ("*", "")
-    ]
+def parameters(schema: str) -> dict[str, str]:
+    """The types of a function's parameters by their names, in order, as torch's schema
+    ``mul(Tensor self, Tensor other) -> Tensor`` has them."""
+    inside = re.sub(r"\([^)]*\)", "", schema.partition("(")[2].rpartition(") ->")[0])
+    pairs = (part.partition("=")[0].strip().rpartition(" ") for part in inside.split(","))
+    return {name: kind for kind, _, name in pairs if kind}
 
 
 def is_number(text: str) -> bool:

@@ -20,7 +20,7 @@ from gradscope.model import invariants
 from gradscope.model.observations import Observations
 from gradscope.model.plain import Number
 from gradscope.model.ranks import FEW, RankLook, RankParameter, RankPasses
-from gradscope.model.report import BackwardPass, GradientInfo, Graph, Report
+from gradscope.model.report import BackwardPass, GradientInfo, Report
 from gradscope.ranks import Job, NoAnswer
 from gradscope.ranks.board import Board, wait_for
 from gradscope.words import first_line
@@ -40,14 +40,15 @@ def look_of(
     if report is None:
         told, fault = ("", error) if is_fault else (error, "")
         return RankLook(job.rank, host=host, calls=calls, error=told, fault=fault)
-    seen = report.observations
+    seen, graph = report.observations, report.graph
+    kinds = [(node.op, len(node.outputs)) for node in graph.nodes]
     return RankLook(
         rank=job.rank,
         host=host,
         calls=calls or (seen.calls if seen else 0),
-        nodes=len(report.graph.nodes),
-        graph=_digest(report.graph),
-        shapes=_shapes(report.graph),
+        nodes=len(graph.nodes),
+        graph=_digest(kinds, graph.edges, [(root.node, root.output) for root in graph.roots]),
+        shapes=_digest([[info and info.shape for info in node.outputs] for node in graph.nodes]),
         call=report.passes[0].number if report.passes else 0,
         reduced=_is_reduced(report),
         parameters=tuple(_parameters(report)),
@@ -71,22 +72,8 @@ def _failure(report: Report) -> str:
     return report.passes[0].error[:LONGEST] if report.passes else ""
 
 
-def _digest(graph: Graph) -> str:
-    told = blake2b(digest_size=8)
-    for node in graph.nodes:
-        told.update(b"%s %d\0" % (node.op.encode(), len(node.outputs)))
-    for edge in graph.edges:
-        told.update(b"%d %d %d %d;" % (edge.source, edge.slot, edge.target, edge.output))
-    for root in graph.roots:
-        told.update(b"%d %d." % (root.node, root.output))
-    return told.hexdigest()
-
-
-def _shapes(graph: Graph) -> str:
-    told = blake2b(digest_size=8)
-    for node in graph.nodes:
-        told.update(repr([info and info.shape for info in node.outputs]).encode())
-    return told.hexdigest()
+def _digest(*told: object) -> str:
+    return blake2b(msgspec.msgpack.encode(told), digest_size=8).hexdigest()
 
 
 def _is_reduced(report: Report) -> bool:

@@ -119,12 +119,7 @@ class Member:
         """
         if not self.is_grouped:
             return
-        own = {
-            "--gradient": request.gradient,
-            "--root": request.root,
-            "--create-graph": request.create_graph,
-        }
-        asked = [option for option, given in own.items() if given is not None]
+        asked = request.of_own_pass
         if request.study is not None and request.study.makes_calls:
             asked = [f"gradscope {request.study.command}"]
         if asked:

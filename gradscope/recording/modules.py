@@ -13,6 +13,7 @@ import sys
 import weakref
 from array import array
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -375,19 +376,35 @@ def _name_within(parent: nn.Module, module: nn.Module) -> str:
     """How a running module would write another one: ``blocks[0]``; its class where it cannot."""
     # The method of nn.Module, for that of a subclass is code of the program.
     registered = nn.Module.named_modules(parent)
-    for name, child in (*registered, *_unregistered(parent)):
+    for name, child in (*registered, *attributes_of(parent)):
         if child is module:
             return str(name)
     return type(module).__name__
 
 
-def _unregistered(parent: nn.Module) -> Iterator[tuple[str, Any]]:
-    for name, value in vars(parent).items():
+MAX_ITEMS = 20_000
+"""Items of a list or dict that are looked at."""
+
+PLAIN: tuple[Any, ...] = (list, tuple, deque, dict)
+
+
+def items_of(name: str, container: Any) -> Iterator[tuple[str, Any]]:
+    """What a list, tuple, deque or dict of this name holds, with the expression that leads to each;
+    nothing of any other value."""
+    kind = next((one for one in PLAIN if issubclass(type(container), one)), None)
+    if kind is not None:
+        # The methods of the plain kinds: those of a subclass are code of the program.
+        items = dict.items(container) if kind is dict else enumerate(kind.__iter__(container))
+        for at, one in islice(items, MAX_ITEMS):
+            if type(at) in (str, int):
+                yield f"{name}[{at!r}]", one
+
+
+def attributes_of(module: nn.Module, path: str = "") -> Iterator[tuple[str, Any]]:
+    """What a module at this path keeps in attributes, and in lists and dicts that are such."""
+    for key, value in list(vars(module).items()):
+        name = f"{path}.{key}" if path else str(key)
         yield name, value
-        if isinstance(value, (list, tuple)):
-            yield from ((f"{name}[{index}]", item) for index, item in enumerate(value))
-        # `_modules`, `_parameters` and the like, which `nn.Module` keeps itself, were looked at
-        # above.
-        elif type(value) is dict and not str(name).startswith("_"):
-            named = ((key, item) for key, item in value.items() if isinstance(key, (str, int)))
-            yield from ((f"{name}[{key!r}]", item) for key, item in named)
+        # What `nn.Module` keeps itself, such as `_modules`, has such a name.
+        if not (issubclass(type(value), dict) and str(key).startswith("_")):
+            yield from items_of(name, value)

@@ -21,7 +21,14 @@ import torch
 from torch import nn
 
 from gradscope.autograd.tensors import is_leaf_tensor
-from gradscope.recording.modules import ModulePath, ModuleTracker, RootModule
+from gradscope.recording.modules import (
+    MAX_ITEMS,
+    PLAIN,
+    ModulePath,
+    ModuleTracker,
+    RootModule,
+    items_of,
+)
 from gradscope.recording.wrappers import (
     ShardedParameter,
     parameters_in,
@@ -31,9 +38,6 @@ from gradscope.recording.wrappers import (
 
 MAX_DEPTH = 3
 """How many attributes or items deep a variable is searched for tensors."""
-
-MAX_ITEMS = 20_000
-"""How many values are looked at in all."""
 
 _MISSING = object()
 _UNNAMED = re.compile(r"__.*|_", re.DOTALL)
@@ -119,10 +123,12 @@ def _attribute(owner: Any, name: str) -> Any:
 def _item(owner: Any, key: Any) -> Any:
     if isinstance(owner, (nn.ParameterList, nn.ParameterDict, nn.ModuleList, nn.ModuleDict)):
         return _attribute(owner, str(key))
-    if type(owner) not in (list, tuple, dict):
+    kind: Any = next((one for one in PLAIN if issubclass(type(owner), one)), None)
+    if kind is None:
         return _MISSING
     try:
-        return owner[key]
+        # A defaultdict would make what it does not hold.
+        return dict.get(owner, key, _MISSING) if kind is dict else kind.__getitem__(owner, key)
     except (LookupError, TypeError):
         return _MISSING
 
@@ -191,10 +197,11 @@ class Scopes:
         self.tensors.setdefault(id(tensor), []).append(name)
         self._held.append(tensor)
 
-    def merged(self) -> dict[str, Any]:
-        """All variables in one namespace, as code at the innermost point would see them."""
+    def merged(self, position: int = 0) -> dict[str, Any]:
+        """All variables in one namespace, as code at this point sees them: its own with those
+        further out, and the globals."""
         found: dict[str, Any] = {}
-        for namespace in reversed(self.namespaces):
+        for namespace in reversed(self.namespaces[position:]):
             found.update(namespace)
         return found
 
@@ -238,7 +245,7 @@ class Scopes:
         variables = []
         for number, one in enumerate(islice(members, MAX_ITEMS)):
             is_named = id(one) in self.modules or (id(one) in self.tensors and is_leaf_tensor(one))
-            path, known = f"{name}[{number}]", self._name_of(one) if is_named else ""
+            path, known = f"{name}[{number}]", self.name_of(one) if is_named else ""
             if known.isidentifier():
                 variables.append((path, one))
             elif known != path:
@@ -251,7 +258,8 @@ class Scopes:
         else:
             self.tensors[id(member)].insert(0, path)
 
-    def _name_of(self, value: Any) -> str:
+    def name_of(self, value: Any) -> str:
+        """The shortest name of a module or a tensor, or ""."""
         return self.modules.get(id(value), ("", None))[0] or next(iter(self.names(value)), "")
 
 
@@ -265,12 +273,8 @@ def _variables(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
 def _children(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if issubclass(type(value), nn.Module):
         return  # its parameters are named by named_parameters
-    if type(value) in (list, tuple, deque):
-        yield from ((f"{name}[{i}]", child) for i, child in enumerate(islice(value, MAX_ITEMS)))
-    elif issubclass(type(value), dict):
-        for key, child in islice(dict.items(value), MAX_ITEMS):
-            if isinstance(key, (str, int)):
-                yield f"{name}[{key!r}]", child
+    if issubclass(type(value), PLAIN):
+        yield from items_of(name, value)
     else:
         yield from ((f"{name}.{key}", child) for key, child in list(_own_attributes(value).items()))
 

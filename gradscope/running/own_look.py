@@ -31,7 +31,7 @@ from gradscope.graphing.roots import (
     unknown_root,
     usable_root,
 )
-from gradscope.graphing.study import made_tensor, nearest_leaves
+from gradscope.graphing.study import LiveGraph, named_place
 from gradscope.graphing.watched_call import initial
 from gradscope.handlers import let_pass
 from gradscope.model.report import Graph, Report
@@ -200,8 +200,9 @@ class OwnLook:
         roots, with a graph of its own.
 
         Raises:
-            RootError: when there is no such leaf, or a root needs a gradient.
-            CaptureError: when the gradient does not come, or depends on nothing.
+            RootError: when a root needs a gradient.
+            CaptureError: when there is no such leaf, or its gradient does not come, or depends on
+                nothing.
         """
         leaf, recorder = self._request.create_graph, self._recorder
         if leaf is None:
@@ -209,7 +210,11 @@ class OwnLook:
             return root  # type: ignore[no-any-return]
         probe = Probe(roots, recorder, scopes, Detail())
         probe.require_memory()
-        tensor = _end(probe, scopes, leaf)
+        live = LiveGraph(probe, roots, gradients, recorder, None, scopes)
+        node, output = named_place(leaf, live)
+        end = probe.walked.nodes[node]
+        tensor: Any = leaf_of(end)
+        tensor = GradientEdge(end, output) if tensor is None else tensor
         seeds = [initial(root, seed) for root, seed in zip(roots, gradients, strict=True)]
         if any(seed is None for seed in seeds):
             raise RootError(
@@ -232,18 +237,6 @@ class OwnLook:
                     "look at the first pass: gradscope backward",
                 ) from error
         return _usable(found, leaf, probe.graph, scopes)
-
-
-def _end(probe: Probe, scopes: Scopes, name: str) -> Any:
-    """The leaf of this name, or the gradient edge of a tensor that a node made."""
-    made = made_tensor(name, probe, scopes)
-    if made is not None:
-        node = probe.walked.nodes[made[0]]
-        leaf = leaf_of(node)
-        return GradientEdge(node, made[1]) if leaf is None else leaf
-    names = [one for leaf in probe.graph.leaves for one in leaf.names]
-    what = f"--create-graph {name}: the graph has no such leaf"
-    raise RootError(what, nearest_leaves(name, names))
 
 
 def _usable(found: torch.Tensor | None, leaf: str, graph: Graph, scopes: Scopes) -> torch.Tensor:

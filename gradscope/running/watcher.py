@@ -184,7 +184,7 @@ class Watcher:
         """Answer the request here if it can be; how the call went if it was made meanwhile."""
         request = self._request
         self._steps_left -= 1
-        own = request.root is None and request.gradient is None and request.create_graph is None
+        own = not request.of_own_pass
         if request.gradients and own:
             return self._watch(call)
         with unseen():

@@ -19,6 +19,8 @@ from torch import nn
 
 from gradscope.autograd.originals import living_optimizers, parameters_of
 from gradscope.handlers import let_pass
+from gradscope.recording.names import Scopes
+from gradscope.recording.places import Places
 from gradscope.recording.wrappers import plain_path
 from gradscope.watching.arrivals import Unseen, untraced
 from gradscope.watching.norms import ModelParameters
@@ -145,19 +147,11 @@ def _outermost(parameters: dict[int, torch.Tensor]) -> list[Any]:
 
 
 def _names(things: list[Any]) -> list[str]:
-    """What the program calls each: the variable that holds it, of the outermost caller that has
-    one, or else its class."""
-    names: dict[int, str] = {}
-    wanted = {id(one) for one in things}
-    for frame, _ in walk_stack(sys._getframe(1)):
-        owner = frame.f_locals.get("self")
-        attributes = vars(owner) if hasattr(owner, "__dict__") else {}
-        modules = attributes.get("_modules") if isinstance(owner, nn.Module) else None
-        for space in (attributes, modules or {}, frame.f_globals, frame.f_locals):
-            for name, value in list(space.items()):
-                if id(value) in wanted and name != "self" and name[:1] != "_":
-                    names[id(value)] = name
-    fallbacks = (
-        "tensor" if isinstance(one, torch.Tensor) else type(one).__name__ for one in things
-    )
-    return [names.get(id(one), other) for one, other in zip(things, fallbacks, strict=True)]
+    """What the program calls each: the variable that holds it, or leads to it, of the outermost
+    caller that has one, or else its class."""
+    frames = Places().own_frames(frame for frame, _ in walk_stack(sys._getframe(1)))
+    scopes = Scopes.of_frames(reversed(frames))
+    return [
+        scopes.name_of(one) or ("tensor" if isinstance(one, torch.Tensor) else type(one).__name__)
+        for one in things
+    ]

@@ -18,7 +18,6 @@ from gradscope.derivatives.call import Call, OutsideValue, TapeSlot, is_usable
 from gradscope.derivatives.double_precision import Unrepeatable, widened
 from gradscope.derivatives.single_call import real
 from gradscope.graphing.study import LiveGraph
-from gradscope.model.report import Node
 from gradscope.notation.operands import part_of_target
 
 Slots = list[TapeSlot]
@@ -90,11 +89,8 @@ class TapedGraph:
 
     def _node_name(self, number: int) -> str:
         node = self.graph.nodes[number]
-        return node.variable or self._written(node) or f"#{number}"
-
-    def _written(self, node: Node) -> str:
-        site = self.live.recorder.site_of(self.walked.sequences[node.id])
-        return "" if site is None else self.live.recorder.sources.origin(site).expression
+        origin = self.graph.origin_of(node)
+        return node.variable or (origin.expression if origin else "") or f"#{number}"
 
     # ------------------------------------------------------------------ parts of the graph
 

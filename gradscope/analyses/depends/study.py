@@ -11,8 +11,7 @@ import torch
 from msgspec.structs import replace
 from torch.autograd.function import BackwardCFunction
 
-from gradscope.analyses.explain.pull import Place, Puller, check_numbers
-from gradscope.analyses.split.lockstep import (
+from gradscope.analyses.explain.lockstep import (
     AT_ONCE,
     WHOLE,
     Carried,
@@ -21,14 +20,15 @@ from gradscope.analyses.split.lockstep import (
     sent_alone,
     stopped_after,
 )
+from gradscope.analyses.explain.pull import Place, Puller, check_numbers
 from gradscope.analyses.split.mixing import MixingWatch, later, others, row_norms
-from gradscope.analyses.split.pieces import TensorNames, named_place
+from gradscope.analyses.split.pieces import TensorNames
 from gradscope.analyses.split.rows import row_alone
 from gradscope.autograd.saved import slots
 from gradscope.autograd.tensors import has_storage, requires_grad, storage_of
 from gradscope.errors import RootError
 from gradscope.graphing.roots import named_tensor
-from gradscope.graphing.study import LiveGraph
+from gradscope.graphing.study import LiveGraph, named_place
 from gradscope.model.plain import RAGGED, Number, number
 from gradscope.model.request import DependsStudy
 from gradscope.model.studies import AxisSide, Crossing, Dependence, Pattern
@@ -119,7 +119,7 @@ class _Depending:
                 row: gradient if axis is None else row_alone(gradient, row, axis) for row in rows
             }
 
-        seeds = {self.start: _weights(self.puller.shape(*self.start)) * factor}
+        seeds = {self.start: {WHOLE: _weights(self.puller.shape(*self.start)) * factor}}
         return Lockstep(self.puller, seeds, cut, end, self.end[0])
 
     def _sent(self, steps: Lockstep) -> Carried:
@@ -213,7 +213,7 @@ def _side(live: LiveGraph, name: str | None) -> AxisSide:
         what = f"backward starts from {len(graph.roots)} tensors at once"
         raise RootError(what, f"name the one that is meant: {option('of', 'NAME')}")
     root = graph.roots[0]
-    node, output = (root.node, root.output) if name is None else named_place(live, name)
+    node, output = (root.node, root.output) if name is None else named_place(name, live)
     name = one_line(name or root.label) or "root"
     info = graph.nodes[node].output(output)
     if info is None or RAGGED in info.shape or not math.prod(info.shape):

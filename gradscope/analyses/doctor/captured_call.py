@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from itertools import islice
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
@@ -21,6 +20,7 @@ from gradscope.graphing.probe import meta
 from gradscope.model.observations import Observations
 from gradscope.model.plain import AnyPlace, Place
 from gradscope.model.report import BackwardPass, Graph, Origin, Report
+from gradscope.recording.modules import attributes_of
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
@@ -170,7 +170,7 @@ def _plain_leaves(modules: ModuleNames, owner: nn.Module) -> Iterator[tuple[torc
     """Tensors that modules keep as plain attributes, or in one, and that require grad; a Parameter
     is known where it was made."""
     for child in nn.Module.modules(owner):
-        for name, value in _plain_items(child, modules.paths.get(id(child), "")):
+        for name, value in attributes_of(child, modules.paths.get(id(child), "")):
             # `isinstance` would ask for `__class__`, which may be a property of the program.
             kind = type(value)
             is_plain = issubclass(kind, torch.Tensor) and not issubclass(kind, nn.Parameter)
@@ -184,25 +184,3 @@ def loose_modules(
     """Modules that were called, and that no module in sight holds; named by who keeps them."""
     held = {id(child) for _, owner in modules.owners for child in nn.Module.modules(owner)}
     return [(module, path) for module, path in met if id(module) not in held]
-
-
-_PLAIN: tuple[Any, ...] = (list, tuple, dict)
-
-MOST_ITEMS = 1_000
-"""Items of a plain list that are looked at."""
-
-
-def _plain_items(module: nn.Module, path: str) -> Iterator[tuple[str, Any]]:
-    """What a module keeps in attributes, and in lists and dicts that are such, by name."""
-    for key, value in list(vars(module).items()):
-        name = f"{path}.{key}" if path else str(key)
-        yield name, value
-        kind = next((one for one in _PLAIN if issubclass(type(value), one)), None)
-        # What `nn.Module` keeps itself, such as `_modules`, has such a name.
-        if kind is None or str(key).startswith("_"):
-            continue
-        # The methods of the plain kinds: those of a subclass are code of the program.
-        items = dict.items(value) if kind is dict else enumerate(kind.__iter__(value))
-        for at, item in islice(items, MOST_ITEMS):
-            if type(at) in (str, int):
-                yield f"{name}[{at!r}]", item

@@ -1,6 +1,7 @@
 """The study behind ``gradscope explain``: derivatives of single nodes, paths, and weights.
 
-study ─► pull              call one node, or send a gradient through all, without the engine
+study ─► pull              call one node without the engine
+  ├────► lockstep          send pieces of a gradient through all, in step; split does so too
   ├────► asked             which tensors or node the reader means
   ├────► rules             torch's own derivative formulas
   ├────► locals, listing   what one node does
@@ -9,11 +10,11 @@ study ─► pull              call one node, or send a gradient through all, wi
 A live node is its own derivative: ``node(gradient)`` returns what it sends on, keeps what it saved,
 and runs neither the engine nor any hook. ``pull`` calls nodes in this way, and does
 after each call what the engine does: it sums over broadcast dimensions and casts. A local Jacobian
-is a node called with one element after the other; a row of the whole Jacobian is one sweep over the
-nodes in order of their ids; the contribution of a path is a gradient handed along its edges alone.
-``is_grads_batched`` is not used, because it would run the program's hooks on batched tensors. Nodes
-are refused whose call could be noticed (see explain).
+is a node called with one element after the other; the rows of the whole Jacobian are pieces that
+go through the nodes in order of their ids; the contribution of a path is a gradient handed along
+its edges alone. ``is_grads_batched`` is not used, because it would run the program's hooks on
+batched tensors. Nodes are refused whose call could be noticed (see explain).
 
-The formulas come from torchgen's loader, by the class of the node, which needs PyYAML. Notation is
-a table of ours, and a test compares it with torch.
+The formulas come from torch's ``derivatives.yaml``, by the class of the node. Notation is a table
+of ours, and a test compares it with torch.
 """

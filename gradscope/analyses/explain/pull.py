@@ -12,7 +12,7 @@ import dis
 import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import CodeType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch.autograd.function import BackwardCFunction
@@ -31,15 +31,6 @@ Gradient = torch.Tensor | None
 
 Place = tuple[int, int]
 """A node and one of its outputs."""
-
-
-class Region(NamedTuple):
-    """What lies between the roots and some tensors: the nodes in order, the last among them those
-    of the tensors, which ``ends`` gives as ``{node: output}``, and the edges."""
-
-    nodes: list[int]
-    ends: dict[int, int]
-    edges: set[int]
 
 
 _WRITES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "DELETE_ATTR"}
@@ -128,34 +119,6 @@ class Puller:
             said = first_line(message(error)).partition(". ")[0].rstrip(".")
             text = f"{_called(node)} failed with {type(error).__name__}: {said}"
             raise CannotCall(text) from error
-
-    def sweep(self, seeds: Mapping[Place, torch.Tensor], region: Region) -> dict[int, torch.Tensor]:
-        """Pull gradients back through a part of the graph; what arrives at the nodes it ends at.
-
-        Args:
-            seeds: the gradients to start with.
-            region: the part to go through.
-
-        Raises:
-            CannotCall: at the first node that cannot be called.
-        """
-        waiting: dict[Place, torch.Tensor] = dict(seeds)
-        found: dict[int, torch.Tensor] = {}
-        for number in region.nodes:
-            node = self.walked.nodes[number]
-            arrived = {
-                output: waiting.pop((number, output))
-                for output in range(max(len(outputs_of(node)), 1))
-                if (number, output) in waiting
-            }
-            if number in region.ends:
-                if region.ends[number] in arrived:
-                    found[number] = arrived[region.ends[number]]
-            elif arrived:
-                for edge, gradient in self.call(number, arrived).items():
-                    _, _, target, output = self.walked.edges[edge]
-                    add(waiting, (target, output), gradient)
-        return found
 
     def shape(self, number: int, output: int) -> Any:
         """Shape, dtype and device of the gradient that a node takes for an output; None where torch

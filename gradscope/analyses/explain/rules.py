@@ -1,20 +1,21 @@
 """The rule behind each node: torch's formula, the lines of a custom backward, or why neither.
 
 Nothing is invented: a node that is in no table says so. Torch's formulas stand in its
-``derivatives.yaml``; torchgen reads it and knows which node each entry becomes. That takes seconds,
-so the table is kept in a file, one for each version of torch. Losing that file costs those seconds,
-and no more.
+``derivatives.yaml``, which torchgen brings with it. Torchgen's own loader also reads what each
+function is made of, and takes seconds; here only the file is read, and nodes are numbered as there.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 from torch.autograd.function import BackwardCFunction
 
@@ -24,89 +25,50 @@ from gradscope.autograd.numbers import SMALL, plain
 from gradscope.autograd.summary import flat_values, measure
 from gradscope.handlers import let_pass
 from gradscope.model.explanation import Amount, DerivativeRule, Formula, Listing, Local
-from gradscope.model.plain import Number, Struct, number
+from gradscope.model.plain import Number, number
+from gradscope.notation.operands import parameters
 from gradscope.recording.source import Sources
 
-LAYOUT = 1
-"""Version of the kept table."""
 
-
-class FormulaEntry(Struct, frozen=True):
-    """The rule of a node class, and the arguments its input slots stand for in order; an argument
-    in ``lists`` is a list of tensors and takes several slots."""
-
-    rule: DerivativeRule
-    arguments: tuple[str, ...]
-    lists: tuple[str, ...] = ()
-
-
-class FormulaTable(Struct, frozen=True):
-    """All formulas of one torch; ``missing`` says why there are none."""
-
-    entries: dict[str, FormulaEntry]
-    missing: str = ""
-
-
-def formulas(cache: str) -> FormulaTable:
-    """The formulas of the torch that is installed.
-
-    Args:
-        cache: the folder to keep them in; "" for nowhere.
-    """
-    path = Path(cache) / f"derivatives-{torch.__version__}-{LAYOUT}.json" if cache else None
-    kept = _read(path) if path else None
-    if kept is not None:
-        return kept
+@cache
+def formulas() -> tuple[Mapping[str, DerivativeRule], str]:
+    """The formulas of the torch that is installed, by the class of the node; or why there are
+    none."""
     try:
-        table = _load()
-    except Exception as error:  # whatever torchgen of another torch may stumble over
+        import torchgen
+        import yaml
+
+        file = Path(torchgen.__file__).parent / "packaged" / "autograd" / "derivatives.yaml"
+        # The loader that is written in C, where there is one: it takes a tenth of the time.
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        return dict(_rules_in(yaml.load(file.read_bytes(), loader))), ""
+    except Exception as error:  # whatever the file of another torch may bring
         let_pass(error)
-        reason = f"{type(error).__name__}: {error}"
-        if isinstance(error, ImportError) and error.name == "yaml":
-            reason = "PyYAML is not installed (pip install pyyaml)"
-        return FormulaTable({}, f"torch's derivatives.yaml could not be read: {reason}")
-    if path is not None:
-        # A folder that cannot be written is no error, nor is a file that was cut off: it is read as
-        # none.
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(msgspec.json.encode(table))
-    return table
+        return {}, f"torch's derivatives.yaml could not be read: {type(error).__name__}: {error}"
 
 
-def _read(path: Path) -> FormulaTable | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=FormulaTable)
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
-def _load() -> FormulaTable:
-    import torchgen
-    from torchgen.packaged.autograd.load_derivatives import load_derivatives
-
-    base = Path(torchgen.__file__).parent / "packaged"
-    native = base / "ATen" / "native"
-    infos, _ = load_derivatives(
-        str(base / "autograd" / "derivatives.yaml"),
-        str(native / "native_functions.yaml"),
-        str(native / "tags.yaml"),
-    )
-    found = (info for by_key in infos.values() for info in by_key.values())
-    return FormulaTable({info.op: _entry(info) for info in found if info.op})
-
-
-def _entry(info: Any) -> FormulaEntry:
-    arguments = [(one.name, str(one.type)) for one in info.args_with_derivatives]
-    written = [Formula(tuple(one.var_names), one.original_formula) for one in info.derivatives]
-    # In the order in which the function takes them, not in that of the file.
-    order = [name for name, _ in arguments]
-    written.sort(key=lambda one: min(order.index(name) for name in one.arguments))
-    return FormulaEntry(
-        DerivativeRule(info.op, str(info.func.func), tuple(written)),
-        tuple(order),
-        tuple(name for name, kind in arguments if "List" in kind),
-    )
+def _rules_in(functions: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, DerivativeRule]]:
+    """Each rule with the class of its node: of several functions of one name torch numbers them in
+    the order of the file, and it tells apart what it does for kinds of tensors of their own."""
+    numbers: Counter[str] = Counter()
+    for function in functions:
+        schema = str(function["name"])
+        names = list(parameters(schema))
+        title = re.split("[.(]", schema)[0].title().replace("_", "")
+        title = f"{title}Backward".replace("ForwardBackward", "Backward")
+        for kind, section in function.get("dispatch", {"": function}).items():
+            written = [
+                Formula(tuple(re.split(r",\s*", of)), str(text))
+                for of, text in section.items()
+                if {*re.split(r",\s*", of)} <= {*names} and text != "non_differentiable"
+            ]
+            # In the order in which the function takes them, not in that of the file.
+            written.sort(key=lambda one: min(map(names.index, one.arguments)))
+            if written:
+                node = title + kind.removeprefix("Default")
+                op = f"{node}{numbers[node]}"
+                numbers[node] += 1
+                yield op, DerivativeRule(op, schema, tuple(written))
 
 
 BY_HAND = {
@@ -127,12 +89,11 @@ class Rules:
     """The rules of the nodes that were asked for, each once.
 
     Args:
-        table: torch's formulas.
         sources: finds the text of the program's code.
     """
 
-    def __init__(self, table: FormulaTable, sources: Sources) -> None:
-        self._table = table
+    def __init__(self, sources: Sources) -> None:
+        self._table, self._missing = formulas()
         self._sources = sources
         self._numbers: dict[str, int] = {}
         self.rules: list[DerivativeRule] = []
@@ -148,18 +109,18 @@ class Rules:
 
     def arguments(self, node: Any) -> tuple[str, ...]:
         """The forward function's argument behind each input slot, as far as that is known."""
-        slots = len(node.next_functions)
-        entry = self._table.entries.get(op_name(node))
-        if entry is None or isinstance(node, BackwardCFunction):
+        rule = self._table.get(op_name(node))
+        if rule is None or isinstance(node, BackwardCFunction):
             return ()
-        room = slots - (len(entry.arguments) - len(entry.lists))
-        if len(entry.lists) > 1 or (not entry.lists and room != 0) or room < 0:
+        kinds = parameters(rule.function)
+        names = [name for name in kinds if any(name in one.arguments for one in rule.formulas)]
+        # A list of tensors takes several slots.
+        lists = [name for name in names if kinds[name].endswith("[]")]
+        room = len(node.next_functions) - (len(names) - len(lists))
+        if len(lists) > 1 or (not lists and room != 0) or room < 0:
             return ()
-        names: list[str] = []
-        for name in entry.arguments:
-            in_list = name in entry.lists
-            names += [f"{name}[{i}]" for i in range(room)] if in_list else [name]
-        return tuple(names)
+        each = ([f"{one}[{i}]" for i in range(room)] if one in lists else [one] for one in names)
+        return tuple(chain.from_iterable(each))
 
     def listing(self, node: Any) -> Listing | None:
         """The lines of a custom Function's own backward, where its text is at hand."""
@@ -175,16 +136,12 @@ class Rules:
             return DerivativeRule(
                 op, why="an autograd.Function: its own backward computes the gradients"
             )
-        entry = self._table.entries.get(op)
-        if entry is not None:
-            return entry.rule
+        if op in self._table:
+            return self._table[op]
         if op in BY_HAND:
             return DerivativeRule(op, why=f"written by hand in torch's C++: {BY_HAND[op]}")
-        if self._table.missing:
-            return DerivativeRule(op, why=self._table.missing)
-        return DerivativeRule(
-            op, why="not in torch's derivatives.yaml, so its formula is not known here"
-        )
+        unknown = "not in torch's derivatives.yaml, so its formula is not known here"
+        return DerivativeRule(op, why=self._missing or unknown)
 
 
 def constants(node: Any) -> tuple[tuple[str, Number], ...]:
@@ -277,7 +234,12 @@ def amount(tensor: torch.Tensor, keep: int = SMALL) -> Amount:
     return Amount("NaN" if info.norm is None else info.norm, info.values)
 
 
-def zero(like: torch.Tensor, keep: int = SMALL) -> Amount:
+def elements(like: Any) -> int:
+    """Of a leaf, which may be nested and have no shape, or of torch's description of a gradient."""
+    return like.numel() if isinstance(like, torch.Tensor) else math.prod(like.shape)
+
+
+def zero(like: Any, keep: int = SMALL) -> Amount:
     """The amount of a gradient that never arrived."""
-    numbers = like.numel() * (2 if like.is_complex() else 1)
-    return Amount(0.0, (0.0,) * numbers if like.numel() <= keep else None)
+    numbers = elements(like) * (2 if like.dtype.is_complex else 1)
+    return Amount(0.0, (0.0,) * numbers if elements(like) <= keep else None)

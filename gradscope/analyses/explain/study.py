@@ -26,15 +26,15 @@ from gradscope.analyses.explain.asked import (
     fitting,
     steps_told,
 )
+from gradscope.analyses.explain.lockstep import WHOLE, brought
 from gradscope.analyses.explain.pull import (
     CannotCall,
     Place,
     Puller,
-    Region,
     check_numbers,
     summed,
 )
-from gradscope.analyses.explain.rules import Rules, amount, constants, formulas, local_derivatives
+from gradscope.analyses.explain.rules import Rules, amount, constants, local_derivatives
 from gradscope.analyses.explain.weights import Product, Seeds
 from gradscope.autograd import saved
 from gradscope.autograd.calls import edge_of
@@ -69,8 +69,9 @@ class _Study:
         self.graph: Graph = self.live.probe.graph
         walked = self.live.probe.walked
         roots = map(edge_of, self.live.roots)
-        self.puller = Puller(walked, [(walked.index[node], output) for node, output in roots])
-        self.rules = Rules(formulas(self.asked.cache), self.live.recorder.sources)
+        self.roots = [(walked.index[node], output) for node, output in roots]
+        self.puller = Puller(walked, self.roots)
+        self.rules = Rules(self.live.recorder.sources)
 
     def explain(self) -> Explanation:
         asked = self.asked
@@ -84,21 +85,23 @@ class _Study:
         if not all(map(fits, self.live.roots, self.live.gradients)):
             # No pass starts, so there is nothing to multiply; the report says what does not fit.
             return Explanation((), (), leaves, asked=asked.leaf is not None)
-        region = self._region(ends)
+        places = dict(end.place for end in ends)
+        edges = self.graph.edges_to(places)
+        between = Puller(self.live.probe.walked, self.roots, edges)
         starts: Seeds = []
         found: tuple[Ways, ...] = ()
         try:
             starts = self._seeds()
             if starts and self.is_given:
-                found = self._ways(starts, region, ends)
+                found = self._ways(between, starts, places, ends)
         except CannotCall as error:
             found = tuple(Ways(end.leaf, "0", why=str(error)) for end in ends)
-        between = [node for node in region.nodes if node not in region.ends]
-        told = steps_told(self.graph, between, found, asked.everything)
+        inner = sorted({self.graph.edges[edge].source for edge in edges})
+        told = steps_told(self.graph, inner, found, asked.everything)
         if len(told) > MOST_STEPS:
             told = [*told[: MOST_STEPS // 2], *told[-MOST_STEPS // 2 :]]
         steps = list(map(self._step, told))
-        product = Product(self.puller, starts, ends, region, asked.jacobian, bool(found))
+        product = Product(between, starts, ends, asked.jacobian, bool(found))
         return Explanation(
             steps=tuple(steps),
             rules=tuple(self.rules.rules),
@@ -111,17 +114,21 @@ class _Study:
             tensor=next((end.tensor for end in ends), None),
         )
 
-    def _ways(self, seeds: Seeds, region: Region, ends: Sequence[End]) -> tuple[Ways, ...]:
+    def _ways(
+        self, puller: Puller, seeds: Seeds, places: Mapping[int, int], ends: Sequence[End]
+    ) -> tuple[Ways, ...]:
         """The paths to the chosen ends."""
         numbers = counts(self.graph, [place for place, _ in seeds])
         try:
-            followed = paths_followed(self.puller, seeds, region)
-            totals = self.puller.sweep(summed(seeds), region)
+            followed = paths_followed(puller, seeds, places)
+            whole = {place: {WHOLE: one} for place, one in summed(seeds).items()}
+            totals = brought(puller, whole, places)
         except CannotCall as error:
             return tuple(Ways(end.leaf, digits(numbers[end.place]), why=str(error)) for end in ends)
         found = []
         for end in ends:
-            paths, total, count = followed[end.node], totals.get(end.node), numbers[end.place]
+            paths, count = followed[end.node], numbers[end.place]
+            total = totals.get(end.node, {}).get(WHOLE)
             # In a large graph only those whose steps are told, so that the others are the rest.
             if len(self.graph.nodes) > SMALL_GRAPH and not self.asked.everything:
                 paths = [paths[at] for at in fitting(self.graph, [one.edges() for one in paths])]
@@ -131,12 +138,6 @@ class _Study:
                 rest = amount(total - sum(one.gradient for one in paths))
             found.append(Ways(end.leaf, digits(count), listed, rest))
         return tuple(found)
-
-    def _region(self, ends: Sequence[End]) -> Region:
-        places = dict(end.place for end in ends)
-        edges = self.graph.edges_to(places)
-        nodes = {self.graph.edges[edge].source for edge in edges}
-        return Region(sorted(nodes | places.keys()), places, edges)
 
     def _seeds(self) -> Seeds:
         """Where backward starts and with what: for the rows of a Jacobian alone with zeros; empty
@@ -150,13 +151,12 @@ class _Study:
         if not (self.is_given or self.asked.jacobian):
             return []
         found = []
-        for root, one in zip(self.live.roots, given, strict=True):
-            node, output = edge_of(root)
+        for place, root, one in zip(self.roots, self.live.roots, given, strict=True):
             if one is None or not self.is_given:
                 check_numbers(root.detach())
                 one = torch.zeros_like(root, memory_format=torch.contiguous_format)
             check_numbers(one)
-            found.append(((self.live.probe.walked.index[node], output), one.detach()))
+            found.append((place, one.detach()))
         return found
 
     def _names(self, node: torch.autograd.graph.Node) -> Iterator[tuple[str, str]]:
@@ -218,8 +218,11 @@ def counts(graph: Graph, started: Sequence[Place]) -> Mapping[Place, int]:
     return found
 
 
-def paths_followed(puller: Puller, seeds: Seeds, region: Region) -> Mapping[int, list[_Partial]]:
-    """For every end of a region the paths that were followed to it, those that bring most first.
+def paths_followed(
+    puller: Puller, seeds: Seeds, ends: Mapping[int, int]
+) -> Mapping[int, list[_Partial]]:
+    """For every end, given as ``{node: output}``, the paths that were followed to it, those that
+    bring most first.
 
     Raises:
         CannotCall: at the first node that cannot be called.
@@ -229,18 +232,17 @@ def paths_followed(puller: Puller, seeds: Seeds, region: Region) -> Mapping[int,
     for root, ((node, output), gradient) in enumerate(seeds):
         waiting[node].append((output, _Partial(root, -1, None, gradient, _norm(gradient))))
     found: dict[int, list[_Partial]] = defaultdict(list)
-    for number in region.nodes:
+    for number in range(len(puller.walked.nodes)):
         arrived = sorted(waiting.pop(number, []), key=lambda one: -one[1].norm)
-        if number in region.ends:
-            paths = (partial for output, partial in arrived if output == region.ends[number])
+        if number in ends:
+            paths = (partial for output, partial in arrived if output == ends[number])
             found[number] = list(islice(paths, most))
             continue
         for output, partial in arrived[:most]:
             for edge, one in puller.call(number, {output: partial.gradient}).items():
-                if edge in region.edges:
-                    target, at = puller.walked.edges[edge][2:]
-                    further = _Partial(partial.root, edge, partial, one, _norm(one))
-                    waiting[target].append((at, further))
+                target, at = puller.walked.edges[edge][2:]
+                further = _Partial(partial.root, edge, partial, one, _norm(one))
+                waiting[target].append((at, further))
     return found
 
 

@@ -5,16 +5,17 @@ Row i of the Jacobian is what arrives at the leaves when element i of the root a
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import torch
 
 from gradscope.analyses.explain.asked import End
-from gradscope.analyses.explain.pull import CannotCall, Place, Puller, Region, add
-from gradscope.analyses.explain.rules import amount, zero
+from gradscope.analyses.explain.lockstep import Carried, brought
+from gradscope.analyses.explain.pull import CannotCall, Place, Puller, add
+from gradscope.analyses.explain.rules import amount, elements, zero
 from gradscope.autograd.numbers import SMALL, shortest
 from gradscope.errors import CaptureError
 from gradscope.model.explanation import Amount, Term, Weights
@@ -33,8 +34,8 @@ Seeds = Sequence[tuple[Place, torch.Tensor]]
 
 @dataclass(frozen=True)
 class Product:
-    """A vector-Jacobian product to be written out: the seeds, its ends, and what lies between the
-    roots and them.
+    """A vector-Jacobian product to be written out: the seeds, its ends, and what calls the nodes
+    between.
 
     ``jacobian``: every row of it.  ``is_given``: the seeds are a gradient, and not only a start for
     each row."""
@@ -42,7 +43,6 @@ class Product:
     puller: Puller
     seeds: Seeds
     ends: Sequence[End]
-    region: Region
     jacobian: bool
     is_given: bool
 
@@ -60,34 +60,42 @@ class Product:
             return msgspec.structs.replace(told, why="the root is complex")
         shown = _shown(self.seeds, total, self.jacobian)
         try:
-            terms = tuple(self._term(root, element) for root, element in shown)
-            rest = self._rest(shown) if len(terms) < total else ()
+            pieces, places = self._pieces(shown, total), dict(end.place for end in self.ends)
+            found = brought(self.puller, pieces, places)
         except CannotCall as error:
             return msgspec.structs.replace(told, why=str(error))
+        terms = tuple(
+            self._term(*one, self._derivatives(found, piece)) for piece, one in enumerate(shown)
+        )
+        rest = self._derivatives(found, len(shown)) if len(shown) < total else ()
         return msgspec.structs.replace(told, terms=terms, rest=rest)
 
-    def _term(self, root: int, element: int) -> Term:
-        """Weight and derivatives of one element of a root."""
-        place, gradient = self.seeds[root]
+    def _pieces(self, shown: Sequence[tuple[int, int]], total: int) -> Mapping[Place, Carried]:
+        """Each of these elements alone, given 1; and behind them the others as they are given."""
+        found: dict[Place, Carried] = defaultdict(dict)
+        for piece, (root, element) in enumerate(shown):
+            place, gradient = self.seeds[root]
+            one = torch.zeros_like(gradient, memory_format=torch.contiguous_format)
+            one.view(-1)[element] = 1
+            found[place][piece] = one
+        for root, (place, gradient) in enumerate(self.seeds if len(shown) < total else ()):
+            left = gradient.detach().clone(memory_format=torch.contiguous_format)
+            left.view(-1)[[element for at, element in shown if at == root]] = 0
+            add(found[place], len(shown), left)
+        return found
+
+    def _term(self, root: int, element: int, derivatives: tuple[Amount, ...]) -> Term:
+        """An element of a root with its weight."""
+        gradient = self.seeds[root][1]
         given = float(gradient.detach().reshape(-1)[element])
         weight = shortest(given, gradient.dtype is torch.float32)
-        return Term(root, element, weight, self._derivatives({place: _only(gradient, element)}))
+        return Term(root, element, weight, derivatives)
 
-    def _rest(self, shown: Sequence[tuple[int, int]]) -> tuple[Amount, ...]:
-        """What the elements that are not shown add at each end."""
-        left: dict[Place, torch.Tensor] = {}
-        for root, (place, gradient) in enumerate(self.seeds):
-            one = gradient.detach().clone(memory_format=torch.contiguous_format)
-            taken = [element for at, element in shown if at == root]
-            one.view(-1)[taken] = 0
-            add(left, place, one)
-        return self._derivatives(left)
-
-    def _derivatives(self, seeds: dict[Place, torch.Tensor]) -> tuple[Amount, ...]:
-        found = self.puller.sweep(seeds, self.region)
+    def _derivatives(self, found: Mapping[int, Carried], piece: int) -> tuple[Amount, ...]:
+        """What a piece brings to each end."""
         amounts, keep = [], LARGEST_SIDE if self.jacobian else SMALL
         for end in self.ends:
-            known, like = found.get(end.node), self.puller.shape(*end.place)
+            known, like = found.get(end.node, {}).get(piece), self.puller.shape(*end.place)
             amounts.append(zero(like, keep) if known is None else amount(known, keep))
         return tuple(amounts)
 
@@ -110,19 +118,10 @@ def _place(seeds: Seeds, position: int) -> tuple[int, int]:
     raise IndexError(position)
 
 
-def _only(like: torch.Tensor, element: int) -> torch.Tensor:
-    """A gradient that is 1 at one element."""
-    one = torch.zeros_like(like, memory_format=torch.contiguous_format)
-    one.view(-1)[element] = 1
-    return one
-
-
 def _refuse_large(puller: Puller, seeds: Seeds, ends: Sequence[End]) -> None:
     rows = sum(gradient.numel() for _, gradient in seeds)
     for end in ends:
-        like = puller.shape(*end.place)
-        # A leaf, which may be nested and have no shape; else torch's description of a gradient.
-        columns = like.numel() if isinstance(like, torch.Tensor) else math.prod(like.shape)
+        columns = elements(puller.shape(*end.place))
         if max(rows, columns) > LARGEST_SIDE:
             first = ",".join("0" * seeds[0][1].dim()) or "ones"
             row = option("gradient", f"onehot:{first}" if rows > 1 else "ones")

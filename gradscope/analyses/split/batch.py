@@ -15,9 +15,9 @@ from typing import NamedTuple
 import torch
 from torch.autograd.function import BackwardCFunction
 
+from gradscope.analyses.explain.lockstep import AT_ONCE, WHOLE, Carried, Lockstep
 from gradscope.analyses.explain.pull import Place, Puller
 from gradscope.analyses.split.contraction import Contraction, summed
-from gradscope.analyses.split.lockstep import AT_ONCE, WHOLE, Carried, Lockstep
 from gradscope.analyses.split.mixing import LOOKED_AT
 from gradscope.analyses.split.rows import row_alone
 from gradscope.autograd.nodes import is_leaf
@@ -132,7 +132,7 @@ class BatchInStep(Lockstep):
     def __init__(
         self,
         puller: Puller,
-        seeds: Mapping[Place, torch.Tensor],
+        seeds: Mapping[Place, Carried],
         places: Collection[Place],
         samples: Samples,
         end: float | None = None,

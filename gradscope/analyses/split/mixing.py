@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 import torch
 
+from gradscope.analyses.explain.lockstep import Carried
 from gradscope.analyses.explain.pull import Place
-from gradscope.analyses.split.lockstep import Carried
 from gradscope.analyses.split.rows import is_of_parameters
 from gradscope.analyses.split.terms import Summands
 from gradscope.model.plain import number

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 
 import torch
 
+from gradscope.analyses.explain.lockstep import WHOLE, Carried
 from gradscope.analyses.explain.pull import Place
-from gradscope.analyses.split.lockstep import WHOLE, Carried
 from gradscope.analyses.split.terms import Summands
 from gradscope.errors import RootError
-from gradscope.graphing.roots import MAX_LISTED
-from gradscope.graphing.study import LiveGraph, made_tensor
+from gradscope.graphing.study import LiveGraph, named_place
 from gradscope.model.plain import Number
 from gradscope.model.report import Graph
 from gradscope.model.studies import MOST_COMPARED, SplitPiece
-from gradscope.words import count, either, listed, nearest, one_line, option
+from gradscope.words import count, either, one_line, option
 
 MOST_TOLD_APART = 8
 """Terms up to which those of one line are told apart."""
@@ -53,7 +52,6 @@ class TensorNames:
 
     def __init__(self, live: LiveGraph) -> None:
         self._graph = live.probe.graph
-        self._origins = live.probe.origins
         self._leaves = {leaf.node: leaf.names for leaf in self._graph.leaves}
         self._scaled = Summands(self._graph).scaled
         held = live.probe.held.items()
@@ -70,7 +68,7 @@ class TensorNames:
 
     def _known(self, place: Place) -> str:
         node = self._graph.nodes[place[0]]
-        origin = None if node.origin is None else self._origins[node.origin]
+        origin = self._graph.origin_of(node)
         expression = "" if origin is None else one_line(origin.expression)
         names = (self._held.get(place), *self._leaves.get(node.id, ()), node.variable, expression)
         # `loss = a + b` may stand at `a` as well, which is no use for telling them apart.
@@ -82,7 +80,8 @@ def by_term(live: LiveGraph, names: Sequence[str]) -> Plan:
     """The terms that the roots add up, or tensors that are named.
 
     Raises:
-        RootError: the root is one term; the graph has no such tensor.
+        RootError: the root is one term.
+        CaptureError: the graph has no such tensor.
     """
     return _of_names(live, names) if names else _of_root(live)
 
@@ -133,32 +132,12 @@ def _of_names(live: LiveGraph, names: Sequence[str]) -> Plan:
         )
     pieces, places = [], {}
     for number, name in enumerate(names):
-        place = named_place(live, name)
+        place = named_place(name, live)
         places[place] = [number]
         pieces.append(SplitPiece(name, (place[0],), value=_value(graph, *place)))
     if len(places) < len(names):
         raise RootError("two of the names are of one tensor", "leave one of them out")
     return Plan(pieces, places)
-
-
-def named_place(live: LiveGraph, name: str) -> Place:
-    """The node that made a tensor, and which of its outputs that is.
-
-    Raises:
-        RootError: the graph has no such tensor.
-    """
-    graph = live.probe.graph
-    place = made_tensor(name, live.probe, live.scopes)
-    if place is None:
-        known = {node.variable for node in graph.nodes if node.variable}
-        known |= {one for leaf in graph.leaves for one in leaf.names[:1]}
-        near = listed(nearest(name, sorted(known)), MAX_LISTED)
-        number = either("the number behind # in gradscope trace", "an id of its nodes")
-        raise RootError(
-            f"no tensor called {name} is on the way of the gradient",
-            f"tensors, nearest first: {near}" if near else f'name one by "#3", {number}',
-        )
-    return place
 
 
 def _told_apart(names: Sequence[str]) -> Iterator[str]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from gradscope.analyses.explain.pull import Place
-from gradscope.analyses.split.pieces import Plan, TensorNames, named_place
+from gradscope.analyses.split.pieces import Plan, TensorNames
 from gradscope.analyses.split.terms import Summands
 from gradscope.errors import RootError
-from gradscope.graphing.study import LiveGraph
+from gradscope.graphing.study import LiveGraph, named_place
 from gradscope.model.plain import number
 from gradscope.model.report import Graph
 from gradscope.model.studies import SplitPiece
@@ -36,7 +36,7 @@ def by_sample(live: LiveGraph, names: Sequence[str]) -> Plan:
         RootError: none has rows.
     """
     graph = live.probe.graph
-    found = [named_place(live, name) for name in names] or [*_reduced(graph)]
+    found = [named_place(name, live) for name in names] or [*_reduced(graph)]
     sizes = Counter(_shape(graph, place)[:1] for place in found)
     ((size, _),) = sizes.most_common(1) or [((), 0)]
     if not size:

@@ -9,9 +9,7 @@ from functools import partial
 
 import torch
 
-from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
-from gradscope.analyses.split.batch import MOST_APART, BatchInStep, Samples, TooManyAtOnce
-from gradscope.analyses.split.lockstep import (
+from gradscope.analyses.explain.lockstep import (
     AT_ONCE,
     WHOLE,
     Carried,
@@ -21,6 +19,8 @@ from gradscope.analyses.split.lockstep import (
     sent_alone,
     stopped_after,
 )
+from gradscope.analyses.explain.pull import Place, Puller, check_numbers, summed
+from gradscope.analyses.split.batch import MOST_APART, BatchInStep, Samples, TooManyAtOnce
 from gradscope.analyses.split.mixing import MixingWatch
 from gradscope.analyses.split.pieces import Plan, by_term
 from gradscope.analyses.split.rows import by_output, by_sample
@@ -110,13 +110,14 @@ class _Splitting:
         by = by_sample if asked.kind == "sample" else by_term
         return by(self.live, asked.names)
 
-    def _seeds(self, roots: Sequence[Place]) -> Mapping[Place, torch.Tensor]:
+    def _seeds(self, roots: Sequence[Place]) -> Mapping[Place, Carried]:
         """The gradient at each root, which may be the same tensor twice; of outputs any."""
         if self.asked.kind == "output":
             values = [root.detach() for root in self.live.roots if isinstance(root, torch.Tensor)]
             for value in values:
                 check_numbers(value)
-            return dict(zip(roots, map(torch.ones_like, values), strict=False))
+            starts = [*zip(roots, map(torch.ones_like, values), strict=False)]
+            return {place: {WHOLE: one} for place, one in starts}
         given = [*map(initial, self.live.roots, self.live.gradients)]
         are_fine = all(map(fits, self.live.roots, self.live.gradients))
         starts = []
@@ -128,7 +129,7 @@ class _Splitting:
                 )
             check_numbers(one)
             starts.append((place, one.detach()))
-        return summed(starts)
+        return {place: {WHOLE: one} for place, one in summed(starts).items()}
 
     def _follow(self, plan: Plan, chosen: range, end: float | None) -> None:
         """Send some of the pieces through the graph, and note what they bring."""

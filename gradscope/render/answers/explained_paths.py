@@ -52,16 +52,10 @@ class LeafWriter:
         self.marks: set[str] = set()
 
     def _shown(self) -> Sequence[Path]:
-        """The paths that are listed: they bring something, and each of their steps is told."""
+        """The paths that are listed: those that bring something."""
         if self.explained.everything:
             return self.ways.paths
-        told = {step.node for step in self.explained.answer.steps}
-        found = [
-            path
-            for path in self.ways.paths
-            if float(path.contribution.norm)
-            and {self.explained.edge(edge).source for edge in path.edges} <= told
-        ]
+        found = [path for path in self.ways.paths if float(path.contribution.norm)]
         # One path more takes no more room than to say that there is one.
         limit = MOST_PATHS + (self.ways.total == len(found) == MOST_PATHS + 1)
         return found[:limit] or self.ways.paths[:1]

@@ -59,8 +59,8 @@ class Lockstep:
 
     Args:
         puller: calls the nodes.
-        seeds: the gradients that backward starts with.
-        cut: the pieces that a gradient is taken apart into, by number, at a place where it is.
+        seeds: the pieces that backward starts with.
+        cut: what :data:`WHOLE` is taken apart into, by number, at a place where it is.
         end: when to stop, on the clock of :func:`time.monotonic`.
         at: a node on the way at which they end, too.
 
@@ -70,8 +70,8 @@ class Lockstep:
     def __init__(
         self,
         puller: Puller,
-        seeds: Mapping[Place, torch.Tensor],
-        cut: Callable[[Place, torch.Tensor], Carried],
+        seeds: Mapping[Place, Carried],
+        cut: Callable[[Place, torch.Tensor], Carried] = lambda _, gradient: {WHOLE: gradient},
         end: float | None = None,
         at: int | None = None,
     ) -> None:
@@ -80,8 +80,8 @@ class Lockstep:
         self._cut = cut
         self._end = end
         self._waiting: dict[int, dict[int, Carried]] = defaultdict(dict)
-        for (node, output), one in seeds.items():
-            self._waiting[node][output] = {WHOLE: one}
+        for (node, output), pieces in seeds.items():
+            self._waiting[node][output] = {**pieces}
         self.passed: Callable[[int, Mapping[int, Carried], Mapping[int, Carried]], None] | None
         self.passed = None
 
@@ -141,6 +141,19 @@ class Lockstep:
     def _add(known: Carried, carried: Carried) -> None:
         for piece, gradient in carried.items():
             add(known, piece, gradient)
+
+
+def brought(
+    puller: Puller, seeds: Mapping[Place, Carried], ends: Mapping[int, int]
+) -> dict[int, Carried]:
+    """What pieces bring to tensors that are given as ``{node: output}``: leaves, or one other.
+
+    Raises:
+        CannotCall: at the first node on the way that cannot be called.
+    """
+    made = (node for node in ends if not is_leaf(puller.walked.nodes[node]))
+    met = Lockstep(puller, seeds, at=next(made, None)).run("following the chain rule")
+    return {node: {**arrived.get(ends[node], {})} for node, arrived in met if node in ends}
 
 
 def products(gradients: list[torch.Tensor]) -> torch.Tensor:
