@@ -254,8 +254,19 @@ def test_modules_that_hold_one_another_have_a_path_each(made: str, session: Sess
     assert {leaf.names for leaf in report.graph.leaves} == {(name,) for name in parameters}
 
 
-def test_a_part_that_tells_of_others_as_its_own_names_them_so(session: Session) -> None:
-    report = session.look("""
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("return self.inner.named_modules(*args, **kwargs)", "0.weight"),
+        # What a program's own method raises is no reason to know nothing.
+        ("raise LookupError", "0.inner.weight"),
+    ],
+)
+def test_a_part_that_tells_of_others_as_its_own_names_them_so(
+    told: str, name: str, session: Session
+) -> None:
+    report = session.look(
+        """
         import torch
         from torch import nn
 
@@ -266,13 +277,15 @@ def test_a_part_that_tells_of_others_as_its_own_names_them_so(session: Session) 
             def forward(self, x):
                 return self.inner(x)
             def named_modules(self, *args, **kwargs):
-                return self.inner.named_modules(*args, **kwargs)
+                TOLD
 
         net = nn.Sequential(Wrapper(nn.Linear(2, 2, bias=False)))
         net(torch.ones(1, 2)).sum().backward()
-        """)
+        """.replace("TOLD", told),
+        command="doctor",
+    )
     (leaf,) = report.graph.leaves
-    assert leaf.names[0] == "0.weight"
+    assert leaf.names[0] == name
 
 
 @pytest.mark.parametrize("how", ["program.py", "-m", "-c", "program.py::make"])

@@ -36,7 +36,7 @@ ROOMS = {
     # Left of it: the program runs, torch is alive.
     "target": "patched words errors filesystem",
     "autograd": "patched handlers errors filesystem model",
-    "recording": "patched words errors filesystem model target autograd",
+    "recording": "patched handlers words errors filesystem model target autograd",
     "graphing": "doing handlers words errors escaping model autograd recording",
     "derivatives": "handlers words errors model autograd",
     "ranks": "patched words errors model target",

@@ -14,7 +14,7 @@ import weakref
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from threading import get_ident
@@ -31,7 +31,7 @@ from gradscope.patched import Original
 from gradscope.recording.compiler import is_compiling
 from gradscope.recording.places import Places
 from gradscope.recording.stand_in import module_calls
-from gradscope.recording.wrappers import plain_path
+from gradscope.recording.wrappers import parameters_in, parts_of, plain_path
 
 _sequence: Callable[[], int] = torch._C._autograd._get_sequence_nr
 _unheard = torch._C.DisableTorchFunction
@@ -44,13 +44,6 @@ MAX_CALLS = 1_000_000
 
 MAX_PARTS = 16
 """Parts of what a module returns that are looked at."""
-
-_PARTS: tuple[tuple[type, Callable[[Any], Iterable[Any]]], ...] = (
-    (dict, dict.values),
-    (tuple, tuple.__iter__),
-    (list, list.__iter__),
-    (object, lambda _: ()),
-)
 
 OUTSIDE = -1
 """The call of a node that was made outside every module."""
@@ -321,9 +314,9 @@ class ModuleTracker:
     def _add_root(self, module: nn.Module) -> ModulePath:
         # All modules below are named at once: asking each for its path would be quadratic.
         number, self._next_root = self._next_root, self._next_root + 1
-        has_parameters = next(module.parameters(), None) is not None
+        has_parameters = next(parameters_in(module), None) is not None
         self.roots[number] = RootModule(weakref.ref(module), type(module).__name__, has_parameters)
-        for full, child in module.named_modules():
+        for full, child in parts_of(module):
             path = plain_path(module, full)
             # A part that was called by itself before keeps the place that its nodes already have.
             if self._known(child) is None:
@@ -361,22 +354,18 @@ def _made_by(returned: Any) -> int:
             node = grad_fn_of(returned)
             is_first = node is not None and not returned.output_nr
             return 2 * int(node._sequence_nr()) + 1 if is_first else -2
-        # Of a class of the program no question is asked that could run code of it.
-        ways = (way for kind, way in _PARTS if issubclass(type(returned), kind))
-        parts = list(islice(next(ways)(returned), MAX_PARTS))
+        parts = [one for _, one in islice(items_of("", returned), MAX_PARTS)]
         tensors = (one for one in parts if type(one) is torch.Tensor)
         made = [one for one in tensors if grad_fn_of(one) is not None]
         if not made or made[0].output_nr:
             return -2
-        others = len(made) - 1 + sum(issubclass(type(one), (dict, tuple, list)) for one in parts)
+        others = len(made) - 1 + sum(issubclass(type(one), PLAIN) for one in parts)
         return 2 * int(grad_fn_of(made[0])._sequence_nr()) + (not others)
 
 
 def _name_within(parent: nn.Module, module: nn.Module) -> str:
     """How a running module would write another one: ``blocks[0]``; its class where it cannot."""
-    # The method of nn.Module, for that of a subclass is code of the program.
-    registered = nn.Module.named_modules(parent)
-    for name, child in (*registered, *attributes_of(parent)):
+    for name, child in (*parts_of(parent), *attributes_of(parent)):
         if child is module:
             return str(name)
     return type(module).__name__

@@ -31,7 +31,9 @@ from gradscope.recording.modules import (
 )
 from gradscope.recording.wrappers import (
     ShardedParameter,
+    joined,
     parameters_in,
+    parts_of,
     plain_path,
     sharded_parameters,
 )
@@ -318,7 +320,7 @@ class ModuleNames:
         prefix = "" if root is self._nameless else root.type
         if module is not None:
             prefix = self.paths.get(id(module), prefix)
-        return _joined(prefix, place.path)
+        return joined(prefix, place.path)
 
     def _find_owners(
         self, scopes: Scopes, roots: Iterable[RootModule]
@@ -335,7 +337,7 @@ class ModuleNames:
         inner = {
             id(child)
             for _, module in found.values()
-            for child in nn.Module.modules(module)
+            for _, child in parts_of(module)
             if child is not module
         }
         return [(name, module) for key, (name, module) in found.items() if key not in inner]
@@ -344,7 +346,7 @@ class ModuleNames:
         """The paths of modules that were never called, though others of their ``nn.ModuleList`` or
         ``nn.ModuleDict`` were: an expert to which no token was sent."""
         called = tracker.called()
-        every = (part for _, owner in self.owners for part in nn.Module.modules(owner))
+        every = (part for _, owner in self.owners for _, part in parts_of(owner))
         found: list[str] = []
         for holder in every:
             if not isinstance(holder, nn.ModuleList | nn.ModuleDict):
@@ -354,7 +356,7 @@ class ModuleNames:
                 found += [
                     self.paths[id(one)]
                     for one in members
-                    if not any(id(part) in called for part in nn.Module.modules(one))
+                    if not any(id(part) in called for _, part in parts_of(one))
                     and _has_parameters(one)
                 ]
         return found
@@ -363,8 +365,8 @@ class ModuleNames:
         whole: list[ShardedParameter] = []
         may_be_sharded = "torch.distributed.fsdp" in sys.modules
         # A shared part, and what is in it, has all of its names.
-        for path, child in _parts_of(module):
-            known = _joined(prefix, plain_path(module, path))
+        for path, child in parts_of(module, each_once=False):
+            known = joined(prefix, plain_path(module, path))
             self.paths.setdefault(id(child), known)
             for name, tensor in child._parameters.items():
                 if tensor is not None:
@@ -372,40 +374,12 @@ class ModuleNames:
             if may_be_sharded:
                 whole.extend(sharded_parameters(child))
         for one in whole:
-            self._name(one.whole, _joined(self.paths.get(id(one.owner), prefix), one.name))
+            self._name(one.whole, joined(self.paths.get(id(one.owner), prefix), one.name))
 
     def _name(self, tensor: torch.Tensor, name: str) -> None:
         names = self.parameters.setdefault(id(tensor), [])
         if name not in names:
             names.append(name)
-
-
-def _parts_of(module: nn.Module, each_once: bool = False) -> list[tuple[str, nn.Module]]:
-    """A module and all below it with their paths, each as often as it is registered; once, where
-    modules hold one another, or where there are too many ways."""
-    parts: list[tuple[str, nn.Module]] = []
-    met: set[int] = set()
-    pending: list[tuple[str, nn.Module, frozenset[int]]] = [("", module, frozenset())]
-    while pending:
-        path, part, around = pending.pop()
-        if each_once and id(part) in met:
-            continue
-        if not each_once and (id(part) in around or len(parts) >= MAX_ITEMS):
-            return _parts_of(module, each_once=True)
-        met.add(id(part))
-        is_own = type(part).named_modules is nn.Module.named_modules
-        if not is_own and part is not module:  # it tells of others as its own
-            parts += part.named_modules(set(), path)
-            continue
-        parts.append((path, part))
-        around |= {id(part)}
-        children = [(name, one) for name, one in part._modules.items() if one is not None]
-        pending += [(_joined(path, name), one, around) for name, one in reversed(children)]
-    return parts
-
-
-def _joined(before: str, path: str) -> str:
-    return f"{before}.{path}" if before and path else before or path
 
 
 def _has_parameters(module: nn.Module) -> bool:

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from gradscope.handlers import let_pass
+
 _WRAPPERS = {
     "module": ("DistributedDataParallel", "DataParallel"),
     "_orig_mod": ("OptimizedModule",),
@@ -49,13 +51,72 @@ def _is_wrapper(owner: type, part: str) -> bool:
     )
 
 
+MAX_PARTS = 20_000
+"""Parts of a module above which each is named once."""
+
+
+def parts_of(module: nn.Module, each_once: bool = True) -> list[tuple[str, nn.Module]]:
+    """A module and all below it with their paths, the outer first; else each as often as it is
+    registered, as long as modules do not hold one another, and there are not too many ways."""
+    parts: list[tuple[str, nn.Module]] = []
+    met: set[int] = set()
+    pending: list[tuple[str, nn.Module, frozenset[int]]] = [("", module, frozenset())]
+    while pending:
+        path, part, around = pending.pop()
+        if each_once and id(part) in met:
+            continue
+        if not each_once and (id(part) in around or len(parts) >= MAX_PARTS):
+            return parts_of(module)
+        met.add(id(part))
+        told = None if part is module else _told_parts(part, path)
+        if told is not None:
+            parts += [one for one in told if not each_once or id(one[1]) not in met]
+            met.update(id(one) for _, one in told)
+            continue
+        parts.append((path, part))
+        around |= {id(part)} if not each_once else frozenset()
+        # Not asked by attribute, nor by `nn.Module.modules`, which asks every part: these may be
+        # the program's own code.
+        children = vars(part).get("_modules", {}).items()
+        below = [(joined(path, name), one, around) for name, one in children if one is not None]
+        pending += reversed(below)
+    return parts
+
+
+def _told_parts(part: nn.Module, path: str) -> list[tuple[str, nn.Module]] | None:
+    """What a module of a class with a ``named_modules`` of its own tells of, as of parts of others
+    that it stands for; None of any other, and where that fails."""
+    if type(part).named_modules is nn.Module.named_modules:
+        return None
+    try:
+        return list(part.named_modules(set(), path))
+    except Exception as error:
+        let_pass(error)
+        return None
+
+
+def joined(before: str, path: str) -> str:
+    """A path below another one; either may be empty."""
+    return f"{before}.{path}" if before and path else before or path
+
+
 def parameters_in(module: nn.Module) -> Iterator[nn.Parameter]:
     """The parameters in a module and below, by no code of the program's.
 
     ``nn.Module.parameters`` would ask the ``named_parameters`` of the class, which FSDP has, and
     which fails in a wrapper that is half made.
     """
-    return (parameter for _, parameter in nn.Module.named_parameters(module))
+    return (parameter for _, parameter in named_parameters_in(module))
+
+
+def named_parameters_in(module: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+    """The same with their names, each under the first."""
+    met: set[int] = set()
+    for path, part in parts_of(module):
+        for name, one in vars(part).get("_parameters", {}).items():
+            if one is not None and id(one) not in met:
+                met.add(id(one))
+                yield joined(path, name), one
 
 
 def puts_gradients_together(module: nn.Module) -> bool:
@@ -64,7 +125,7 @@ def puts_gradients_together(module: nn.Module) -> bool:
         type(part).__module__ == "torch.nn.parallel.distributed"
         or hasattr(type(part), "_get_fsdp_state")
         or "_fsdp_wrapped_module" in vars(part).get("_modules", {})
-        for part in nn.Module.modules(module)
+        for _, part in parts_of(module)
     )
 
 
@@ -103,7 +164,7 @@ def shards(modules: Iterable[nn.Module | None]) -> dict[int, torch.Tensor]:
     """What stays on this rank of each parameter of FSDP2, by the ``id`` of the whole tensor."""
     if "torch.distributed.fsdp" not in sys.modules:
         return {}
-    every = (part for module in modules if module is not None for part in nn.Module.modules(module))
+    every = (part for module in modules if module is not None for _, part in parts_of(module))
     return {id(one.whole): one.shard for part in every for one in sharded_parameters(part)}
 
 
@@ -131,7 +192,7 @@ def _copies_of_flat(flat: Any) -> int:
 
 def in_flat_shards(modules: Iterable[nn.Module]) -> set[int]:
     """The ``id`` of each parameter of FSDP1 of which this rank keeps a stretch, or nothing."""
-    every = (part for module in modules for part in nn.Module.modules(module))
+    every = (part for module in modules for _, part in parts_of(module))
     handles: Iterable[Any] = (vars(part).get("_handle") for part in every)
     flat = [one.flat_param for one in handles if getattr(one, "uses_sharded_strategy", False)]
     return {id(one) for each in flat for one in (each, *(each._params or ()))}

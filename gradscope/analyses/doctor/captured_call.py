@@ -24,7 +24,7 @@ from gradscope.recording.modules import attributes_of
 from gradscope.recording.names import ModuleNames, Scopes
 from gradscope.recording.places import Places
 from gradscope.recording.source import Site, Sources
-from gradscope.recording.wrappers import parameters_in
+from gradscope.recording.wrappers import named_parameters_in, parameters_in, parts_of
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -160,7 +160,7 @@ def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> l
             Owner([leaf], loose=True, plain=True) for leaf in _plain_leaves(modules, module)
         )
     for module, path in loose:
-        parameters = nn.Module.named_parameters(module)
+        parameters = named_parameters_in(module)
         named = [(tensor, f"{path}.{name}") for name, tensor in parameters]
         found.append(Owner(named, loose=True, module=module))
     return found
@@ -169,7 +169,7 @@ def owners_of(modules: ModuleNames, loose: Iterable[tuple[nn.Module, str]]) -> l
 def _plain_leaves(modules: ModuleNames, owner: nn.Module) -> Iterator[tuple[torch.Tensor, str]]:
     """Tensors that modules keep as plain attributes, or in one, and that require grad; a Parameter
     is known where it was made."""
-    for child in nn.Module.modules(owner):
+    for _, child in parts_of(owner):
         for name, value in attributes_of(child, modules.paths.get(id(child), "")):
             # `isinstance` would ask for `__class__`, which may be a property of the program.
             kind = type(value)
@@ -182,5 +182,5 @@ def loose_modules(
     modules: ModuleNames, met: Iterable[tuple[nn.Module, str]]
 ) -> list[tuple[nn.Module, str]]:
     """Modules that were called, and that no module in sight holds; named by who keeps them."""
-    held = {id(child) for _, owner in modules.owners for child in nn.Module.modules(owner)}
+    held = {id(child) for _, owner in modules.owners for _, child in parts_of(owner)}
     return [(module, path) for module, path in met if id(module) not in held]

@@ -31,7 +31,7 @@ from gradscope.model.observations import (
 )
 from gradscope.model.plain import number
 from gradscope.model.studies import CallCheck
-from gradscope.recording.wrappers import copies, in_flat_shards
+from gradscope.recording.wrappers import copies, in_flat_shards, parts_of
 
 R = TypeVar("R", Cut, LostTerm)
 
@@ -97,7 +97,7 @@ def _seen_parameters(
 
 def _in_eval_mode(roots: Iterable[nn.Module]) -> Iterator[int]:
     """The ids of the parameters that modules in eval mode hold."""
-    for module in (module for root in roots for module in nn.Module.modules(root)):
+    for module in (module for root in roots for _, module in parts_of(root)):
         # A class of the program may have made a property of it.
         if not vars(module).get("training", True):
             yield from map(id, vars(module).get("_parameters", {}).values())
