@@ -15,6 +15,7 @@ from gradscope.model.studies import Combined, Split, SplitLeaf, SplitNode
 from gradscope.render.drawing.scale import Scale, size_cell, strip
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.split_groups import largest_pieces, percent
+from gradscope.render.options import Mark
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify.gradients import arriving
@@ -31,6 +32,15 @@ NORM_CELLS = 11
 
 LONGEST = 12
 """Cells of a term's name up to which it stands above its column, and not its number."""
+
+
+DIFFERENCE = Column("difference")
+"""Beside the sides of a comparison."""
+
+
+def difference(mark: Mark | None) -> Part:
+    """What differs, in its colour."""
+    return Part(mark.words, f"bold {mark.color}") if mark else Part("")
 
 
 class Calls:
@@ -51,6 +61,12 @@ class Calls:
 
     def head(self) -> str:
         """What the columns are, and how to see one call in full."""
+        options = self.scene.options
+        if options.sides:
+            key = options.overlay.key[-1:] if options.overlay else ()
+            told = [f"‖g‖ in {', '.join(options.sides)}", *(mark.words for mark in key)]
+            told += [f"{self.median} the median"] if self.median else []
+            return visible("; ".join(told))
         numbers = [one.backward.number for one in self.each]
         which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}, a column each"
         if len(self.chosen) < len(numbers):
@@ -62,15 +78,19 @@ class Calls:
 
     def columns(self) -> list[Column]:
         """A column for each call that has one, and the strip."""
+        if self.scene.options.sides:
+            return [Column("‖g‖ A", right=True), Column("‖g‖ B", right=True), DIFFERENCE]
         numbers = (self.each[place].backward.number for place in self.chosen)
         is_whole = len(self.chosen) == len(self.each)  # then norms say it all
         each = (Column(f"‖g‖ {number}", right=True) for number in numbers)
         return [*each, Column("", drop=2 * is_whole)]
 
-    def cells(self, infos: Sequence[GradientInfo | None]) -> list[Cell]:
-        """The norms at each call, from those of all."""
+    def cells(self, infos: Sequence[GradientInfo | None], mark: Mark | None = None) -> list[Cell]:
+        """The norms at each call, from those of all; of a comparison the ``mark``, too."""
         known = [info for info in infos if info is not None]
-        drawn = strip(known, STRIP_CELLS, self.glyphs) if known else ""
+        drawn: Cell = strip(known, STRIP_CELLS, self.glyphs) if known else ""
+        if self.scene.options.sides:
+            drawn = difference(mark)
         return [*(self._size(infos[place]) for place in self.chosen), drawn]
 
     def _size(self, info: GradientInfo | None) -> Cell:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.facts import Note, frame, hooked, meeting, notes_of
+from gradscope.render.drawing.beside import DIFFERENCE, difference
+from gradscope.render.drawing.facts import Note, frame, hooked, marked, meeting, notes_of
 from gradscope.render.drawing.scale import (
     BAD_INK,
     FEWEST_CELLS,
@@ -24,6 +25,7 @@ from gradscope.render.drawing.scale import (
     strip,
 )
 from gradscope.render.drawing.scene import Scene, state_word
+from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
 from gradscope.render.words.text import BADGES, Glyphs, cells
@@ -115,6 +117,8 @@ class Cells:
             columns[0] = replace(columns[0], narrowest=20)
         if self.calls is not None:
             columns[3:-1] = self.calls.columns()
+        elif self.scene.options.sides:
+            columns[4] = DIFFERENCE  # of graphs alone
         # Who asks for terms would rather do without the bars of the gradient.
         return [*columns, *(self.terms.columns(essential=True) if self.terms else ())]
 
@@ -124,7 +128,10 @@ class Cells:
         if len(found) == 1:
             return found  # one line across all columns
         if self.calls is not None:
-            found[3:-1] = self.calls.cells([self._at_call(row, one) for one in self.calls.each])
+            each = [self._at_call(row, one) for one in self.calls.each]
+            found[3:-1] = self.calls.cells(each, self._mark(row))
+        elif self.scene.options.sides:
+            found[4] = difference(self._mark(row))
         if self.terms is not None:
             # Of what is told once the shares stand there.
             links = self.scene.incoming[row.item] if row.kind == "definition" else ()
@@ -132,10 +139,21 @@ class Cells:
             found += self.terms.cells({self.scene.graph.edges[edge].target for edge in edges})
         return found
 
+    def _mark(self, row: TreeRow) -> Mark | None:
+        """What differs in a comparison: an item is on one side alone, or else its gradient."""
+        overlay, item = self.scene.options.overlay, self.scene.view.items[row.item]
+        if overlay is None or row.kind == "note":
+            return None
+        known = marked(overlay.nodes, item.members) if row.kind == "definition" else None
+        edges = () if row.link == ROOT else self.scene.view.links[row.link].edges
+        return known if known and known.words else marked(overlay.edges, edges)
+
     def _at_call(self, row: TreeRow, gradients: ViewGradients) -> GradientInfo | None:
         item = self.scene.view.items[row.item]
         if row.kind == "note":
-            return notes_of(self.scene, item, gradients)[row.note].total
+            # A hook that ran at one call only has a row of its own there.
+            notes = notes_of(self.scene, item, gradients)
+            return notes[row.note].total if row.note < len(notes) else None
         if item.template is not None:
             return middle(self._by_rounds(row, item, gradients))
         return self._flow(row, gradients)
@@ -267,7 +285,7 @@ class Cells:
         gap = " " if words.text else ""
         times = Part(f"{gap}×{self.scene.times(item):,}", "dim", "whole")
         met = meeting(self.scene, item)
-        last = [Part(f" · {met}", "dim", "whole")] if met else []
+        last = [Part(f" · {self.scene.only}{met}", "dim", "whole")] if met else []
         return (words, *parts, times, *last)
 
     def _flow(self, row: TreeRow, gradients: ViewGradients | None) -> GradientInfo | None:

@@ -7,8 +7,10 @@ Must not know of any one format.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import starmap
+from operator import attrgetter
 from typing import NamedTuple
 
 from gradscope.escaping import visible
@@ -16,6 +18,7 @@ from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.scale import FEWEST_CELLS, Round, exceptions, extremes, short, span
 from gradscope.render.drawing.scene import Scene
+from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP
 from gradscope.simplify.gradients import ViewGradients
@@ -118,6 +121,28 @@ def saved_words(scene: Scene, item: Item) -> str:
     return f"{numbers.size(amount)} saved · {numbers.share(amount, overlay.total)}"
 
 
+def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
+    """The mark that matters most among some nodes or edges, if one matters."""
+    found = [marks[number] for number in numbers if number in marks] if marks else []
+    return max((one for one in found if one.weight >= 0), key=attrgetter("weight"), default=None)
+
+
+def marked(marks: Mapping[int, Mark], members: Sequence[int]) -> Mark | None:
+    """The same of what stands for several, in words that hold of all of them together: ``up to
+    25%``, ``1 of 12 only in A``."""
+    found = heaviest(marks, members)
+    if found is None or not found.words or len(members) < 2:
+        return found
+    alike = sum(marks.get(one) == found for one in members)
+    words = found.words
+    if words.endswith("%"):
+        is_exact = not any(marks[one].words.startswith("≥") for one in members if one in marks)
+        words = f"up to {words}" if is_exact else f"≥{words.removeprefix('≥')}"
+    elif alike < len(members):
+        words = f"{alike:,} of {len(members):,} {words}"
+    return replace(found, words=words)
+
+
 LEAD = 12
 """Cells that branches before a row may take."""
 
@@ -165,9 +190,11 @@ def _to_next_round(scene: Scene, item: Item, gradients: ViewGradients | None) ->
     inside = [one for one in scene.view.items if one.template == item.template]
     if item is [one for one in inside if one.kind not in ("leaf", "leaves")][-1]:
         return []
-    return [
-        Note(remark=f"to the next round: ‖g‖ {span(gradients.link_by_rounds(link))}", across=True)
-    ]
+    overlay, sizes = scene.options.overlay, span(gradients.link_by_rounds(link))
+    mark = marked(overlay.edges, link.edges) if overlay else None
+    words = (_marked(scene, f"‖g‖ {sizes}" if sizes else ""), mark.words if mark else "")
+    remark = f"to the next round: {' · '.join(filter(None, words))}"
+    return [Note(remark=remark, across=True)]
 
 
 def frame(scene: Scene, template: Frame) -> Note:
@@ -212,7 +239,8 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
-        words = skipped(residuals(scene, item)) or _arriving(sum(arrivals.values()), False)
+        told = _marked(scene, skipped(residuals(scene, item)))
+        words = told or _arriving(scene, sum(arrivals.values()), False)
         return [Note("", None, gradients.entering(item), words)]
     return [
         Note(
@@ -220,6 +248,7 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
             scene.tensor(node, output),
             gradients.backward.at(node, output),
             _arriving(
+                scene,
                 amount,
                 (node, output) in given,
                 gradients.residual(node, output),
@@ -234,17 +263,19 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     ]
 
 
-def _arriving(amount: int, given: bool, *shares: float | None) -> str:
+def _arriving(scene: Scene, amount: int, given: bool, *shares: float | None) -> str:
     """How many gradients were added; or which share came through a skip, which cancelled; the one
     given for a root came along no edge."""
     skip, cancelled = shares or (None, None)
     words = [skipped([] if skip is None else [skip])]
     if cancelled is not None:
         words.append(f"{amount:,} gradients cancel {cancelling(cancelled)}")
+    if scene.options.sides:
+        return "sum"  # of how many on each side
     plain = (
         f"sum of {count(amount - 1, 'edge')} and the given" if given else f"sum of {amount:,} edges"
     )
-    return " · ".join(filter(None, words)) or plain
+    return _marked(scene, " · ".join(filter(None, words))) or plain
 
 
 def _saved(scene: Scene, item: Item) -> list[Note]:

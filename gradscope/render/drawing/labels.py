@@ -7,8 +7,6 @@ harmless.  Knows nothing of layout.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from operator import attrgetter
 
 import msgspec
 
@@ -19,6 +17,7 @@ from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import INK, Line, Piece, block, box, outlets, text
 from gradscope.render.drawing.facts import (
     hooked,
+    marked,
     meeting,
     opposing,
     residual_of_each,
@@ -39,7 +38,6 @@ from gradscope.render.drawing.scale import (
 from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import alarm, sentences
-from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, shorten, wrapped
 from gradscope.simplify.gradients import middle
@@ -351,7 +349,7 @@ class Labels:
             text(scene.folded(), FAINT, 11),
         ]
         sign, ink = ("⚠ ", MAGENTA) if alarm(scene) else ("", INK)
-        said = [scene.options.verdict] if scene.options.verdict else sentences(scene)
+        said = sentences(scene)
         lines.extend(text(f"{sign}{one}", ink) for one in said[:1])
         lines.extend(text(one) for one in said[1:])
         for severity, line in scene.findings()[:MOST_FINDINGS]:
@@ -364,6 +362,12 @@ class Labels:
             lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
         if scene.gradients is not None:
             lines.append(self.legend())
+        key = overlay.key if overlay else ()
+        for some in (key[:2], key[2:]):
+            row: Line = []
+            for mark in some:
+                row += [block(8, 9, mark.color), *text(f" {mark.words}    ", FAINT, 10)]
+            lines.append(row)
         rows = profile(scene, _MOST_BARS)
         if rows:
             lines.append(text(f"‖g‖ in backward order  {told(scene, rows)}", FAINT, 10))
@@ -378,9 +382,6 @@ class Labels:
         swatches = [block(8, 9, color) for color in STEPS]
         below = f" · {scale.far_below:,} far below" if scale.far_below else ""
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}{below}", FAINT, 10)]
-
-
-WEIGHT = attrgetter("weight")
 
 
 class Arrows:
@@ -402,10 +403,13 @@ class Arrows:
         edges = len(link.edges) // (scene.times(source) if once else 1)
         bundled = f" · {edges:,} edges" if edges > 1 else ""
         overlay = scene.options.overlay
-        mark = heaviest(overlay.edges if overlay else {}, link.edges)
+        mark = marked(overlay.edges if overlay else {}, link.edges)
         if mark is not None:
-            words = mark.words + bundled
-            return words, {"color": mark.color, "fontcolor": mark.color, "penwidth": "2"}
+            return mark.words + bundled, {
+                "color": mark.color,
+                "fontcolor": mark.color,
+                "penwidth": "2",
+            }
         if scene.gradients is None:
             return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
         if once:
@@ -443,9 +447,3 @@ class Arrows:
         if place is None or step is None:
             return {}
         return {"penwidth": f"{1 + 5 * place:.2f}", "color": tint(step, ARROW_STRENGTH)}
-
-
-def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
-    """The mark that matters most among some nodes or edges, if one matters."""
-    found = [marks[number] for number in numbers if number in marks] if marks else []
-    return max((one for one in found if one.weight >= 0), key=WEIGHT, default=None)

@@ -453,8 +453,11 @@ class Scene:
 
     @property
     def only(self) -> str:
-        """``call 1: `` before what is said of one of several backward calls."""
-        return f"call {self.backward.number}: " if self.each and self.backward else ""
+        """``call 1: `` before what is said of one of several backward calls; ``A: `` of a
+        comparison."""
+        if not self.each or not self.backward:
+            return ""
+        return "A: " if self.options.sides else f"call {self.backward.number}: "
 
     def passes(self) -> str:
         """Which of several backward passes is drawn, and how to see the others, or ""."""

@@ -30,8 +30,11 @@ def sentences(scene: Scene) -> list[str]:
     """What is wrong with the gradients of a pass, as far as they show it: where the first NaN or
     infinity is and which leaves it reaches, leaves that get only zeros, from where on next to
     nothing arrives, at which operation it is lost before any leaf.  Where nothing is, what many
-    leaves get; "" for few.  Findings say it better, but for modules that were never called.
+    leaves get; "" for few.  Findings say it better, but for modules that were never called.  Of a
+    comparison its own.
     """
+    if scene.options.verdict:
+        return [scene.options.verdict]
     absent = _not_called(scene)
     told: Sequence[str] = (absent,)
     if alarm(scene):
@@ -88,7 +91,8 @@ def _spoilt(scene: Scene) -> str:
 
 def alarm(scene: Scene) -> str:
     """A sentence on the first gradient that is not finite, or ""; findings say it better."""
-    if scene.blame.first_bad is None or scene.report.findings or scene.backward is None:
+    is_told = scene.report.findings or scene.options.verdict
+    if scene.blame.first_bad is None or is_told or scene.backward is None:
         return ""
     node, made_here = scene.blame.first_bad
     what = "makes" if made_here else "receives"
