@@ -347,8 +347,8 @@ def ends(graph: Graph, backward: BackwardPass) -> list[float]:
 
 
 class Fall(NamedTuple):
-    """An operation on the only way from a root to all leaves that leaves next to nothing: the norm
-    of what arrives there, and of what it sends on."""
+    """An operation that leaves next to nothing, on the only way from a root to all leaves, or makes
+    much of it: the norm of what arrives there, and of what it sends on."""
 
     node: int
     before: float
@@ -376,6 +376,28 @@ def fall(graph: Graph, backward: BackwardPass) -> Fall | None:
             return Fall(edge.source, *norms)
         edges = below.get(edge.target, [])
     return None
+
+
+def leap(graph: Graph, backward: BackwardPass, least: float) -> Fall | None:
+    """The operation that makes the most of what arrives, at least ``least`` times as much in the
+    same shape, where that is no small gradient of the graph; None where none does."""
+    sent = [backward.on_edge(at) for at in range(len(graph.edges))]
+    sizes = [0.0 if info.state != "finite" else float(info.norm or 0) for info in sent]
+    typical = sorted(sizes)[len(sizes) // 2] if sizes else 0.0
+    found, altered = None, {*backward.altered}
+    for edge, after in zip(graph.edges, sizes, strict=True):
+        if after < typical or graph.nodes[edge.target].kind == "leaf":
+            continue
+        ends = graph.nodes[edge.source].output(0), graph.nodes[edge.target].output(edge.output)
+        shapes = {None if tensor is None else tensor.shape for tensor in ends}
+        if len(shapes) > 1 or shapes <= {None, ()} or edge.source in altered:
+            continue
+        infos = (backward.gradients[entry] for entry in backward.upstream[edge.source])
+        came = [_size(info) for info in infos if info.state not in ("none", "not reached")]
+        before = math.nan if None in came else math.hypot(*(size or 0.0 for size in came))
+        if before and after >= least * before:
+            found, least = Fall(edge.source, before, after), after / before
+    return found
 
 
 def zeros(graph: Graph, backward: BackwardPass) -> list[Node]:

@@ -342,7 +342,10 @@ class Labels:
         way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":
             way = "values flow down, gradients up"
-        facts = [place, scene.rank(), scene.size(), way]
+        target = visible(scene.report.meta.target)
+        # A file's name is in the place, and what was run of it is not.
+        run = shorten(target, LONGEST_TITLE, "…") if "::" in target and target != title else ""
+        facts = [run, place, scene.rank(), scene.size(), way]
         lines = [
             text(shorten(title, LONGEST_TITLE, "…"), size=14, bold=True),
             text(" · ".join(fact for fact in facts if fact), FAINT, 11),
@@ -378,9 +381,10 @@ class Labels:
         """The steps of the scale between the numbers they stand for."""
         scale = self.scene.scale
         low, high = map(numbers.number, scale.ends)
-        high += " and more" if scale.is_passed else ""
+        if scale.passed is not None:
+            high += f" and more, up to {numbers.number(float(f'{scale.passed:.4g}'))}"
         swatches = [block(8, 9, color) for color in STEPS]
-        below = f" · {scale.far_below:,} far below" if scale.far_below else ""
+        below = f" · {scale.far_below:,} under 1/1000 of all others" if scale.far_below else ""
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}{below}", FAINT, 10)]
 
 

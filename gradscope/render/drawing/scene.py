@@ -181,7 +181,7 @@ class Scene:
         return visible(one_line(only)) or self.operations(item)
 
     def never_called(self, repeat: Item | Frame) -> str:
-        """`` · ∅ experts.5``: what was never called of the list that a repeat is of, or ""."""
+        """`` · not called: experts.5``: what was never called of the list that a repeat is of, or ""."""
         # Where it stands for many rounds, `*` stands for their numbers.
         lists = [re.escape(one).replace(r"\*", r"\d+") for one in repeat.title.split(" → ")]
         paths = [path for path in self.graph.absent if any(re.fullmatch(a, path) for a in lists)]
@@ -193,7 +193,7 @@ class Scene:
         around = {path: f"{path.rpartition('.')[0]}." for path in paths}
         paths = [path for path in paths if any(one.startswith(around[path]) for one in called)]
         names = [".".join(path.split(".")[-2:]) for path in paths]
-        return f" · ∅ {visible(listed(names, MOST_NAMED))}" if names else ""
+        return f" · not called: {visible(listed(names, MOST_NAMED))}" if names else ""
 
     def arriving(self, item: Item) -> int:
         """How many gradients meet in an item that is one node; 0 where none flowed."""
