@@ -161,6 +161,15 @@ class ViewGradients(Sums):
         """What flows along a link: its edge's gradient, or that of its edges together."""
         return combine([self.backward.on_edge(edge) for edge in link.edges])
 
+    def flow(self, link: Link) -> GradientInfo:
+        """The same, but what arrives where this is the only link into a closed item, or several of
+        its edges meet in a node: their sum, which is not what they are together."""
+        target = self.view.items[link.target]
+        is_sum = target.folded or len(link.edges) > 1
+        if is_sum and len(self._incoming[target.id]) == 1 and target.template is None:
+            return self.entering(target)
+        return self.link(link)
+
     def seed(self, root: int) -> GradientInfo:
         """What was given for a root."""
         return self.backward.gradients[self.backward.seeds[root]]

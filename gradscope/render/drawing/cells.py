@@ -86,7 +86,8 @@ COMMON = 80
 
 
 def _cut(item: Item) -> Literal["start", "end"]:
-    return "start" if item.kind in ("leaf", "module") else "end"
+    is_path = item.kind in ("leaf", "module") or (item.kind == "repeat" and item.type)
+    return "start" if is_path else "end"
 
 
 class Cells:
@@ -294,13 +295,7 @@ class Cells:
             return None
         if row.link == ROOT:
             return gradients.seed(row.root)
-        item = self.scene.view.items[row.item]
-        link = self.scene.to_leaf(self.scene.view.links[row.link])
-        # Several edges of one link may meet, in a group or a node: what enters it is their sum.
-        meets = item.folded or len(link.edges) > 1
-        if meets and len(self.scene.incoming[item.id]) == 1:
-            return gradients.entering(item)
-        return gradients.link(link)
+        return gradients.flow(self.scene.to_leaf(self.scene.view.links[row.link]))
 
     def _tensor(self, row: TreeRow) -> TensorInfo | None:
         if row.link == ROOT:

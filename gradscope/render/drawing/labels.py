@@ -405,7 +405,11 @@ class Arrows:
             link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
         )
         edges = len(link.edges) // (scene.times(source) if once else 1)
-        bundled = f" · {edges:,} edges" if edges > 1 else ""
+        # Into one place they add up, where no other link leads there; else each counts by itself.
+        ends = {scene.graph.edges[edge].target for edge in link.edges}
+        is_sum = len(ends) == 1 == len(scene.incoming[target.id])
+        many = f"sum of {edges:,} edges" if is_sum else f"{edges:,} edges together"
+        bundled = f" · {many}" if edges > 1 else ""
         overlay = scene.options.overlay
         mark = marked(overlay.edges if overlay else {}, link.edges)
         if mark is not None:
@@ -418,7 +422,7 @@ class Arrows:
             return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
         if once:
             return self._flow_by_rounds(link)
-        info = scene.gradients.link(link)
+        info = scene.gradients.flow(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
         words = " · ".join(filter(None, (scene.turns(link), words + self._of_round(link))))

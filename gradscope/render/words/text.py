@@ -60,7 +60,8 @@ _COUNT = re.compile(r" [×x][\d,]+$")
 def shorten(text: str, width: int, ellipsis: str, keep_end: bool = False) -> str:
     """At most ``width`` cells of a text, with an ellipsis where something was left out.
 
-    A count at the end (``y*2 ×9``) is a number, and numbers are never cut.
+    A count at the end (``y*2 ×9``) is a number, and numbers are never cut.  With ``keep_end`` the
+    beginning is left out.
     """
     if cells(text) <= width:
         return text
@@ -71,7 +72,11 @@ def shorten(text: str, width: int, ellipsis: str, keep_end: bool = False) -> str
     while cells(text) > room:
         excess = max((cells(text) - room) // 2, 1)
         text = text[excess:] if keep_end else text[:-excess]
-    return ellipsis + text if keep_end else text + ellipsis
+    if not keep_end:
+        return text + ellipsis
+    # A path rather begins with a whole part of it, if not much is lost.
+    part = re.split(r"[./]", text, maxsplit=1)[-1]
+    return ellipsis + (part if 3 * cells(part) >= 2 * room else text)
 
 
 NARROWEST = 20
