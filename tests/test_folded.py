@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+import torch
 
 from gradscope.model.report import Report
 from gradscope.render import Options, render
@@ -351,3 +352,42 @@ def test_equal_loops_that_are_drawn_once_are_counted_in_one_word() -> None:
     assert "drawn once" in text
     words = re.findall(r"a loop drawn once for \d+", text)
     assert len(set(words)) == len(words), text
+
+
+VIEWS = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(16)))
+made = net(torch.randn(8, 4))
+turned = made.transpose(0, 1).reshape(-1).unsqueeze(0)
+loss = turned.square().mean()
+loss.backward()
+"""
+
+
+def test_views_of_one_another_are_drawn_as_one(session: Session) -> None:
+    path = str(session.write(VIEWS))
+    report = session.look_at(path)
+    view = simplify(report.graph, Folding(at_once=True))
+    prove(view, report.graph)
+    (one,) = [item for item in view.items if item.kind == "views"]
+    assert one.title == "Unsqueeze · UnsafeView · Clone · Transpose"
+    scope: dict[str, Any] = {}
+    exec(VIEWS.replace("loss.backward()", ""), scope)
+    ends = torch.autograd.grad(scope["loss"], (scope["turned"], scope["made"]))
+    entering = ViewGradients(report.graph, report.passes[0], view).entering(one).norm
+    for gradient in ends:  # of any shape the same
+        assert float(entering or 0) == pytest.approx(float(gradient.norm()), rel=1e-6)
+    tree = session.cli("show", "report.json").out
+    (row,) = [line for line in tree.splitlines() if "Unsqueeze · " in line]
+    assert "turned = made.transpose" in row
+    assert "1 chain of views as one" in tree
+    for options in (["--all"], ["--names", "torch"]):
+        whole = session.cli("show", "report.json", *options).out
+        assert "Unsqueeze" in whole and "Unsqueeze · " not in whole
+    # Of what is to be told it stays apart, as where a hook changes a gradient.
+    told = Folding(at_once=True, told=frozenset(one.members[1:2]))
+    apart = [item.title for item in simplify(report.graph, told).items]
+    assert {"Unsqueeze", "UnsafeView", "Clone · Transpose"} <= {*apart}

@@ -16,7 +16,13 @@ from gradscope.model.report import Graph
 from gradscope.simplify.view import Item, Link, TwoSides, View
 
 TURNS = frozenset({"T", "Transpose", "Permute"})
-"""Operations whose gradient has the same elements as what arrives."""
+"""Operations whose gradient has the same elements as what arrives, in another order."""
+
+VIEWS = TURNS | {"View", "UnsafeView", "ReshapeAlias", "Alias", "Squeeze", "Unsqueeze", "Clone"}
+"""And those whose gradient has the same elements in any shape."""
+
+FEWEST_NODES = 60
+"""Of a smaller graph every view is seen by itself."""
 
 MOST_ROWS = 18
 """Boxes below one another that can be taken in at once."""
@@ -84,6 +90,46 @@ def _turned(view: View, graph: Graph, told: frozenset[int]) -> dict[int, int]:
         if view.items[leaf].kind == "leaf" and node.origin in places - {None}:
             ends[item.id] = leaf
     return ends
+
+
+def views_as_one(view: View, graph: Graph, told: frozenset[int]) -> View:
+    """The view with views of one another, in which no number of a gradient changes, as one item.
+    Nodes of which something is ``told`` stay."""
+    incoming, outgoing = view.incoming(), view.outgoing()
+
+    def is_view(item: Item) -> bool:
+        node = graph.nodes[item.members[0]]
+        is_alone = len(incoming[item.id]) == 1 and item.id not in view.roots
+        is_plain = item.kind == "op" and item.template is None and node.short_op in VIEWS
+        return is_alone and is_plain and not node.raised and told.isdisjoint(item.members)
+
+    chain: list[int] = []  # for each item the first of its chain
+    held: dict[int, list[int]] = {}
+    for item in view.items:
+        above = view.links[incoming[item.id][0]].source if len(incoming[item.id]) == 1 else item.id
+        goes_on = is_view(item) and is_view(view.items[above]) and len(outgoing[above]) == 1
+        chain.append(chain[above] if goes_on else item.id)
+        held.setdefault(chain[-1], []).append(item.id)
+    if len(graph.nodes) < FEWEST_NODES or len(held) == len(view.items):
+        return view
+    # A chain stands where its first item stood, above all that it leads to.
+    number = {first: at for at, first in enumerate(held)}
+    items = []
+    for first, members in held.items():
+        item = msgspec.structs.replace(view.items[first], id=number[first])
+        if len(members) > 1:
+            every = Counter(view.items[one].title for one in members)
+            title = " · ".join(f"{op} ×{many}" if many > 1 else op for op, many in every.items())
+            nodes = tuple(node for one in members for node in view.items[one].members)
+            item = msgspec.structs.replace(item, kind="views", title=title, members=nodes)
+        items.append(item)
+    links = tuple(
+        Link(number[chain[link.source]], number[chain[link.target]], link.edges)
+        for link in view.links
+        if chain[link.source] != chain[link.target]
+    )
+    roots = tuple(number[chain[root]] for root in view.roots)
+    return msgspec.structs.replace(view, items=tuple(items), links=links, roots=roots)
 
 
 def with_sides(view: View) -> View:

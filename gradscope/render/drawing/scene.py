@@ -174,14 +174,15 @@ class Scene:
             return (
                 f"{visible(one_line(item.label))} ×{item.count:,}{self.never_called(item)}".strip()
             )
-        if not item.folded or (item.kind == "module" and item.label):
+        if not item.folded or (item.kind in ("module", "views") and item.label):
             return visible(one_line(item.label))
         operations = self._operations(item)[: len(self._operations(item)) // self.times(item)]
         only = label_of(self.graph, self.graph.nodes[operations[0]]) if len(operations) == 1 else ""
         return visible(one_line(only)) or self.operations(item)
 
     def never_called(self, repeat: Item | Frame) -> str:
-        """`` · not called: experts.5``: what was never called of the list that a repeat is of, or ""."""
+        """`` · not called: experts.5``: what was never called of the list that a repeat is of, or
+        ""."""
         # Where it stands for many rounds, `*` stands for their numbers.
         lists = [re.escape(one).replace(r"\*", r"\d+") for one in repeat.title.split(" → ")]
         paths = [path for path in self.graph.absent if any(re.fullmatch(a, path) for a in lists)]
@@ -395,6 +396,8 @@ class Scene:
         counted = ((modules, "module call"), (functions, "function"))
         parts = [f"{count(many, what)} closed" for many, what in counted if many]
         ways = [option("depth", "N")] if parts else []
+        if views := kinds.count("views"):
+            parts.append(f"{count(views, 'chain')} of views as one")
         if repeats:
             parts.append(f"{count(repeats, 'repeat')} folded")
         if parts:
