@@ -244,6 +244,8 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
     assert "not called: experts.2" in drawn
     focused = shown(report, "tree", Folding(focus="layers.1"))
     assert "layers.1.experts.* Sequential ×7 · not called: experts.2" in focused
+    code = shown(report, "code", Folding()).splitlines()
+    assert [row.count("not called: experts.2") for row in code if "expert(" in row] == [1]
 
 
 def test_what_is_in_every_round_of_a_loop_is_shown_once() -> None:
@@ -352,6 +354,44 @@ def test_equal_loops_that_are_drawn_once_are_counted_in_one_word() -> None:
     assert "drawn once" in text
     words = re.findall(r"a loop drawn once for \d+", text)
     assert len(set(words)) == len(words), text
+
+
+SHARED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+sizes = (16, 32), (32, 32), (32, 1)
+first, second, last = (nn.Linear(*size) for size in sizes)
+critic = nn.Sequential(first, nn.LeakyReLU(0.2), second, nn.LeakyReLU(0.2), last)
+real, fake = torch.randn(8, 16), torch.randn(8, 16)
+
+def penalty(critic, real, fake):
+    mix = torch.rand(len(real), 1)
+    between = (mix * real + (1 - mix) * fake).requires_grad_()
+    (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
+    return ((slope.norm(dim=1) - 1) ** 2).mean()
+
+terms = [critic(fake).mean(), -critic(real).mean(), 10 * penalty(critic, real, fake)]
+loss = terms[0] + terms[1] + terms[2]
+loss.backward()
+"""
+
+
+def test_leaves_that_are_one_box_tell_how_many_cancel(session: Session) -> None:
+    path = str(session.write(SHARED))
+    scope: dict[str, Any] = {}
+    exec(SHARED.replace("loss.backward()", ""), scope)
+    leaves = [*scope["critic"].parameters()][:5]  # the last bias is in no penalty
+    made = (torch.autograd.grad(term, leaves, retain_graph=True) for term in scope["terms"])
+    each = [
+        [float(one.norm()) for one in (*parts, sum(parts))] for parts in zip(*made, strict=True)
+    ]
+    opposed = [one for one in each if one[-1] < 0.5 * math.hypot(*one[:-1])]
+    most = max(1 - one[-1] / sum(one[:-1]) for one in opposed)
+    told = f"{len(opposed)} of 5 cancel up to {100 * most:.3g} %"
+    assert told in session.cli("backward", path).out
+    assert told in session.cli("backward", path, "--format", "dot").out
 
 
 VIEWS = """

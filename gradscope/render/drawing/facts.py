@@ -77,9 +77,9 @@ def meeting(scene: Scene, item: Item) -> str:
 
 def opposing(scene: Scene, item: Item) -> list[float]:
     """The shares that cancel where gradients that meet in a node oppose each other; of what a
-    template holds those of all rounds."""
+    template holds those of all rounds, of a group of leaves those of each."""
     gradients = scene.gradients
-    if gradients is None or item.folded:
+    if gradients is None or (item.folded and item.kind != "leaves"):
         return []
     outputs = range(len(scene.graph.nodes[item.members[0]].outputs) or 1)
     places = [(node, output) for node in item.members for output in outputs]
@@ -94,6 +94,8 @@ def cancelled(scene: Scene, item: Item) -> str:
         return ""
     if item.template is not None:
         return up_to(shares)
+    if item.folded:
+        return f"{len(shares)} of {len(item.members)} cancel up to {cancelling(max(shares))}"
     node, gradients = item.members[0], scene.gradients
     outputs = range(len(scene.graph.nodes[node].outputs) or 1)
     each = {output: gradients.cancelled(node, output) or 0.0 for output in outputs}
@@ -239,7 +241,7 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
-        told = _marked(scene, skipped(residuals(scene, item)))
+        told = _marked(scene, meeting(scene, item))
         words = told or _arriving(scene, sum(arrivals.values()), False)
         return [Note("", None, gradients.entering(item), words)]
     return [

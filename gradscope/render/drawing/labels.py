@@ -250,7 +250,7 @@ class Labels:
         for share in skips:
             skip = round(share * _BAR)
             lines.append([block(7, skip, SKIP), block(7, _BAR - skip, BRANCH)])
-        for share in opposed[:1]:
+        for share in () if item.folded else sorted(opposed)[-1:]:
             left = max(round((1 - share) * _BAR), 1)
             lines.append([block(7, left, CANCELLED), block(7, _BAR - left, border=CANCELLED)])
         return lines

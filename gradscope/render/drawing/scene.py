@@ -19,7 +19,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
 from gradscope.render.drawing.blame import Blame
-from gradscope.render.drawing.scale import Round, Scale
+from gradscope.render.drawing.scale import Round, Scale, short
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, is_of_library, short_files, source_url, worst
@@ -193,8 +193,8 @@ class Scene:
         called = {self.graph.calls[node.call].path for node in nodes if node.call is not None}
         around = {path: f"{path.rpartition('.')[0]}." for path in paths}
         paths = [path for path in paths if any(one.startswith(around[path]) for one in called)]
-        names = [".".join(path.split(".")[-2:]) for path in paths]
-        return f" · not called: {visible(listed(names, MOST_NAMED))}" if names else ""
+        told = visible(listed(map(short, paths), MOST_NAMED))
+        return told and f" · not called: {told}"
 
     def arriving(self, item: Item) -> int:
         """How many gradients meet in an item that is one node; 0 where none flowed."""
