@@ -162,13 +162,26 @@ class ViewGradients(Sums):
         return combine([self.backward.on_edge(edge) for edge in link.edges])
 
     def flow(self, link: Link) -> GradientInfo:
-        """The same, but what arrives where this is the only link into a closed item, or several of
-        its edges meet in a node: their sum, which is not what they are together."""
+        """The same, but where its edges are all that enters its target what arrives there: where
+        they meet their sum, which is not what they are together."""
         target = self.view.items[link.target]
-        is_sum = target.folded or len(link.edges) > 1
-        if is_sum and len(self._incoming[target.id]) == 1 and target.template is None:
-            return self.entering(target)
-        return self.link(link)
+        if not self.adds_up(link):
+            return self.link(link)
+        first = target.rounds[:1] if target.template is not None else ()
+        return self.crossing({*first[0]}) if first else self.entering(target)
+
+    def adds_up(self, link: Link) -> bool:
+        """Whether nothing but the edges of a link enters its target, a closed item or a node in
+        which several meet; of what is drawn once for many rounds in the first one."""
+        source, target = (self.view.items[end] for end in (link.source, link.target))
+        is_only = len(self._incoming[target.id]) == 1 and target.id not in self._seeds
+        if not is_only or not (target.folded or len(link.edges) > 1):
+            return False
+        if target.template is None:
+            return True
+        first = {*target.rounds[0]}
+        into = {self.graph.edges[edge].target for edge in link.edges}
+        return source.template != target.template and into <= first
 
     def seed(self, root: int) -> GradientInfo:
         """What was given for a root."""

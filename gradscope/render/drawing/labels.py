@@ -405,9 +405,8 @@ class Arrows:
             link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
         )
         edges = len(link.edges) // (scene.times(source) if once else 1)
-        # Into one place they add up, where no other link leads there; else each counts by itself.
         ends = {scene.graph.edges[edge].target for edge in link.edges}
-        is_sum = len(ends) == 1 == len(scene.incoming[target.id])
+        is_sum = len(ends) == 1 and scene.gradients is not None and scene.gradients.adds_up(link)
         many = f"sum of {edges:,} edges" if is_sum else f"{edges:,} edges together"
         bundled = f" · {many}" if edges > 1 else ""
         overlay = scene.options.overlay

@@ -57,6 +57,10 @@ def worst(severities: Iterable[Severity]) -> Severity | None:
 _COUNT = re.compile(r" [×x][\d,]+$")
 
 
+FEWEST_LEFT = 12
+"""Cells of a path that is cut at one of its parts."""
+
+
 def shorten(text: str, width: int, ellipsis: str, keep_end: bool = False) -> str:
     """At most ``width`` cells of a text, with an ellipsis where something was left out.
 
@@ -74,9 +78,9 @@ def shorten(text: str, width: int, ellipsis: str, keep_end: bool = False) -> str
         text = text[excess:] if keep_end else text[:-excess]
     if not keep_end:
         return text + ellipsis
-    # A path rather begins with a whole part of it, if not much is lost.
+    # A path rather begins with a whole part of it, if enough is left.
     part = re.split(r"[./]", text, maxsplit=1)[-1]
-    return ellipsis + (part if 3 * cells(part) >= 2 * room else text)
+    return ellipsis + (part if cells(part) >= max(2 * room // 3, FEWEST_LEFT) else text)
 
 
 NARROWEST = 20
