@@ -162,11 +162,8 @@ def in_one(
     """
     if format not in FORMATS:
         return found, options
-    options = replace(options, verdict=verdict(found))
-    is_of_both = format in ("html", "tree")
-    if is_of_both:
-        sides = f"A: {found.a.target}", f"B: {found.b.target}"
-        options = replace(options, sides=sides)
+    sides = f"A: {found.a.target}", f"B: {found.b.target}"
+    options = replace(options, verdict=verdict(found), sides=sides)
     if format == "html":
         answer = render.beside_graph(found, ANSWERS["diff"]["text"], options)
         options = replace(options, answer=answer)
@@ -184,6 +181,6 @@ def in_one(
         )
     both = union(a, b, found)
     report = both.report
-    if is_of_both:
+    if format in ("html", "tree"):
         report = msgspec.structs.replace(report, passes=passes(a, b, both))
     return report, replace(options, overlay=overlay(found, both))

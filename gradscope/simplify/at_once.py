@@ -52,21 +52,22 @@ def straight_to_leaves(view: View, graph: Graph, told: frozenset[int]) -> View:
     ``Linear`` turns its weight: what arrives there is drawn as arriving at the leaf.  Nodes of
     which something is ``told`` stay."""
     ends = _turned(view, graph, told)
-    numbers: dict[int, int] = {}
-    items: list[Item] = []
-    for item in view.items:
-        if item.id not in ends:
-            numbers[item.id] = len(items)
-            items.append(msgspec.structs.replace(item, id=len(items)))
-    links = tuple(
-        Link(numbers[link.source], numbers[ends.get(link.target, link.target)], link.edges)
-        for link in view.links
-        if link.source not in ends
-    )
-    roots = tuple(numbers[root] for root in view.roots)
     turned = tuple(node for item in ends for node in view.items[item].members)
+    drawn = _drawn_as(view, [ends.get(item.id, item.id) for item in view.items])
+    return msgspec.structs.replace(drawn, on_links=turned)
+
+
+def _drawn_as(view: View, stands: list[int]) -> View:
+    """The view in which another item, or it itself, stands for each item."""
+    kept = [item for item in view.items if stands[item.id] == item.id]
+    number = {item.id: at for at, item in enumerate(kept)}
+    place = [number[item] for item in stands]
+    links = (Link(place[one.source], place[one.target], one.edges) for one in view.links)
     return msgspec.structs.replace(
-        view, items=tuple(items), links=links, roots=roots, on_links=turned
+        view,
+        items=tuple(msgspec.structs.replace(item, id=number[item.id]) for item in kept),
+        links=tuple(link for link in links if link.source != link.target),
+        roots=tuple(place[root] for root in view.roots),
     )
 
 
@@ -112,24 +113,16 @@ def views_as_one(view: View, graph: Graph, told: frozenset[int]) -> View:
         held.setdefault(chain[-1], []).append(item.id)
     if len(graph.nodes) < FEWEST_NODES or len(held) == len(view.items):
         return view
-    # A chain stands where its first item stood, above all that it leads to.
-    number = {first: at for at, first in enumerate(held)}
-    items = []
+    items = list(view.items)
     for first, members in held.items():
-        item = msgspec.structs.replace(view.items[first], id=number[first])
         if len(members) > 1:
             every = Counter(view.items[one].title for one in members)
             title = " · ".join(f"{op} ×{many}" if many > 1 else op for op, many in every.items())
             nodes = tuple(node for one in members for node in view.items[one].members)
-            item = msgspec.structs.replace(item, kind="views", title=title, members=nodes)
-        items.append(item)
-    links = tuple(
-        Link(number[chain[link.source]], number[chain[link.target]], link.edges)
-        for link in view.links
-        if chain[link.source] != chain[link.target]
-    )
-    roots = tuple(number[chain[root]] for root in view.roots)
-    return msgspec.structs.replace(view, items=tuple(items), links=links, roots=roots)
+            whole = msgspec.structs.replace(items[first], kind="views", title=title, members=nodes)
+            items[first] = whole
+    # A chain stands where its first item stood, above all that it leads to.
+    return _drawn_as(msgspec.structs.replace(view, items=tuple(items)), chain)
 
 
 def with_sides(view: View) -> View:

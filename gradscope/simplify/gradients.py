@@ -17,7 +17,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.model.plain import Number, number
-from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node, State
+from gradscope.model.report import BackwardPass, Edge, GradientInfo, Graph, Node, State
 from gradscope.simplify.view import Frame, Item, Link, View
 
 if TYPE_CHECKING:
@@ -388,16 +388,19 @@ def fall(graph: Graph, backward: BackwardPass) -> Fall | None:
     while len(edges) == 1:
         edge = graph.edges[edges[0]]
         came, left = backward.at(edge.source, 0), backward.on_edge(edges[0])
-        ends = (edge.source, 0), (edge.target, edge.output)
-        tensors = [graph.nodes[node].output(output) for node, output in ends]
-        shapes = {tensor.shape for tensor in tensors if tensor is not None}
-        # A mean leaves little to each of many, and a weight is meant.
-        is_each = len(shapes) == 1 and None not in tensors and shapes != {()}
         norms = [float(one.norm or 0) for one in (came, left) if one.state == "finite"]
-        if is_each and len(norms) == 2 and 0 < norms[1] < FALL * norms[0]:
+        if _is_each(graph, edge) and len(norms) == 2 and 0 < norms[1] < FALL * norms[0]:
             return Fall(edge.source, *norms)
         edges = below.get(edge.target, [])
     return None
+
+
+def _is_each(graph: Graph, edge: Edge) -> bool:
+    """Whether each element goes on as one: a mean leaves little to each of many, and a weight is
+    meant."""
+    ends = graph.nodes[edge.source].output(0), graph.nodes[edge.target].output(edge.output)
+    shapes = {None if tensor is None else tensor.shape for tensor in ends}
+    return len(shapes) == 1 and not shapes <= {None, ()}
 
 
 def leap(graph: Graph, backward: BackwardPass, least: float) -> Fall | None:
@@ -408,11 +411,8 @@ def leap(graph: Graph, backward: BackwardPass, least: float) -> Fall | None:
     typical = sorted(sizes)[len(sizes) // 2] if sizes else 0.0
     found, altered = None, {*backward.altered}
     for edge, after in zip(graph.edges, sizes, strict=True):
-        if after < typical or graph.nodes[edge.target].kind == "leaf":
-            continue
-        ends = graph.nodes[edge.source].output(0), graph.nodes[edge.target].output(edge.output)
-        shapes = {None if tensor is None else tensor.shape for tensor in ends}
-        if len(shapes) > 1 or shapes <= {None, ()} or edge.source in altered:
+        is_leaf = graph.nodes[edge.target].kind == "leaf"
+        if after < typical or is_leaf or edge.source in altered or not _is_each(graph, edge):
             continue
         infos = (backward.gradients[entry] for entry in backward.upstream[edge.source])
         came = [_size(info) for info in infos if info.state not in ("none", "not reached")]

@@ -15,7 +15,6 @@ from gradscope.model.studies import Combined, Split, SplitLeaf, SplitNode
 from gradscope.render.drawing.scale import Scale, size_cell, strip
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.drawing.split_groups import largest_pieces, percent
-from gradscope.render.options import Mark
 from gradscope.render.words.table import Cell, Column, Part
 from gradscope.render.words.text import Glyphs, cells
 from gradscope.simplify.gradients import arriving
@@ -32,15 +31,6 @@ NORM_CELLS = 11
 
 LONGEST = 12
 """Cells of a term's name up to which it stands above its column, and not its number."""
-
-
-DIFFERENCE = Column("difference")
-"""Beside the sides of a comparison."""
-
-
-def difference(mark: Mark | None) -> Part:
-    """What differs, in its colour."""
-    return Part(mark.words, f"bold {mark.color}") if mark else Part("")
 
 
 class Calls:
@@ -79,18 +69,18 @@ class Calls:
     def columns(self) -> list[Column]:
         """A column for each call that has one, and the strip."""
         if self.scene.options.sides:
-            return [Column("‖g‖ A", right=True), Column("‖g‖ B", right=True), DIFFERENCE]
+            return [Column("‖g‖ A", right=True), Column("‖g‖ B", right=True), Column("difference")]
         numbers = (self.each[place].backward.number for place in self.chosen)
         is_whole = len(self.chosen) == len(self.each)  # then norms say it all
         each = (Column(f"‖g‖ {number}", right=True) for number in numbers)
         return [*each, Column("", drop=2 * is_whole)]
 
-    def cells(self, infos: Sequence[GradientInfo | None], mark: Mark | None = None) -> list[Cell]:
-        """The norms at each call, from those of all; of a comparison the ``mark``, too."""
+    def cells(self, infos: Sequence[GradientInfo | None], differs: Cell = "") -> list[Cell]:
+        """The norms at each call, from those of all; of a comparison what ``differs``, too."""
         known = [info for info in infos if info is not None]
         drawn: Cell = strip(known, STRIP_CELLS, self.glyphs) if known else ""
         if self.scene.options.sides:
-            drawn = difference(mark)
+            drawn = differs
         return [*(self._size(infos[place]) for place in self.chosen), drawn]
 
     def _size(self, info: GradientInfo | None) -> Cell:

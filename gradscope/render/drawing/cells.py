@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.beside import DIFFERENCE, difference
-from gradscope.render.drawing.facts import Note, frame, hooked, marked, meeting, notes_of
+from gradscope.render.drawing.facts import (
+    Note,
+    difference,
+    frame,
+    hooked,
+    marked,
+    meeting,
+    notes_of,
+)
 from gradscope.render.drawing.scale import (
     BAD_INK,
     FEWEST_CELLS,
@@ -25,7 +32,6 @@ from gradscope.render.drawing.scale import (
     strip,
 )
 from gradscope.render.drawing.scene import Scene, state_word
-from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.table import GAP, Cell, Column, Part, Parts
 from gradscope.render.words.text import BADGES, Glyphs, cells
@@ -119,7 +125,7 @@ class Cells:
         if self.calls is not None:
             columns[3:-1] = self.calls.columns()
         elif self.scene.options.sides:
-            columns[4] = DIFFERENCE  # of graphs alone
+            columns[4] = Column("difference")  # of graphs alone
         # Who asks for terms would rather do without the bars of the gradient.
         return [*columns, *(self.terms.columns(essential=True) if self.terms else ())]
 
@@ -130,9 +136,9 @@ class Cells:
             return found  # one line across all columns
         if self.calls is not None:
             each = [self._at_call(row, one) for one in self.calls.each]
-            found[3:-1] = self.calls.cells(each, self._mark(row))
+            found[3:-1] = self.calls.cells(each, self._difference(row))
         elif self.scene.options.sides:
-            found[4] = difference(self._mark(row))
+            found[4] = self._difference(row)
         if self.terms is not None:
             # Of what is told once the shares stand there.
             links = self.scene.incoming[row.item] if row.kind == "definition" else ()
@@ -140,14 +146,14 @@ class Cells:
             found += self.terms.cells({self.scene.graph.edges[edge].target for edge in edges})
         return found
 
-    def _mark(self, row: TreeRow) -> Mark | None:
+    def _difference(self, row: TreeRow) -> Cell:
         """What differs in a comparison: an item is on one side alone, or else its gradient."""
         overlay, item = self.scene.options.overlay, self.scene.view.items[row.item]
         if overlay is None or row.kind == "note":
-            return None
+            return ""
         known = marked(overlay.nodes, item.members) if row.kind == "definition" else None
         edges = () if row.link == ROOT else self.scene.view.links[row.link].edges
-        return known if known and known.words else marked(overlay.edges, edges)
+        return difference(known if known and known.words else marked(overlay.edges, edges))
 
     def _at_call(self, row: TreeRow, gradients: ViewGradients) -> GradientInfo | None:
         item = self.scene.view.items[row.item]

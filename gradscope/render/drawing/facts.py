@@ -20,7 +20,7 @@ from gradscope.render.drawing.scale import FEWEST_CELLS, Round, exceptions, extr
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.options import Mark
 from gradscope.render.words import numbers
-from gradscope.render.words.table import GAP
+from gradscope.render.words.table import GAP, Part
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.view import Frame, Item
 from gradscope.words import count
@@ -143,6 +143,11 @@ def marked(marks: Mapping[int, Mark], members: Sequence[int]) -> Mark | None:
     elif alike < len(members):
         words = f"{alike:,} of {len(members):,} {words}"
     return replace(found, words=words)
+
+
+def difference(mark: Mark | None) -> Part:
+    """What differs, in its colour."""
+    return Part(mark.words, f"bold {mark.color}") if mark else Part("")
 
 
 LEAD = 12

@@ -13,7 +13,7 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.plain import Number, number
 from gradscope.model.report import GradientInfo, Leaf, State
-from gradscope.render.drawing.facts import cancelling, heaviest, hooked
+from gradscope.render.drawing.facts import cancelling, hooked
 from gradscope.render.drawing.scale import BAD_INK, size_cell
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.words import numbers
@@ -221,9 +221,7 @@ class LeafTable(Writer):
         shape = numbers.shape(leaf.tensor.shape)
         if self.calls is not None:
             each = [one.leaf(position) for one in self.calls.each]
-            overlay = self.options.overlay
-            mark = heaviest(overlay.nodes, [leaf.node]) if overlay else None
-            return [name, shape, *self.calls.cells(each, mark)]
+            return [name, shape, *self.calls.cells(each)]
         total = self.gradients.leaf(position)
         ink = BAD_INK if total.state == "non-finite" else ""
         norm = unscaled(total.norm, self.scene.graph.scale)

@@ -117,17 +117,13 @@ def _cancels(scene: Scene) -> str:
     found = scene.gradients
     if found is None:
         return ""
-    shares = ((found.cancelled(leaf.node), leaf) for leaf in scene.graph.leaves)
     known = sorted(
-        ((share, leaf) for share, leaf in shares if share is not None), key=lambda one: -one[0]
+        (-share, len(found.contributions(leaf.node)), visible(leaf.name))
+        for leaf in scene.graph.leaves
+        if (share := found.cancelled(leaf.node)) is not None
     )
-    words = (
-        f"{len(found.contributions(leaf.node)):,} gradients cancel {cancelling(share)} at "
-        f"{visible(leaf.name)}"
-        for share, leaf in known[:MOST_CANCELLED]
-    )
-    more = len(known) - MOST_CANCELLED
-    return ", ".join(words) + (f"; others cancel at {count(more, 'more leaf')}" * (more > 0))
+    words = (f"{many:,} gradients cancel {cancelling(-one)} at {name}" for one, many, name in known)
+    return listed(words, MOST_CANCELLED)
 
 
 def _spoilt(scene: Scene) -> str:
