@@ -420,7 +420,8 @@ class Writing:
     format_name: str | None = rows(
         variant(_FORMAT, "trace backward show", choices=tuple(FORMATS)),
         variant(_FORMAT, "explain memory check", choices=("text", "code", "markdown", *DRAWINGS)),
-        variant(_FORMAT, "diff depends", choices=("text", *DRAWINGS)),
+        variant(_FORMAT, "diff", choices=("text", "tree", *DRAWINGS)),
+        variant(_FORMAT, "depends", choices=("text", *DRAWINGS)),
         variant("--format FORMAT  Output format of the findings:", "doctor", choices=DIAGNOSES),
     )
     max_size: int = row(

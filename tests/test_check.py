@@ -581,8 +581,9 @@ def test_the_picture_marks_what_is_wrong(session: Session) -> None:
         path = str(session.write(program(name, is_right=is_right)))
         picture = session.cli("check", path, "--format", "dot").out
         assert picture.startswith("digraph")
-        assert "pink: the derivative is wrong" in picture
-        assert ("#c2185b" in picture) is not is_right
+        assert "the derivative is wrong" in picture
+        # In the key in any case.
+        assert (picture.count("#c2185b") > 1) is not is_right
 
 
 SCALED = """\

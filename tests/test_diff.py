@@ -17,6 +17,7 @@ from gradscope.analyses.diff.union import union
 from gradscope.model import storage
 from gradscope.model.invariants import check
 from gradscope.model.report import Report
+from gradscope.render.words.numbers import number
 from tests import forkserver, reports
 from tests.looking import Session
 
@@ -267,11 +268,36 @@ def test_the_picture_marks_what_differs(session: Session) -> None:
     changed = MLP.replace("h = self.drop(h)", "h = h.sin()")
     done = session.cli("diff", *both(session, MLP, changed), "--format", "dot", "--all")
     assert done.out.startswith("digraph")
-    assert "pink: only in A, " in done.out and "; violet: only in B, " in done.out
+    assert "only in A, " in done.out and "only in B, " in done.out
     assert len(re.findall("only in A(?![;,])", done.out)) == 6  # label and tip of three arrows
     assert "different: " in done.out
     assert "self.drop(h)" in done.out
     assert "h.sin()" in done.out
+
+
+def test_the_tree_has_both_sides(session: Session) -> None:
+    sides = both(session, MLP, MLP.replace("h = self.drop(h)", "h = h.sin()"))
+    done = session.cli("diff", *sides, "--format", "tree", "--all", "--width", "140")
+    assert done.status == 1 and done.out.splitlines()[1].startswith("different: ")
+    assert "‖g‖ in A: a.json, B: b.json; ‖A − B‖ in % of the larger ‖g‖" in done.out
+    row = next(line for line in done.out.splitlines() if "○ Sin" in line)
+    assert "∅" in row and "only in B" in row
+    # What is on one side alone is no part of a sum on the other.
+    assert "sum of" not in done.out
+    for a, b in zip(*(_norms(side) for side in sides), strict=True):
+        assert re.search(rf"● {re.escape(a[0])} .* {a[1]} +{b[1]}( |$)", done.out, re.M)
+    for name in sides:
+        session.cli("trace", name.replace("json", "py"), "-o", name)
+    told = session.cli("diff", *sides, "--format", "tree").out
+    assert "A: a.json, B: b.json" in told and "only in B" in told
+
+
+def _norms(path: str) -> list[tuple[str, str]]:
+    """What each leaf gets, by its name."""
+    report = storage.load(path)
+    infos = (report.passes[0].brought(place) for place in range(len(report.graph.leaves)))
+    pairs = zip(report.graph.leaves, infos, strict=True)
+    return sorted((leaf.name, number(float(info.norm or 0))) for leaf, info in pairs)
 
 
 # ---------------------------------------------------------------- reports built by hand

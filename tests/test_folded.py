@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+import torch
 
 from gradscope.model.report import Report
 from gradscope.render import Options, render
@@ -240,9 +241,11 @@ def test_members_of_a_repeat_have_their_names_and_their_own_gradients(session: S
     # In a picture they would hide what is around them: one box, which names whom nobody called.
     drawn = shown(report, "dot", Folding())
     assert not re.search(r"<B>experts\.\d", drawn)
-    assert "∅ experts.2" in drawn
+    assert "not called: experts.2" in drawn
     focused = shown(report, "tree", Folding(focus="layers.1"))
-    assert "layers.1.experts.* Sequential ×7 · ∅ experts.2" in focused
+    assert "layers.1.experts.* Sequential ×7 · not called: experts.2" in focused
+    code = shown(report, "code", Folding()).splitlines()
+    assert [row.count("not called: experts.2") for row in code if "expert(" in row] == [1]
 
 
 def test_what_is_in_every_round_of_a_loop_is_shown_once() -> None:
@@ -351,3 +354,80 @@ def test_equal_loops_that_are_drawn_once_are_counted_in_one_word() -> None:
     assert "drawn once" in text
     words = re.findall(r"a loop drawn once for \d+", text)
     assert len(set(words)) == len(words), text
+
+
+SHARED = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+sizes = (16, 32), (32, 32), (32, 1)
+first, second, last = (nn.Linear(*size) for size in sizes)
+critic = nn.Sequential(first, nn.LeakyReLU(0.2), second, nn.LeakyReLU(0.2), last)
+real, fake = torch.randn(8, 16), torch.randn(8, 16)
+
+def penalty(critic, real, fake):
+    mix = torch.rand(len(real), 1)
+    between = (mix * real + (1 - mix) * fake).requires_grad_()
+    (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
+    return ((slope.norm(dim=1) - 1) ** 2).mean()
+
+terms = [critic(fake).mean(), -critic(real).mean(), 10 * penalty(critic, real, fake)]
+loss = terms[0] + terms[1] + terms[2]
+loss.backward()
+"""
+
+
+def test_leaves_that_are_one_box_tell_how_many_cancel(session: Session) -> None:
+    path = str(session.write(SHARED))
+    scope: dict[str, Any] = {}
+    exec(SHARED.replace("loss.backward()", ""), scope)
+    leaves = [*scope["critic"].parameters()][:5]  # the last bias is in no penalty
+    made = (torch.autograd.grad(term, leaves, retain_graph=True) for term in scope["terms"])
+    each = [
+        [float(one.norm()) for one in (*parts, sum(parts))] for parts in zip(*made, strict=True)
+    ]
+    opposed = [one for one in each if one[-1] < 0.5 * math.hypot(*one[:-1])]
+    most = max(1 - one[-1] / sum(one[:-1]) for one in opposed)
+    told = f"{len(opposed)} of 5 cancel up to {100 * most:.3g} %"
+    assert told in session.cli("backward", path).out
+    assert told in session.cli("backward", path, "--format", "dot").out
+
+
+VIEWS = """
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(*(nn.Sequential(nn.Linear(4, 4), nn.Tanh()) for _ in range(16)))
+made = net(torch.randn(8, 4))
+turned = made.transpose(0, 1).reshape(-1).unsqueeze(0)
+loss = turned.square().mean()
+loss.backward()
+"""
+
+
+def test_views_of_one_another_are_drawn_as_one(session: Session) -> None:
+    path = str(session.write(VIEWS))
+    report = session.look_at(path)
+    view = simplify(report.graph, Folding(at_once=True))
+    prove(view, report.graph)
+    (one,) = [item for item in view.items if item.kind == "views"]
+    assert one.title == "Unsqueeze · UnsafeView · Clone · Transpose"
+    scope: dict[str, Any] = {}
+    exec(VIEWS.replace("loss.backward()", ""), scope)
+    ends = torch.autograd.grad(scope["loss"], (scope["turned"], scope["made"]))
+    entering = ViewGradients(report.graph, report.passes[0], view).entering(one).norm
+    for gradient in ends:  # of any shape the same
+        assert float(entering or 0) == pytest.approx(float(gradient.norm()), rel=1e-6)
+    tree = session.cli("show", "report.json").out
+    (row,) = [line for line in tree.splitlines() if "Unsqueeze · " in line]
+    assert "turned = made.transpose" in row
+    assert "1 chain of views as one" in tree
+    for options in (["--all"], ["--names", "torch"]):
+        whole = session.cli("show", "report.json", *options).out
+        assert "Unsqueeze" in whole and "Unsqueeze · " not in whole
+    # Of what is to be told it stays apart, as where a hook changes a gradient.
+    told = Folding(at_once=True, told=frozenset(one.members[1:2]))
+    apart = [item.title for item in simplify(report.graph, told).items]
+    assert {"Unsqueeze", "UnsafeView", "Clone · Transpose"} <= {*apart}

@@ -336,6 +336,12 @@ a, b, c = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
             "y = torch.sigmoid(5 * (a + b.detach() + 0 * b + c))",
             "1 of 3 leaves gets only zeros: b · ‖g‖ falls from 1.414 to 3.576e-7 at Sigmoid of",
         ),
+        ("y = torch.log(a / 1000) + b + c", "‖g‖ grows ×791 at Log of torch.log(a / 1000)"),
+        ("y = 3 * a - 2.9 * a + b + c", "2 gradients cancel 98.3 % at a"),
+        ("y = 1e-6 * a + b + c", "1 of 3 leaves gets next to nothing, ‖g‖ up to 1.414e-6: a"),
+        # A scalar that is spread over many is no more.
+        ("y = a.sum().expand(2000).mean() + b + c", ""),
+        ("y = 3 * a - a + b + c", ""),
         # What a mean and a weight leave is meant; and b is reached by another way.
         ("y = 1e-5 * (a + b + c).repeat(9999).mean()", ""),
         ("y = torch.sigmoid(5 * (a + c)) + b", ""),
@@ -351,7 +357,7 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     marks = {"tree": "▲ ○ Sigmoid", "dot": "▲ falls to 3.576e-7"}
     mark = marks.get(format, "▲ falls to 3.576e-7 · 1.414")
     assert (mark in text) == ("falls" in told)
-    words = "only zeros", "NaN or infinity", "vanishes", "falls"
+    words = "only zeros", "NaN or infinity", "vanishes", "falls", "grows", "cancel", "next to"
     assert told or not any(word in text for word in words)
 
 

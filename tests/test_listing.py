@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+import msgspec
 import pytest
 import torch
 
@@ -134,13 +135,29 @@ def test_a_line_that_only_calls_a_module_has_what_arrives_at_its_result(
     assert re.search(r"skip \d+–\d+ % ×3$", row)
 
 
-def test_what_a_backward_made_is_counted_where_there_is_no_line(session: Session) -> None:
-    session.write(
-        "import torch\nx = torch.tensor(2.0, requires_grad=True)\n"
-        "(slope,) = torch.autograd.grad(x**4, x, create_graph=True)\nslope.backward()\n"
-    )
-    out = session.cli("backward", "program.py", "--format", "code").out
-    assert out.endswith("\n\n3 nodes more, made by a backward, or by no line that is known\n")
+SLOPE = """
+import torch
+x = torch.tensor(2.0, requires_grad=True)
+y = x**4
+(slope,) = torch.autograd.grad(y, x, create_graph=True)
+loss = 3 * slope + 5 * y
+loss.backward()
+"""
+
+
+def test_what_a_backward_made_stands_at_the_line_that_called_it(session: Session) -> None:
+    session.write(SLOPE)
+    report = session.look_at("program.py")
+    out = session.cli("show", "report.json", "--format", "code").out
+    (row,) = [row for row in out.splitlines() if "autograd.grad(y" in row]
+    assert re.search(r"create_graph=True\)  +3 ", row)
+    (row,) = [row for row in out.splitlines() if " y = x**4" in row]
+    assert re.search(r"x\*\*4  +5 ", row)
+    # Of a report that was saved before that was known.
+    nodes = (msgspec.structs.replace(node, derived=None) for node in report.graph.nodes)
+    graph = msgspec.structs.replace(report.graph, nodes=tuple(nodes))
+    out = as_text(msgspec.structs.replace(report, graph=graph), "code")
+    assert out.endswith(" nodes more, made by no line that is known\n")
     assert "\n\n\n" not in out
 
 

@@ -55,6 +55,27 @@ def test_nothing_is_lost(case: str, folding: Folding) -> None:
     prove(simplify(graph, folding), graph)
 
 
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("folding", FOLDINGS, ids=str)
+def test_what_adds_up_on_a_link_is_all_that_enters(case: str, folding: Folding) -> None:
+    report = CASES[case]()
+    graph = report.graph
+    for backward in report.passes[:1]:
+        view = simplify(graph, folding)
+        gradients = ViewGradients(graph, backward, view)
+        for link in filter(gradients.adds_up, view.links):
+            target = view.items[link.target]
+            is_once = target.template is not None
+            inside = {*(target.rounds[0] if is_once else target.members)}
+            edges = enumerate(graph.edges)
+            into = {at for at, edge in edges if edge.target in inside and edge.source not in inside}
+            # A link straight to a parameter has what turns that behind it.
+            assert into == {*link.edges} or {*view.on_links}.intersection(
+                graph.edges[edge].target for edge in link.edges
+            )
+            assert not inside.intersection(root.node for root in graph.roots)
+
+
 @pytest.mark.parametrize("layers", [12, 48])
 def test_equal_blocks_are_drawn_once_with_every_round(layers: int) -> None:
     graph = transformer(layers).graph

@@ -153,8 +153,8 @@ def _report(name: str, given: PlainReport | str | Path) -> PlainReport:
 def in_one(
     a: PlainReport, b: PlainReport, found: Comparison, options: Options, format: str
 ) -> tuple[PlainReport | Comparison, Options]:
-    """Both graphs in one, with what differs marked, for a picture; for a page with the gradients
-    of both, and what is said of them.  In a format of its own, what differs.
+    """Both graphs in one, with what differs marked, for a picture; for a page or a tree with the
+    gradients of both, and for a page what is said of them.  In a format of its own, what differs.
 
     Raises:
         CaptureError: when the two have too little in common to be drawn as one, except on a page,
@@ -162,12 +162,11 @@ def in_one(
     """
     if format not in FORMATS:
         return found, options
-    options = replace(options, verdict=verdict(found))
+    first, second = found.names
+    options = replace(options, verdict=verdict(found), sides=(f"A: {first}", f"B: {second}"))
     if format == "html":
         answer = render.beside_graph(found, ANSWERS["diff"]["text"], options)
-        first, second = found.names
-        sides = f"A: {first}", f"B: {second}"
-        options = replace(options, answer=answer, sides=sides)
+        options = replace(options, answer=answer)
         if not found.related:
             one, other = (
                 msgspec.structs.replace(side, passes=side.passes[:1], others=()) for side in (a, b)
@@ -182,6 +181,6 @@ def in_one(
         )
     both = union(a, b, found)
     report = both.report.of_target(" ↔ ".join(found.names))
-    if format == "html":
+    if format in ("html", "tree"):
         report = msgspec.structs.replace(report, passes=passes(a, b, both))
     return report, replace(options, overlay=overlay(found, both))

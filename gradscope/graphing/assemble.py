@@ -176,6 +176,7 @@ class Assembler:
         span = self.recorder.span_of(sequence)
         origin = self._origin_at(self.recorder.place_of(span))
         op, kind = _op_and_kind(live)
+        is_derived = span is not None and span.is_backward
         return Node(
             id=number,
             op=op,
@@ -184,7 +185,8 @@ class Assembler:
             origin=origin,
             call=self._call(self.recorder.modules.call_of(sequence)),
             variable=self._variable(number, span, sequence, origin),
-            backward_made=span is not None and span.is_backward,
+            backward_made=is_derived,
+            derived=self._origin_at(span.place) if span and is_derived else None,
             saved=tuple(self._saved(live)) if self.saved else (),
         )
 

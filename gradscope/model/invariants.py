@@ -71,6 +71,8 @@ def _check_nodes(graph: Graph) -> None:
         # nobody.
         if node.origin is not None and not 0 <= node.origin < origins:
             in_range([node.origin], origins, f"graph.nodes[{position}].origin", "graph.origins")
+        if node.derived is not None and not 0 <= node.derived < origins:
+            in_range([node.derived], origins, f"graph.nodes[{position}].derived", "graph.origins")
         if node.call is not None and not 0 <= node.call < calls:
             in_range([node.call], calls, f"graph.nodes[{position}].call", "graph.calls")
         for tensor in node.outputs:

@@ -85,9 +85,10 @@ class Node(Struct, frozen=True):
     each output number, None where torch knows nothing of it.  ``origin`` and ``call`` index the
     graph's tables. ``variable`` is set on the node that made the final value of its origin's
     expression. ``backward_made`` marks nodes made by a backward pass that ran with
-    ``create_graph``. ``saved`` names the tensors kept for backward, where asked for.  ``raised`` is
-    set on what is no node of torch's: the call in which the program failed, named by torch's
-    function, with the module and the shapes that came to it in words.
+    ``create_graph``; ``origin`` is then that of what they differentiate, ``derived`` that of the
+    call which ran the pass. ``saved`` names the tensors kept for backward, where asked for.
+    ``raised`` is set on what is no node of torch's: the call in which the program failed, named by
+    torch's function, with the module and the shapes that came to it in words.
     """
 
     id: int
@@ -98,8 +99,14 @@ class Node(Struct, frozen=True):
     call: int | None = None
     variable: str = ""
     backward_made: bool = False
+    derived: int | None = None
     saved: tuple[tuple[str, TensorInfo], ...] = ()
     raised: str = ""
+
+    @property
+    def line(self) -> int | None:
+        """The origin of the line that made it."""
+        return self.derived if self.backward_made else self.origin
 
     @property
     def short_op(self) -> str:

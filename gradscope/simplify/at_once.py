@@ -16,7 +16,13 @@ from gradscope.model.report import Graph
 from gradscope.simplify.view import Item, Link, TwoSides, View
 
 TURNS = frozenset({"T", "Transpose", "Permute"})
-"""Operations whose gradient has the same elements as what arrives."""
+"""Operations whose gradient has the same elements as what arrives, in another order."""
+
+VIEWS = TURNS | {"View", "UnsafeView", "ReshapeAlias", "Alias", "Squeeze", "Unsqueeze", "Clone"}
+"""And those whose gradient has the same elements in any shape."""
+
+FEWEST_NODES = 60
+"""Of a smaller graph every view is seen by itself."""
 
 MOST_ROWS = 18
 """Boxes below one another that can be taken in at once."""
@@ -46,21 +52,22 @@ def straight_to_leaves(view: View, graph: Graph, told: frozenset[int]) -> View:
     ``Linear`` turns its weight: what arrives there is drawn as arriving at the leaf.  Nodes of
     which something is ``told`` stay."""
     ends = _turned(view, graph, told)
-    numbers: dict[int, int] = {}
-    items: list[Item] = []
-    for item in view.items:
-        if item.id not in ends:
-            numbers[item.id] = len(items)
-            items.append(msgspec.structs.replace(item, id=len(items)))
-    links = tuple(
-        Link(numbers[link.source], numbers[ends.get(link.target, link.target)], link.edges)
-        for link in view.links
-        if link.source not in ends
-    )
-    roots = tuple(numbers[root] for root in view.roots)
     turned = tuple(node for item in ends for node in view.items[item].members)
+    drawn = _drawn_as(view, [ends.get(item.id, item.id) for item in view.items])
+    return msgspec.structs.replace(drawn, on_links=turned)
+
+
+def _drawn_as(view: View, stands: list[int]) -> View:
+    """The view in which another item, or it itself, stands for each item."""
+    kept = [item for item in view.items if stands[item.id] == item.id]
+    number = {item.id: at for at, item in enumerate(kept)}
+    place = [number[item] for item in stands]
+    links = (Link(place[one.source], place[one.target], one.edges) for one in view.links)
     return msgspec.structs.replace(
-        view, items=tuple(items), links=links, roots=roots, on_links=turned
+        view,
+        items=tuple(msgspec.structs.replace(item, id=number[item.id]) for item in kept),
+        links=tuple(link for link in links if link.source != link.target),
+        roots=tuple(place[root] for root in view.roots),
     )
 
 
@@ -84,6 +91,38 @@ def _turned(view: View, graph: Graph, told: frozenset[int]) -> dict[int, int]:
         if view.items[leaf].kind == "leaf" and node.origin in places - {None}:
             ends[item.id] = leaf
     return ends
+
+
+def views_as_one(view: View, graph: Graph, told: frozenset[int]) -> View:
+    """The view with views of one another, in which no number of a gradient changes, as one item.
+    Nodes of which something is ``told`` stay."""
+    incoming, outgoing = view.incoming(), view.outgoing()
+
+    def is_view(item: Item) -> bool:
+        node = graph.nodes[item.members[0]]
+        is_alone = len(incoming[item.id]) == 1 and item.id not in view.roots
+        is_plain = item.kind == "op" and item.template is None and node.short_op in VIEWS
+        return is_alone and is_plain and not node.raised and told.isdisjoint(item.members)
+
+    chain: list[int] = []  # for each item the first of its chain
+    held: dict[int, list[int]] = {}
+    for item in view.items:
+        above = view.links[incoming[item.id][0]].source if len(incoming[item.id]) == 1 else item.id
+        goes_on = is_view(item) and is_view(view.items[above]) and len(outgoing[above]) == 1
+        chain.append(chain[above] if goes_on else item.id)
+        held.setdefault(chain[-1], []).append(item.id)
+    if len(graph.nodes) < FEWEST_NODES or len(held) == len(view.items):
+        return view
+    items = list(view.items)
+    for first, members in held.items():
+        if len(members) > 1:
+            every = Counter(view.items[one].title for one in members)
+            title = " · ".join(f"{op} ×{many}" if many > 1 else op for op, many in every.items())
+            nodes = tuple(node for one in members for node in view.items[one].members)
+            whole = msgspec.structs.replace(items[first], kind="views", title=title, members=nodes)
+            items[first] = whole
+    # A chain stands where its first item stood, above all that it leads to.
+    return _drawn_as(msgspec.structs.replace(view, items=tuple(items)), chain)
 
 
 def with_sides(view: View) -> View:

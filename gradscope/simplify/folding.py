@@ -20,6 +20,7 @@ from gradscope.simplify.at_once import (
     height,
     rows_of_tree,
     straight_to_leaves,
+    views_as_one,
     with_sides,
 )
 from gradscope.simplify.for_pages import for_page, sides_by_rounds
@@ -69,7 +70,11 @@ def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
     if folding.depth is None:
         opened = opened_towards(hierarchy, opened, blamed)
     part.close(hierarchy, opened)
-    view = lower = straight_to_leaves(part.view(), part.graph, told)
+
+    def drawn() -> View:
+        return views_as_one(straight_to_leaves(part.view(), part.graph, told), part.graph, told)
+
+    view = lower = drawn()
     limit = FEW if folding.depth is not None or opened.by_rounds else folding.limit
     while size(lower) > most and limit > FEW:
         limit -= 1
@@ -77,7 +82,7 @@ def _at_once(part: Partition, hierarchy: Hierarchy, folding: Folding) -> View:
         fewer = opened_towards(hierarchy, fewer, blamed)
         if fewer != opened:
             part.close(hierarchy, opened := fewer)
-            lower = straight_to_leaves(part.view(), part.graph, told)
+            lower = drawn()
     return with_sides(lower if size(lower) <= most else view)
 
 

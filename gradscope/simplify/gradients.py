@@ -17,7 +17,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.model.plain import Number, number
-from gradscope.model.report import BackwardPass, GradientInfo, Graph, Node, State
+from gradscope.model.report import BackwardPass, Edge, GradientInfo, Graph, Node, State
 from gradscope.simplify.view import Frame, Item, Link, View
 
 if TYPE_CHECKING:
@@ -160,6 +160,28 @@ class ViewGradients(Sums):
     def link(self, link: Link) -> GradientInfo:
         """What flows along a link: its edge's gradient, or that of its edges together."""
         return combine([self.backward.on_edge(edge) for edge in link.edges])
+
+    def flow(self, link: Link) -> GradientInfo:
+        """The same, but where its edges are all that enters its target what arrives there: where
+        they meet their sum, which is not what they are together."""
+        target = self.view.items[link.target]
+        if not self.adds_up(link):
+            return self.link(link)
+        first = target.rounds[:1] if target.template is not None else ()
+        return self.crossing({*first[0]}) if first else self.entering(target)
+
+    def adds_up(self, link: Link) -> bool:
+        """Whether nothing but the edges of a link enters its target, a closed item or a node in
+        which several meet; of what is drawn once for many rounds in the first one."""
+        source, target = (self.view.items[end] for end in (link.source, link.target))
+        is_only = len(self._incoming[target.id]) == 1 and target.id not in self._seeds
+        if not is_only or not (target.folded or len(link.edges) > 1):
+            return False
+        if target.template is None:
+            return True
+        first = {*target.rounds[0]}
+        into = {self.graph.edges[edge].target for edge in link.edges}
+        return source.template != target.template and into <= first
 
     def seed(self, root: int) -> GradientInfo:
         """What was given for a root."""
@@ -347,8 +369,8 @@ def ends(graph: Graph, backward: BackwardPass) -> list[float]:
 
 
 class Fall(NamedTuple):
-    """An operation on the only way from a root to all leaves that leaves next to nothing: the norm
-    of what arrives there, and of what it sends on."""
+    """An operation that leaves next to nothing, on the only way from a root to all leaves, or makes
+    much of it: the norm of what arrives there, and of what it sends on."""
 
     node: int
     before: float
@@ -366,16 +388,38 @@ def fall(graph: Graph, backward: BackwardPass) -> Fall | None:
     while len(edges) == 1:
         edge = graph.edges[edges[0]]
         came, left = backward.at(edge.source, 0), backward.on_edge(edges[0])
-        ends = (edge.source, 0), (edge.target, edge.output)
-        tensors = [graph.nodes[node].output(output) for node, output in ends]
-        shapes = {tensor.shape for tensor in tensors if tensor is not None}
-        # A mean leaves little to each of many, and a weight is meant.
-        is_each = len(shapes) == 1 and None not in tensors and shapes != {()}
         norms = [float(one.norm or 0) for one in (came, left) if one.state == "finite"]
-        if is_each and len(norms) == 2 and 0 < norms[1] < FALL * norms[0]:
+        if _is_each(graph, edge) and len(norms) == 2 and 0 < norms[1] < FALL * norms[0]:
             return Fall(edge.source, *norms)
         edges = below.get(edge.target, [])
     return None
+
+
+def _is_each(graph: Graph, edge: Edge) -> bool:
+    """Whether each element goes on as one: a mean leaves little to each of many, and a weight is
+    meant."""
+    ends = graph.nodes[edge.source].output(0), graph.nodes[edge.target].output(edge.output)
+    shapes = {None if tensor is None else tensor.shape for tensor in ends}
+    return len(shapes) == 1 and not shapes <= {None, ()}
+
+
+def leap(graph: Graph, backward: BackwardPass, least: float) -> Fall | None:
+    """The operation that makes the most of what arrives, at least ``least`` times as much in the
+    same shape, where that is no small gradient of the graph; None where none does."""
+    sent = [backward.on_edge(at) for at in range(len(graph.edges))]
+    sizes = [0.0 if info.state != "finite" else float(info.norm or 0) for info in sent]
+    typical = sorted(sizes)[len(sizes) // 2] if sizes else 0.0
+    found, altered = None, {*backward.altered}
+    for edge, after in zip(graph.edges, sizes, strict=True):
+        is_leaf = graph.nodes[edge.target].kind == "leaf"
+        if after < typical or is_leaf or edge.source in altered or not _is_each(graph, edge):
+            continue
+        infos = (backward.gradients[entry] for entry in backward.upstream[edge.source])
+        came = [_size(info) for info in infos if info.state not in ("none", "not reached")]
+        before = math.nan if None in came else math.hypot(*(size or 0.0 for size in came))
+        if before and after >= least * before:
+            found, least = Fall(edge.source, before, after), after / before
+    return found
 
 
 def zeros(graph: Graph, backward: BackwardPass) -> list[Node]:

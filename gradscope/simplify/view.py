@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-GroupKind = Literal["graph", "module", "repeat", "round", "function", "part", "leaves"]
+GroupKind = Literal["graph", "module", "repeat", "round", "function", "part", "leaves", "views"]
 ItemKind = Literal["op", "leaf", "custom", "opaque"] | GroupKind
 """The kinds of a node, and those of a closed group."""
 

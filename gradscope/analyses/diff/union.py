@@ -165,9 +165,13 @@ def _node(a: Report, b: Report, known: tuple[int, int], new: int) -> Node:
     if side == 0:
         return msgspec.structs.replace(a.graph.nodes[old], id=new)
     node = b.graph.nodes[old]
-    origin = _plus(node.origin, len(a.graph.origins))
+    origins = len(a.graph.origins)
     return msgspec.structs.replace(
-        node, id=new, origin=origin, call=_plus(node.call, len(a.graph.calls))
+        node,
+        id=new,
+        origin=_plus(node.origin, origins),
+        derived=_plus(node.derived, origins),
+        call=_plus(node.call, len(a.graph.calls)),
     )
 
 

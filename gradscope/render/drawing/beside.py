@@ -51,6 +51,12 @@ class Calls:
 
     def head(self) -> str:
         """What the columns are, and how to see one call in full."""
+        options = self.scene.options
+        if options.sides:
+            key = options.overlay.key[-1:] if options.overlay else ()
+            told = [f"‖g‖ in {', '.join(options.sides)}", *(mark.words for mark in key)]
+            told += [f"{self.median} the median"] if self.median else []
+            return visible("; ".join(told))
         numbers = [one.backward.number for one in self.each]
         which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}, a column each"
         if len(self.chosen) < len(numbers):
@@ -62,15 +68,19 @@ class Calls:
 
     def columns(self) -> list[Column]:
         """A column for each call that has one, and the strip."""
+        if self.scene.options.sides:
+            return [Column("‖g‖ A", right=True), Column("‖g‖ B", right=True), Column("difference")]
         numbers = (self.each[place].backward.number for place in self.chosen)
         is_whole = len(self.chosen) == len(self.each)  # then norms say it all
         each = (Column(f"‖g‖ {number}", right=True) for number in numbers)
         return [*each, Column("", drop=2 * is_whole)]
 
-    def cells(self, infos: Sequence[GradientInfo | None]) -> list[Cell]:
-        """The norms at each call, from those of all."""
+    def cells(self, infos: Sequence[GradientInfo | None], differs: Cell = "") -> list[Cell]:
+        """The norms at each call, from those of all; of a comparison what ``differs``, too."""
         known = [info for info in infos if info is not None]
-        drawn = strip(known, STRIP_CELLS, self.glyphs) if known else ""
+        drawn: Cell = strip(known, STRIP_CELLS, self.glyphs) if known else ""
+        if self.scene.options.sides:
+            drawn = differs
         return [*(self._size(infos[place]) for place in self.chosen), drawn]
 
     def _size(self, info: GradientInfo | None) -> Cell:

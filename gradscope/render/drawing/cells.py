@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
-from gradscope.render.drawing.facts import Note, frame, hooked, meeting, notes_of
+from gradscope.render.drawing.facts import (
+    Note,
+    difference,
+    frame,
+    hooked,
+    marked,
+    meeting,
+    notes_of,
+)
 from gradscope.render.drawing.scale import (
     BAD_INK,
     FEWEST_CELLS,
@@ -84,7 +92,8 @@ COMMON = 80
 
 
 def _cut(item: Item) -> Literal["start", "end"]:
-    return "start" if item.kind in ("leaf", "module") else "end"
+    is_path = item.kind in ("leaf", "module") or (item.kind == "repeat" and item.type)
+    return "start" if is_path else "end"
 
 
 class Cells:
@@ -115,6 +124,8 @@ class Cells:
             columns[0] = replace(columns[0], narrowest=20)
         if self.calls is not None:
             columns[3:-1] = self.calls.columns()
+        elif self.scene.options.sides:
+            columns[4] = Column("difference")  # of graphs alone
         # Who asks for terms would rather do without the bars of the gradient.
         return [*columns, *(self.terms.columns(essential=True) if self.terms else ())]
 
@@ -124,7 +135,10 @@ class Cells:
         if len(found) == 1:
             return found  # one line across all columns
         if self.calls is not None:
-            found[3:-1] = self.calls.cells([self._at_call(row, one) for one in self.calls.each])
+            each = [self._at_call(row, one) for one in self.calls.each]
+            found[3:-1] = self.calls.cells(each, self._difference(row))
+        elif self.scene.options.sides:
+            found[4] = self._difference(row)
         if self.terms is not None:
             # Of what is told once the shares stand there.
             links = self.scene.incoming[row.item] if row.kind == "definition" else ()
@@ -132,10 +146,21 @@ class Cells:
             found += self.terms.cells({self.scene.graph.edges[edge].target for edge in edges})
         return found
 
+    def _difference(self, row: TreeRow) -> Cell:
+        """What differs in a comparison: an item is on one side alone, or else its gradient."""
+        overlay, item = self.scene.options.overlay, self.scene.view.items[row.item]
+        if overlay is None or row.kind == "note":
+            return ""
+        known = marked(overlay.nodes, item.members) if row.kind == "definition" else None
+        edges = () if row.link == ROOT else self.scene.view.links[row.link].edges
+        return difference(known if known and known.words else marked(overlay.edges, edges))
+
     def _at_call(self, row: TreeRow, gradients: ViewGradients) -> GradientInfo | None:
         item = self.scene.view.items[row.item]
         if row.kind == "note":
-            return notes_of(self.scene, item, gradients)[row.note].total
+            # A hook that ran at one call only has a row of its own there.
+            notes = notes_of(self.scene, item, gradients)
+            return notes[row.note].total if row.note < len(notes) else None
         if item.template is not None:
             return middle(self._by_rounds(row, item, gradients))
         return self._flow(row, gradients)
@@ -267,7 +292,7 @@ class Cells:
         gap = " " if words.text else ""
         times = Part(f"{gap}×{self.scene.times(item):,}", "dim", "whole")
         met = meeting(self.scene, item)
-        last = [Part(f" · {met}", "dim", "whole")] if met else []
+        last = [Part(f" · {self.scene.only}{met}", "dim", "whole")] if met else []
         return (words, *parts, times, *last)
 
     def _flow(self, row: TreeRow, gradients: ViewGradients | None) -> GradientInfo | None:
@@ -276,13 +301,7 @@ class Cells:
             return None
         if row.link == ROOT:
             return gradients.seed(row.root)
-        item = self.scene.view.items[row.item]
-        link = self.scene.to_leaf(self.scene.view.links[row.link])
-        # Several edges of one link may meet, in a group or a node: what enters it is their sum.
-        meets = item.folded or len(link.edges) > 1
-        if meets and len(self.scene.incoming[item.id]) == 1:
-            return gradients.entering(item)
-        return gradients.link(link)
+        return gradients.flow(self.scene.to_leaf(self.scene.view.links[row.link]))
 
     def _tensor(self, row: TreeRow) -> TensorInfo | None:
         if row.link == ROOT:

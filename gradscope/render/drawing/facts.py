@@ -7,8 +7,10 @@ Must not know of any one format.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import starmap
+from operator import attrgetter
 from typing import NamedTuple
 
 from gradscope.escaping import visible
@@ -16,8 +18,9 @@ from gradscope.model.plain import TensorInfo
 from gradscope.model.report import GradientInfo
 from gradscope.render.drawing.scale import FEWEST_CELLS, Round, exceptions, extremes, short, span
 from gradscope.render.drawing.scene import Scene
+from gradscope.render.options import Mark
 from gradscope.render.words import numbers
-from gradscope.render.words.table import GAP
+from gradscope.render.words.table import GAP, Part
 from gradscope.simplify.gradients import ViewGradients
 from gradscope.simplify.view import Frame, Item
 from gradscope.words import count
@@ -74,9 +77,9 @@ def meeting(scene: Scene, item: Item) -> str:
 
 def opposing(scene: Scene, item: Item) -> list[float]:
     """The shares that cancel where gradients that meet in a node oppose each other; of what a
-    template holds those of all rounds."""
+    template holds those of all rounds, of a group of leaves those of each."""
     gradients = scene.gradients
-    if gradients is None or item.folded:
+    if gradients is None or (item.folded and item.kind != "leaves"):
         return []
     outputs = range(len(scene.graph.nodes[item.members[0]].outputs) or 1)
     places = [(node, output) for node in item.members for output in outputs]
@@ -91,6 +94,8 @@ def cancelled(scene: Scene, item: Item) -> str:
         return ""
     if item.template is not None:
         return up_to(shares)
+    if item.folded:
+        return f"{len(shares)} of {len(item.members)} cancel up to {cancelling(max(shares))}"
     node, gradients = item.members[0], scene.gradients
     outputs = range(len(scene.graph.nodes[node].outputs) or 1)
     each = {output: gradients.cancelled(node, output) or 0.0 for output in outputs}
@@ -116,6 +121,33 @@ def saved_words(scene: Scene, item: Item) -> str:
     if overlay is None or not amount:
         return ""
     return f"{numbers.size(amount)} saved · {numbers.share(amount, overlay.total)}"
+
+
+def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
+    """The mark that matters most among some nodes or edges, if one matters."""
+    found = [marks[number] for number in numbers if number in marks] if marks else []
+    return max((one for one in found if one.weight >= 0), key=attrgetter("weight"), default=None)
+
+
+def marked(marks: Mapping[int, Mark], members: Sequence[int]) -> Mark | None:
+    """The same of what stands for several, in words that hold of all of them together: ``up to
+    25%``, ``1 of 12 only in A``."""
+    found = heaviest(marks, members)
+    if found is None or not found.words or len(members) < 2:
+        return found
+    alike = sum(marks.get(one) == found for one in members)
+    words = found.words
+    if words.endswith("%"):
+        is_exact = not any(marks[one].words.startswith("≥") for one in members if one in marks)
+        words = f"up to {words}" if is_exact else f"≥{words.removeprefix('≥')}"
+    elif alike < len(members):
+        words = f"{alike:,} of {len(members):,} {words}"
+    return replace(found, words=words)
+
+
+def difference(mark: Mark | None) -> Part:
+    """What differs, in its colour."""
+    return Part(mark.words, f"bold {mark.color}") if mark else Part("")
 
 
 LEAD = 12
@@ -165,9 +197,11 @@ def _to_next_round(scene: Scene, item: Item, gradients: ViewGradients | None) ->
     inside = [one for one in scene.view.items if one.template == item.template]
     if item is [one for one in inside if one.kind not in ("leaf", "leaves")][-1]:
         return []
-    return [
-        Note(remark=f"to the next round: ‖g‖ {span(gradients.link_by_rounds(link))}", across=True)
-    ]
+    overlay, sizes = scene.options.overlay, span(gradients.link_by_rounds(link))
+    mark = marked(overlay.edges, link.edges) if overlay else None
+    words = (_marked(scene, f"‖g‖ {sizes}" if sizes else ""), mark.words if mark else "")
+    remark = f"to the next round: {' · '.join(filter(None, words))}"
+    return [Note(remark=remark, across=True)]
 
 
 def frame(scene: Scene, template: Frame) -> Note:
@@ -212,7 +246,8 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
-        words = skipped(residuals(scene, item)) or _arriving(sum(arrivals.values()), False)
+        told = _marked(scene, meeting(scene, item))
+        words = told or _arriving(scene, sum(arrivals.values()), False)
         return [Note("", None, gradients.entering(item), words)]
     return [
         Note(
@@ -220,6 +255,7 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
             scene.tensor(node, output),
             gradients.backward.at(node, output),
             _arriving(
+                scene,
                 amount,
                 (node, output) in given,
                 gradients.residual(node, output),
@@ -234,17 +270,19 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     ]
 
 
-def _arriving(amount: int, given: bool, *shares: float | None) -> str:
+def _arriving(scene: Scene, amount: int, given: bool, *shares: float | None) -> str:
     """How many gradients were added; or which share came through a skip, which cancelled; the one
     given for a root came along no edge."""
     skip, cancelled = shares or (None, None)
     words = [skipped([] if skip is None else [skip])]
     if cancelled is not None:
         words.append(f"{amount:,} gradients cancel {cancelling(cancelled)}")
+    if scene.options.sides:
+        return "sum"  # of how many on each side
     plain = (
         f"sum of {count(amount - 1, 'edge')} and the given" if given else f"sum of {amount:,} edges"
     )
-    return " · ".join(filter(None, words)) or plain
+    return _marked(scene, " · ".join(filter(None, words))) or plain
 
 
 def _saved(scene: Scene, item: Item) -> list[Note]:

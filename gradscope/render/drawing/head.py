@@ -64,7 +64,8 @@ class Head(Writer):
         # On top: in a long tree the row it is about may be far below, or left out.
         sign, ink = (f"{glyphs.bad} ", BAD_INK) if alarm(scene) else ("", "")
         if told := verdict(scene):
-            yield from self.wrapped(sign + scene.only + told, ink)
+            lead = "" if scene.options.verdict else sign + scene.only
+            yield from self.wrapped(lead + told, ink)
         known = scene.findings() if findings else []
         for severity, line in known[:MOST_FINDINGS]:
             yield self.fitted(f"{BADGES[severity]} {line}", INKS[severity])

@@ -7,8 +7,6 @@ harmless.  Knows nothing of layout.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from operator import attrgetter
 
 import msgspec
 
@@ -19,6 +17,7 @@ from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import INK, Line, Piece, block, box, outlets, text
 from gradscope.render.drawing.facts import (
     hooked,
+    marked,
     meeting,
     opposing,
     residual_of_each,
@@ -39,7 +38,6 @@ from gradscope.render.drawing.scale import (
 from gradscope.render.drawing.scale import short as path_end
 from gradscope.render.drawing.scene import Scene, state_word
 from gradscope.render.drawing.verdict import alarm, sentences
-from gradscope.render.options import Mark
 from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, shorten, wrapped
 from gradscope.simplify.gradients import middle
@@ -252,7 +250,7 @@ class Labels:
         for share in skips:
             skip = round(share * _BAR)
             lines.append([block(7, skip, SKIP), block(7, _BAR - skip, BRANCH)])
-        for share in opposed[:1]:
+        for share in () if item.folded else sorted(opposed)[-1:]:
             left = max(round((1 - share) * _BAR), 1)
             lines.append([block(7, left, CANCELLED), block(7, _BAR - left, border=CANCELLED)])
         return lines
@@ -344,14 +342,17 @@ class Labels:
         way = overlay.caption if overlay else scene.direction()
         if scene.options.direction == "forward":
             way = "values flow down, gradients up"
-        facts = [place, scene.rank(), scene.size(), way]
+        target = visible(scene.report.meta.target)
+        # A file's name is in the place, and what was run of it is not.
+        run = shorten(target, LONGEST_TITLE, "…") if "::" in target and target != title else ""
+        facts = [run, place, scene.rank(), scene.size(), way]
         lines = [
             text(shorten(title, LONGEST_TITLE, "…"), size=14, bold=True),
             text(" · ".join(fact for fact in facts if fact), FAINT, 11),
             text(scene.folded(), FAINT, 11),
         ]
         sign, ink = ("⚠ ", MAGENTA) if alarm(scene) else ("", INK)
-        said = [scene.options.verdict] if scene.options.verdict else sentences(scene)
+        said = sentences(scene)
         lines.extend(text(f"{sign}{one}", ink) for one in said[:1])
         lines.extend(text(one) for one in said[1:])
         for severity, line in scene.findings()[:MOST_FINDINGS]:
@@ -364,6 +365,12 @@ class Labels:
             lines.append(text(f"… {len(notes) - MOST_NOTES:,} more notes", FAINT, 10))
         if scene.gradients is not None:
             lines.append(self.legend())
+        key = overlay.key if overlay else ()
+        for some in (key[:2], key[2:]):
+            row: Line = []
+            for mark in some:
+                row += [block(8, 9, mark.color), *text(f" {mark.words}    ", FAINT, 10)]
+            lines.append(row)
         rows = profile(scene, _MOST_BARS)
         if rows:
             lines.append(text(f"‖g‖ in backward order  {told(scene, rows)}", FAINT, 10))
@@ -374,13 +381,11 @@ class Labels:
         """The steps of the scale between the numbers they stand for."""
         scale = self.scene.scale
         low, high = map(numbers.number, scale.ends)
-        high += " and more" if scale.is_passed else ""
+        if scale.passed is not None:
+            high += f" and more, up to {numbers.number(float(f'{scale.passed:.4g}'))}"
         swatches = [block(8, 9, color) for color in STEPS]
-        below = f" · {scale.far_below:,} far below" if scale.far_below else ""
+        below = f" · {scale.far_below:,} under 1/1000 of all others" if scale.far_below else ""
         return [*text(f"‖g‖ {low} ", FAINT, 10), *swatches, *text(f" {high}{below}", FAINT, 10)]
-
-
-WEIGHT = attrgetter("weight")
 
 
 class Arrows:
@@ -400,17 +405,23 @@ class Arrows:
             link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
         )
         edges = len(link.edges) // (scene.times(source) if once else 1)
-        bundled = f" · {edges:,} edges" if edges > 1 else ""
+        ends = {scene.graph.edges[edge].target for edge in link.edges}
+        is_sum = len(ends) == 1 and scene.gradients is not None and scene.gradients.adds_up(link)
+        many = f"sum of {edges:,} edges" if is_sum else f"{edges:,} edges together"
+        bundled = f" · {many}" if edges > 1 else ""
         overlay = scene.options.overlay
-        mark = heaviest(overlay.edges if overlay else {}, link.edges)
+        mark = marked(overlay.edges if overlay else {}, link.edges)
         if mark is not None:
-            words = mark.words + bundled
-            return words, {"color": mark.color, "fontcolor": mark.color, "penwidth": "2"}
+            return mark.words + bundled, {
+                "color": mark.color,
+                "fontcolor": mark.color,
+                "penwidth": "2",
+            }
         if scene.gradients is None:
             return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
         if once:
             return self._flow_by_rounds(link)
-        info = scene.gradients.link(link)
+        info = scene.gradients.flow(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
         words = " · ".join(filter(None, (scene.turns(link), words + self._of_round(link))))
@@ -443,9 +454,3 @@ class Arrows:
         if place is None or step is None:
             return {}
         return {"penwidth": f"{1 + 5 * place:.2f}", "color": tint(step, ARROW_STRENGTH)}
-
-
-def heaviest(marks: Mapping[int, Mark], numbers: Iterable[int]) -> Mark | None:
-    """The mark that matters most among some nodes or edges, if one matters."""
-    found = [marks[number] for number in numbers if number in marks] if marks else []
-    return max((one for one in found if one.weight >= 0), key=WEIGHT, default=None)

@@ -114,10 +114,8 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     """The lines that made these nodes, file by file in the order of their first."""
     pieces: dict[int, Made] = {}
     for node in graph.nodes:
-        # What backward made with `create_graph` is not what its line made.
-        is_operation = node.kind != "leaf" and not node.backward_made and node.id in wanted
-        if node.origin is not None and is_operation:
-            piece = pieces.setdefault(node.origin, Made(graph.origins[node.origin]))
+        if node.line is not None and node.kind != "leaf" and node.id in wanted:
+            piece = pieces.setdefault(node.line, Made(graph.origins[node.line]))
             piece.nodes.append(node.id)
     for wall in graph.walls:
         # What made no node is seen as well where it cut the history of what another line took.
@@ -131,7 +129,7 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     used = {root.node for root in graph.roots}
     for edge in graph.edges:
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
-        if source.origin != target.origin or source.backward_made:
+        if source.line != target.line or source.line is None:
             used.add(edge.target)
     lines: dict[tuple[str, int], SourceLine] = {}
     for number, piece in pieces.items():
@@ -149,7 +147,8 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
         alike = {graph.nodes[node].op for node in named or own}
         others = (node for node in own if node in used and graph.nodes[node].op in alike)
         if own:
-            made = {*named, *others, *_rounds(graph, own)}
+            is_derived = graph.nodes[own[0]].backward_made
+            made = {*named, *others, *(() if is_derived else _rounds(graph, own))}
             piece.results = sorted(made.union(piece.results))
         place = piece.origin.file, piece.origin.line
         lines.setdefault(place, SourceLine(piece.origin.line, "")).pieces.append(piece)
@@ -158,7 +157,7 @@ def _lines_made(graph: Graph, wanted: Collection[int]) -> dict[tuple[str, int], 
     numbers = {leaf.node: position for position, leaf in enumerate(graph.leaves)}
     taken: dict[tuple[str, int], dict[int, None]] = {}
     for edge in graph.edges:
-        origin = graph.nodes[edge.source].origin
+        origin = graph.nodes[edge.source].line
         if edge.target in numbers and edge.source in wanted and origin is not None:
             place = graph.origins[origin].file, graph.origins[origin].line
             taken.setdefault(place, {})[numbers[edge.target]] = None

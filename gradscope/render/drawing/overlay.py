@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gradscope.escaping import visible
@@ -37,7 +38,7 @@ INKS = ("#c48a3f", "#b45309", "#8a3d00")
 
 
 LONGEST_NAME = 30
-"""Letters of the name of a side in the caption."""
+"""Letters of the name of a side in the key."""
 
 
 def overlay(comparison: Comparison, both: Union) -> Overlay:
@@ -60,10 +61,12 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
             if target not in nodes or nodes[target].weight < mark.weight:
                 nodes[target] = Mark(SHADES[INKS.index(mark.color)], "", mark.weight, fill=True)
     names = [shorten(name, LONGEST_NAME, "…", keep_end=True) for name in comparison.names]
-    caption = (
-        f"pink: only in A, {names[0]}; violet: only in B, {names[1]}; orange: gradients differ"
-    )
-    return Overlay("B ÷ A", caption, nodes, edges, is_ratio=True)
+    sides = zip("AB", names, strict=True)
+    key = [replace(_ALONE[side], words=f"only in {side}, {name}") for side, name in sides]
+    by_norm = any(mark.words.startswith("≥") for mark in edges.values())
+    differ = "‖A − B‖ in % of the larger ‖g‖" + "; ≥: at least, by norms alone" * by_norm
+    key += [Mark(SHADES[1], differ)]
+    return Overlay("B ÷ A", "", nodes, edges, is_ratio=True, key=key)
 
 
 def _shade(edge: EdgeDifference) -> Mark:
@@ -115,7 +118,7 @@ MARKS = {
 
 def verdicts(checks: Checks, graph: Graph) -> Overlay:
     """The verdict on every node that was compared."""
-    caption = "pink: the derivative is wrong; orange: not differentiable here"
+    key = replace(MARKS["wrong"], words="the derivative is wrong"), MARKS["kink"]
     found = [(check.nodes, check.verdict) for check in checks.calls]
     found += [
         (tuple(graph.leaves[leaf].node for leaf in check.leaves), check.verdict)
@@ -125,7 +128,7 @@ def verdicts(checks: Checks, graph: Graph) -> Overlay:
     # The mark that matters most comes last.
     found.sort(key=lambda one: MARKS[one[1]].weight)
     nodes = {node: MARKS[verdict] for nodes, verdict in found for node in nodes}
-    return Overlay("derivatives", caption, nodes)
+    return Overlay("derivatives", nodes=nodes, key=key)
 
 
 BANDS = (

@@ -58,7 +58,7 @@ class Scale:
         """``given``: what backward started with, which is shown, but is no measure; ``narrowest``:
         the decades that the scale spans at least."""
         logs = _logarithms(gradients)
-        first = _first_of_bulk(logs)
+        first = first_of_bulk(logs)
         self.far_below = first
         """How many norms are too far below all others to have a place."""
         logs = logs[first:]
@@ -70,8 +70,8 @@ class Scale:
         self.low = low - missing
         self.high = high + missing
         largest = max([*logs, *_logarithms(given)], default=-math.inf)
-        self.is_passed = largest > math.log10(self.ends[1])
-        """Whether the largest are beyond it, as it is told."""
+        self.passed = 10 ** min(largest, 308) if largest > math.log10(self.ends[1]) else None
+        """The largest norm, where it is beyond the scale as that is told."""
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -106,7 +106,7 @@ def _logarithms(gradients: Iterable[GradientInfo]) -> list[float]:
     return sorted(math.log10(size) for size in known if 0 < size < math.inf)
 
 
-def _first_of_bulk(logs: list[float]) -> int:
+def first_of_bulk(logs: list[float]) -> int:
     """The first of these, in their order, above the last wide gap in their lower third."""
     third = range(len(logs) // 3, 0, -1)
     return next((place for place in third if logs[place] - logs[place - 1] >= _GAP), 0)

@@ -19,7 +19,7 @@ from gradscope.escaping import visible
 from gradscope.model.plain import TensorInfo
 from gradscope.model.report import BackwardPass, GradientInfo, Node, Origin, Report
 from gradscope.render.drawing.blame import Blame
-from gradscope.render.drawing.scale import Round, Scale
+from gradscope.render.drawing.scale import Round, Scale, short
 from gradscope.render.options import Options
 from gradscope.render.words import numbers
 from gradscope.render.words.text import BADGES, is_of_library, short_files, source_url, worst
@@ -174,14 +174,15 @@ class Scene:
             return (
                 f"{visible(one_line(item.label))} ×{item.count:,}{self.never_called(item)}".strip()
             )
-        if not item.folded or (item.kind == "module" and item.label):
+        if not item.folded or (item.kind in ("module", "views") and item.label):
             return visible(one_line(item.label))
         operations = self._operations(item)[: len(self._operations(item)) // self.times(item)]
         only = label_of(self.graph, self.graph.nodes[operations[0]]) if len(operations) == 1 else ""
         return visible(one_line(only)) or self.operations(item)
 
     def never_called(self, repeat: Item | Frame) -> str:
-        """`` · ∅ experts.5``: what was never called of the list that a repeat is of, or ""."""
+        """`` · not called: experts.5``: what was never called of the list that a repeat is of, or
+        ""."""
         # Where it stands for many rounds, `*` stands for their numbers.
         lists = [re.escape(one).replace(r"\*", r"\d+") for one in repeat.title.split(" → ")]
         paths = [path for path in self.graph.absent if any(re.fullmatch(a, path) for a in lists)]
@@ -192,8 +193,8 @@ class Scene:
         called = {self.graph.calls[node.call].path for node in nodes if node.call is not None}
         around = {path: f"{path.rpartition('.')[0]}." for path in paths}
         paths = [path for path in paths if any(one.startswith(around[path]) for one in called)]
-        names = [".".join(path.split(".")[-2:]) for path in paths]
-        return f" · ∅ {visible(listed(names, MOST_NAMED))}" if names else ""
+        told = visible(listed(map(short, paths), MOST_NAMED))
+        return told and f" · not called: {told}"
 
     def arriving(self, item: Item) -> int:
         """How many gradients meet in an item that is one node; 0 where none flowed."""
@@ -395,6 +396,8 @@ class Scene:
         counted = ((modules, "module call"), (functions, "function"))
         parts = [f"{count(many, what)} closed" for many, what in counted if many]
         ways = [option("depth", "N")] if parts else []
+        if views := kinds.count("views"):
+            parts.append(f"{count(views, 'chain')} of views as one")
         if repeats:
             parts.append(f"{count(repeats, 'repeat')} folded")
         if parts:
@@ -453,8 +456,11 @@ class Scene:
 
     @property
     def only(self) -> str:
-        """``call 1: `` before what is said of one of several backward calls."""
-        return f"call {self.backward.number}: " if self.each and self.backward else ""
+        """``call 1: `` before what is said of one of several backward calls; ``A: `` of a
+        comparison."""
+        if not self.each or not self.backward:
+            return ""
+        return "A: " if self.options.sides else f"call {self.backward.number}: "
 
     def passes(self) -> str:
         """Which of several backward passes is drawn, and how to see the others, or ""."""

@@ -5,15 +5,18 @@ Must not say more than what was seen, nor know where it is shown.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence, Sized
 
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
 from gradscope.model.report import Graph, around
-from gradscope.render.drawing.scale import Round, grown, vanished
+from gradscope.render.drawing.facts import cancelling
+from gradscope.render.drawing.scale import GROWN, Round, first_of_bulk, grown, vanished
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import number
-from gradscope.words import count, listed
+from gradscope.simplify.gradients import leap
+from gradscope.words import count, listed, pattern
 
 FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
@@ -25,13 +28,19 @@ the largest gradient."""
 
 FEW_LEAVES = 8
 
+MOST_CANCELLED = 2
+"""Leaves at which gradients cancel that are named."""
+
 
 def sentences(scene: Scene) -> list[str]:
     """What is wrong with the gradients of a pass, as far as they show it: where the first NaN or
     infinity is and which leaves it reaches, leaves that get only zeros, from where on next to
-    nothing arrives, at which operation it is lost before any leaf.  Where nothing is, what many
-    leaves get; "" for few.  Findings say it better, but for modules that were never called.
+    nothing arrives, at which operation it is lost before any leaf.  Where nothing is, at which
+    operation it grows at once, and what many leaves get; and where those of a leaf cancel.
+    Findings say it better, but for modules that were never called.  Of a comparison its own.
     """
+    if scene.options.verdict:
+        return [scene.options.verdict]
     absent = _not_called(scene)
     told: Sequence[str] = (absent,)
     if alarm(scene):
@@ -41,7 +50,10 @@ def sentences(scene: Scene) -> list[str]:
         vanishes = _first(scene, ((vanished(one, where), nodes) for one, where, nodes in rows))
         grows = _first(scene, ((grown(one), nodes) for one, _, nodes in rows))
         lost = " · ".join(filter(None, (_zeros(scene), vanishes, _falls(scene))))
-        told = (absent, lost or grows, "" if absent or lost else _sizes(scene))
+        told = (absent, lost or grows)
+        if not lost:
+            told += (_leaps(scene), *([] if absent else _sizes(scene)))
+        told += ("" if vanishes else _cancels(scene),)
     return [*filter(None, told)]
 
 
@@ -67,18 +79,51 @@ def _falls(scene: Scene) -> str:
     return f"‖g‖ falls from {sizes} at {scene.name_node(node)}, before any leaf"
 
 
-def _sizes(scene: Scene) -> str:
-    """The smallest and the largest gradient of leaves that all get one."""
+def _sizes(scene: Scene) -> Iterator[str]:
+    """The smallest and the largest gradient of leaves that all get one; of those that get next to
+    nothing how many there are."""
     names = _leaves(scene, "finite")
-    is_seen = len(names) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE
-    if scene.gradients is None or is_seen or not 1 < len(names) == len(scene.graph.leaves):
-        return ""
+    if scene.gradients is None or not 1 < len(names) == len(scene.graph.leaves):
+        return
     norms = [scene.gradients.leaf(place).norm for place in range(len(names))]
-    known = [(float(norm), name) for norm, name in zip(norms, names, strict=True) if norm]
+    known = sorted((float(norm), name) for norm, name in zip(norms, names, strict=True) if norm)
     if not known:
+        return
+    few = first_of_bulk([math.log10(norm) for norm, _ in known])
+    if few:
+        # Of one place in each layer that is said once.
+        same = pattern([name for _, name in known[:few]])
+        little = same if "…" not in same else listed(name for _, name in known[:few])
+        most = number(known[few - 1][0])
+        yield f"{_get(scene, range(few))} next to nothing, ‖g‖ up to {most}: {little}"
+    if len(names) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
+        return
+    which = f"other {len(known) - few:,}" if few else f"graph's {len(names):,}"
+    ends = (f"{number(norm)} ({name})" for norm, name in (known[few], known[-1]))
+    yield f"the {which} leaves get ‖g‖ {' to '.join(ends)}"
+
+
+def _leaps(scene: Scene) -> str:
+    """The operation at which a gradient grows most, element by element."""
+    found = leap(scene.graph, scene.backward, GROWN) if scene.backward else None
+    if found is None:
         return ""
-    ends = (f"{number(norm)} ({name})" for norm, name in (min(known), max(known)))
-    return f"the graph's {len(names):,} leaves get ‖g‖ {' to '.join(ends)}"
+    times = number(float(f"{found.after / found.before:.3g}"))
+    return f"‖g‖ grows ×{times} at {scene.name_node(found.node)}"
+
+
+def _cancels(scene: Scene) -> str:
+    """Leaves whose gradients oppose each other, those that cancel most first."""
+    found = scene.gradients
+    if found is None:
+        return ""
+    known = sorted(
+        (-share, len(found.contributions(leaf.node)), visible(leaf.name))
+        for leaf in scene.graph.leaves
+        if (share := found.cancelled(leaf.node)) is not None
+    )
+    words = (f"{many:,} gradients cancel {cancelling(-one)} at {name}" for one, many, name in known)
+    return listed(words, MOST_CANCELLED)
 
 
 def _spoilt(scene: Scene) -> str:
@@ -88,7 +133,8 @@ def _spoilt(scene: Scene) -> str:
 
 def alarm(scene: Scene) -> str:
     """A sentence on the first gradient that is not finite, or ""; findings say it better."""
-    if scene.blame.first_bad is None or scene.report.findings or scene.backward is None:
+    is_told = scene.report.findings or scene.options.verdict
+    if scene.blame.first_bad is None or is_told or scene.backward is None:
         return ""
     node, made_here = scene.blame.first_bad
     what = "makes" if made_here else "receives"
@@ -113,7 +159,7 @@ def _leaves(scene: Scene, state: State) -> list[str]:
     return [visible(leaf.name) for leaf in found]
 
 
-def _get(scene: Scene, names: Sequence[str]) -> str:
+def _get(scene: Scene, names: Sized) -> str:
     """``2 of 3 leaves get``, of so many names."""
     every = len(scene.graph.leaves)
     if len(names) in (0, every):

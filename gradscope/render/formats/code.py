@@ -83,10 +83,7 @@ class _Code(Head):
         missing = sum(nodes[node].kind != "leaf" for node in self.wanted) - made
         if missing:
             yield ""
-            words = (
-                f"{count(missing, 'node')} more, made by a backward, or by no line that is known"
-            )
-            yield self.line(words, "dim")
+            yield self.line(f"{count(missing, 'node')} more, made by no line that is known", "dim")
 
     def _name(self, function: SourceFunction) -> str:
         is_module = function.name in ("", "<module>")

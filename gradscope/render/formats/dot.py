@@ -15,7 +15,7 @@ from gradscope.errors import GradscopeError
 from gradscope.escaping import visible
 from gradscope.model.report import GradientInfo, Report
 from gradscope.render.drawing.boxes import INK, LONGEST_TEXT, block, box, text
-from gradscope.render.drawing.facts import most_saved, saved
+from gradscope.render.drawing.facts import heaviest, most_saved, saved
 from gradscope.render.drawing.graphviz import POINTS
 from gradscope.render.drawing.labels import (
     BADGE_INKS,
@@ -26,7 +26,6 @@ from gradscope.render.drawing.labels import (
     TEAL,
     Arrows,
     Labels,
-    heaviest,
     short,
 )
 from gradscope.render.drawing.scale import STEPS, tint

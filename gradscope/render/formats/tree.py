@@ -86,7 +86,7 @@ class _Tree:
             terms = TermShares(scene, split)
         self.cells = Cells(scene, self.glyphs, self.calls, terms)
         beside = self.calls or terms
-        self.told = beside.head() if beside else ""
+        self.told = beside.head() if beside else visible(", ".join(scene.options.sides))
 
     def lines(self) -> Iterator[str]:
         """Head, tree or trees, leaves."""

@@ -57,10 +57,15 @@ def worst(severities: Iterable[Severity]) -> Severity | None:
 _COUNT = re.compile(r" [×x][\d,]+$")
 
 
+FEWEST_LEFT = 12
+"""Cells of a path that is cut at one of its parts."""
+
+
 def shorten(text: str, width: int, ellipsis: str, keep_end: bool = False) -> str:
     """At most ``width`` cells of a text, with an ellipsis where something was left out.
 
-    A count at the end (``y*2 ×9``) is a number, and numbers are never cut.
+    A count at the end (``y*2 ×9``) is a number, and numbers are never cut.  With ``keep_end`` the
+    beginning is left out.
     """
     if cells(text) <= width:
         return text
@@ -71,7 +76,11 @@ def shorten(text: str, width: int, ellipsis: str, keep_end: bool = False) -> str
     while cells(text) > room:
         excess = max((cells(text) - room) // 2, 1)
         text = text[excess:] if keep_end else text[:-excess]
-    return ellipsis + text if keep_end else text + ellipsis
+    if not keep_end:
+        return text + ellipsis
+    # A path rather begins with a whole part of it, if enough is left.
+    part = re.split(r"[./]", text, maxsplit=1)[-1]
+    return ellipsis + (part if cells(part) >= max(2 * room // 3, FEWEST_LEFT) else text)
 
 
 NARROWEST = 20
