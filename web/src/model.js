@@ -1,7 +1,7 @@
 // The report in memory: columns decoded, groups linked, and every number that is drawn.
 // Knows nothing of layout or of the screen.  The other side of this form is render/drawing/pack.py.
 
-import { bucket } from "./bucket.js";
+import { append, bucket } from "./bucket.js";
 import { among, combine, placesEntered } from "./gradients.js";
 import { Ranks, SPREAD, apart } from "./ranks.js";
 import { Templates } from "./template.js";
@@ -26,6 +26,7 @@ export class Model {
     this._called = new Map();
     this._places = new Map();
     this._met = new WeakMap();
+    this._sums = new WeakMap();
     /** The nodes at which gradients that meet are told by their shares, in any pass. */
     this.meets = new Set(data.passes.flatMap(({ skip, cancelled }) => [skip, cancelled].flatMap(Object.keys)).map(Number).map(Math.floor));
     /** Nodes that a backward pass made. */
@@ -460,8 +461,27 @@ export class Model {
     return this._flowing.get(edges);
   }
 
+  /** As one long vector; where edges are all that comes to a place, what they are added to there. */
   flowingIn(pass, { edges, seeds }) {
-    const along = [...edges.map((edge) => pass.edges[edge]), ...seeds.map((root) => pass.seeds[root])];
-    return combine(along.map((entry) => this.gradient(entry, pass)));
+    const at = new Map();
+    for (const edge of edges) append(at, this.target[edge] + this.output[edge] / 1e6, edge);
+    const along = [...at.values()].flatMap((some) => (this._isAll(some) ? [this.upstreamIn(pass, this.target[some[0]], this.output[some[0]])] : some.map((edge) => this.gradient(pass.edges[edge], pass))));
+    return combine([...along, ...seeds.map((root) => this.gradient(pass.seeds[root], pass))]);
+  }
+
+  /** Whether several edges are all that comes to one place, in each of the rounds that they stand for. */
+  isSum({ edges, seeds, each }) {
+    const one = each?.[0] ?? { edges, seeds };
+    // A line may stand for very many, and asks whenever it is drawn.
+    if (!this._sums.has(one.edges)) this._sums.set(one.edges, !one.seeds.length && Boolean(this._placeOf(one.edges)) && this._isAll(one.edges));
+    return this._sums.get(one.edges);
+  }
+
+  /** Whether these edges to one place are several, and all that come there. */
+  _isAll(edges) {
+    if (edges.length < 2) return false;
+    const [node, output] = [this.target[edges[0]], this.output[edges[0]]];
+    const isHere = (edge) => this.output[edge] === output;
+    return this.into(node).filter(isHere).length === edges.length && !this.data.roots.some((root) => root.node === node && root.output === output);
   }
 }

@@ -87,7 +87,7 @@ export const sizeOf = (model) => (box) => {
 };
 
 /** The width of what stands beside a line. */
-export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? [RANGE, ...moreWords(withEach(bundle))].join(" · ") : flowWords(model, bundle), LABEL)) + 8;
+export const labelOf = (model) => (bundle) => Math.ceil(widthOf(bundle.bars ? [RANGE, ...moreWords(model, withEach(bundle))].join(" · ") : flowWords(model, bundle), LABEL)) + 8;
 const MEETING = "2 gradients cancel 99.99 %";
 /** Room for what is said of several layers, which is found when it is seen. */
 const RANGE = "0.0001234–0.0001234";

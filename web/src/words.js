@@ -104,13 +104,13 @@ export function groupWords(model, group, title = model.group(group).title, isOnc
   return { name: inside(visible(name)), type: type === name ? "" : inside(visible(type)), called, times, size };
 }
 
-/** ` · ∅ experts.5`, what was never called of the list that a repeat is of; where it is drawn `isOnce`, in any of its rounds. */
+/** ` · not called: experts.5`, what was never called of the list that a repeat is of; where it is drawn `isOnce`, in any of its rounds. */
 function absentOf(model, group, isOnce) {
   const alike = (path) => (isOnce ? path.replace(/\d+/g, "*") : path);
   const lists = model.group(group).title.split(" → ").map((list) => alike(list.replace(/\.?\*$/, "")));
   const found = model.data.absent.map((path) => path.split(".")).filter((path) => lists.includes(alike(path.slice(0, -1).join("."))));
   const names = [...new Set(found.map((path) => path.slice(-2).join(".")))];
-  return names.length ? ` · ∅ ${visible(names.slice(0, NAMED).join(", "))}${names.length > NAMED ? "…" : ""}` : "";
+  return names.length ? ` · not called: ${visible(names.slice(0, NAMED).join(", "))}${names.length > NAMED ? "…" : ""}` : "";
 }
 
 /** The name of a box that is a group: of a repeat that is drawn once its rounds, or the one that is shown. */
@@ -213,21 +213,22 @@ export function described(viewer, box) {
 
 const alarm = (severity) => (severity ? `⚠ ${severity}: ` : "");
 
-/** The gradient on a line; `· 3 edges` where it stands for three, of one layer where it stands for those of several. */
+/** The gradient on a line; `· sum of 3 edges` where it stands for three, of one layer where it stands for those of several. */
 export function flowWords(model, bundle) {
   const info = model.flowing(bundle);
   // A line has no room for how many layers it tells of.
   const shape = edgesOf(bundle) > 1 ? null : shapeOf(shapeText(model, bundle));
-  return [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(bundle)].filter(Boolean).join(" · ");
+  return [told(info?.state === "finite" && info.span ? { ...info, many: info.of } : info, shape), ...moreWords(model, bundle)].filter(Boolean).join(" · ");
 }
 
 /** For how many edges a line stands, in each layer. */
 const edgesOf = ({ edges, seeds, each }) => Math.round((edges.length + seeds.length) / (each?.length || 1));
 
 /** What is said of a line after its gradient: how many edges it is, and where it goes on if it ends at the border of what is drawn once. */
-export function moreWords(bundle) {
+export function moreWords(model, bundle) {
   const goesOn = isCarried(bundle) ? (isPort(bundle.from) ? "from the round before" : "to the next round") : "";
-  return [edgesOf(bundle) > 1 ? plural(edgesOf(bundle), "edge") : "", goesOn].filter(Boolean);
+  const [edges, isSum] = [edgesOf(bundle), model.isSum(bundle)];
+  return [edges > 1 ? `${isSum ? "sum of " : ""}${plural(edges, "edge")}${isSum ? "" : " together"}` : "", goesOn].filter(Boolean);
 }
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {
