@@ -279,7 +279,7 @@ def test_the_tree_has_both_sides(session: Session) -> None:
     sides = both(session, MLP, MLP.replace("h = self.drop(h)", "h = h.sin()"))
     done = session.cli("diff", *sides, "--format", "tree", "--all", "--width", "140")
     assert done.status == 1 and done.out.splitlines()[1].startswith("different: ")
-    assert "‖g‖ in A: a.json, B: b.json; ‖A − B‖ in % of the larger ‖g‖" in done.out
+    assert "‖g‖ in A: a.json, B: b.json; ‖A - B‖ in % of the larger ‖g‖" in done.out
     row = next(line for line in done.out.splitlines() if "○ Sin" in line)
     assert "∅" in row and "only in B" in row
     # What is on one side alone is no part of a sum on the other.

@@ -64,7 +64,7 @@ def overlay(comparison: Comparison, both: Union) -> Overlay:
     sides = zip("AB", names, strict=True)
     key = [replace(_ALONE[side], words=f"only in {side}, {name}") for side, name in sides]
     by_norm = any(mark.words.startswith("≥") for mark in edges.values())
-    differ = "‖A − B‖ in % of the larger ‖g‖" + "; ≥: at least, by norms alone" * by_norm
+    differ = "‖A - B‖ in % of the larger ‖g‖" + "; ≥: at least, by norms alone" * by_norm
     key += [Mark(SHADES[1], differ)]
     return Overlay("B ÷ A", "", nodes, edges, is_ratio=True, key=key)
 

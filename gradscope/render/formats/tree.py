@@ -56,7 +56,7 @@ NUMBERED = "[0], [1] …: which entry of next_functions of the node above"
 
 def render(report: Report, options: Options) -> str:
     """The tree, ending with a newline; with ``top`` a list of nodes."""
-    if options.top:
+    if options.top and not options.sides:
         return ranking(report, options)
     # Rather with less opened than cut before the end, where gradients vanish or explode.
     room = max(options.lines, FEWEST_LINES) - HEAD_LINES - FEWEST_LEAF_LINES
