@@ -104,8 +104,8 @@ class Looks:
         Raises:
             RootError: when ``root`` carries no gradient history, ``gradient`` does not fit it, or
                 ``by`` does not.
-            CaptureError: when backward fails, an earlier call has freed the graph, or a node on
-                the way of a piece cannot be called.
+            CaptureError: when backward fails, an earlier call has freed the graph, ``by`` names no
+                tensor of it, or a node on the way of a piece cannot be called.
         """
         study = None if by is None else SplitStudy.of(by, budget)
         return self._look(
@@ -224,10 +224,9 @@ class Looks:
 
         Raises:
             TypeError: when ``axis`` is neither a number nor two.
-            RootError: when ``root`` carries no gradient history, the graph has no such tensor, or
-                no such axis.
-            CaptureError: when an earlier call has freed the graph, or a node on the way cannot be
-                called.
+            RootError: when ``root`` carries no gradient history, or the tensors have no such axis.
+            CaptureError: when an earlier call has freed the graph, it has no such tensor, or a node
+                on the way cannot be called.
         """
         axes = () if axis is None else axis if isinstance(axis, tuple) else (axis,)
         if len(axes) > 2 or not all(type(one) is int for one in axes):

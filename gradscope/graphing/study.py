@@ -90,26 +90,27 @@ def _room(asked: Study) -> Any:
     return importlib.import_module(f"gradscope.{asked.room}")
 
 
-def made_tensor(name: str, probe: Probe, scopes: Scopes) -> tuple[int, int] | None:
+def named_place(name: str, live: LiveGraph) -> tuple[int, int]:
     """The node, by its number, and the output of it that a name means: that of a leaf, or what a
     variable holds or once held, also one of a function that has returned; or ``#3``, a node itself.
-    None where the graph has none.
 
     Raises:
         RootError: when such a variable held several, one after the other, or holds another now.
+        CaptureError: when the graph has no such tensor, naming the nearest; or what there is gets
+            no gradient, or is cut off, naming the line.
     """
-    graph, index = probe.graph, probe.walked.index
+    graph, index = live.probe.graph, live.probe.walked.index
     for leaf in graph.leaves:
         if name in leaf.names:
             return leaf.node, 0
-    tensor = named_tensor(name, scopes)
+    tensor = named_tensor(name, live.scopes)
     if tensor is not None and requires_grad(tensor):
         node, output = edge_of(tensor)
         if node in index:
             return index[node], output
     named = [one.id for one in graph.nodes if name in (one.variable, f"#{one.id}")]
     if not named:
-        return None
+        raise _absent(live, name, tensor)
     if len(named) > 1 or tensor is not None:
         them = listed((f'"#{node}"' for node in named), MAX_LISTED)
         # Of many the input of a module is the one that is looked for most.
@@ -137,23 +138,8 @@ def require_node(graph: Graph, node: int) -> None:
         )
 
 
-def named_place(name: str, live: LiveGraph) -> tuple[int, int]:
-    """As :func:`made_tensor`, of a graph that has such a tensor.
-
-    Raises:
-        RootError: as there.
-        CaptureError: it has not: no such tensor, none that gets a gradient, or nothing leads to it;
-            naming the nearest, or the line that cut it off.
-    """
-    place = made_tensor(name, live.probe, live.scopes)
-    if place is None:
-        raise _absent(live, name)
-    return place
-
-
-def _absent(live: LiveGraph, name: str) -> CaptureError:
+def _absent(live: LiveGraph, name: str, tensor: torch.Tensor | None) -> CaptureError:
     graph = live.probe.graph
-    tensor = named_tensor(name, live.scopes)
     if tensor is None:
         what = f"no tensor called {name} is on the way of the gradient"
         return CaptureError(what, _instead(live, name))

@@ -92,8 +92,7 @@ def fitting(graph: Graph, paths: Sequence[Sequence[int]]) -> list[int]:
 
 def _named(live: LiveGraph, name: str) -> End:
     graph = live.probe.graph
-    place = named_place(name, live)
-    node, output = place
+    place = node, output = named_place(name, live)
     leaves = [at for at, leaf in enumerate(graph.leaves) if leaf.node == node]
     if leaves:
         return _of_leaf(graph, leaves[0])
