@@ -14,7 +14,7 @@ const TAKEN = `
 `;
 
 /** Methods of its graphs that nothing calls which gets into the page. */
-const UNUSED = /^    (isCompound|sinks|setNodes|isLeaf|filterNodes|setDefaultEdgeLabel|edgeCount|setPath|edgeAsObj)\([^]*?^    }$/gm;
+const UNUSED = /^    (isCompound|sinks|setNodes|isLeaf|filterNodes|setDefaultEdgeLabel|edgeCount|setPath|edgeAsObj|setDefaultNodeLabel|setParent|parent)\([^]*?^    }$/gm;
 
 export const dagreParts = {
   name: "dagre-parts",

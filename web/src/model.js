@@ -465,7 +465,7 @@ export class Model {
   flowingIn(pass, { edges, seeds }) {
     const at = new Map();
     for (const edge of edges) append(at, this.target[edge] + this.output[edge] / 1e6, edge);
-    const along = [...at.values()].flatMap((some) => (this._isAll(some) ? [this.upstreamIn(pass, this.target[some[0]], this.output[some[0]])] : some.map((edge) => this.gradient(pass.edges[edge], pass))));
+    const along = [...at.values()].flatMap((some) => (this._isAll(some) ? this.upstreamIn(pass, this.target[some[0]], this.output[some[0]]) : some.map((edge) => this.gradient(pass.edges[edge], pass))));
     return combine([...along, ...seeds.map((root) => this.gradient(pass.seeds[root], pass))]);
   }
 
@@ -473,15 +473,14 @@ export class Model {
   isSum({ edges, seeds, each }) {
     const one = each?.[0] ?? { edges, seeds };
     // A line may stand for very many, and asks whenever it is drawn.
-    if (!this._sums.has(one.edges)) this._sums.set(one.edges, !one.seeds.length && Boolean(this._placeOf(one.edges)) && this._isAll(one.edges));
+    if (!this._sums.has(one.edges)) this._sums.set(one.edges, !one.seeds.length && this._placeOf(one.edges) && this._isAll(one.edges));
     return this._sums.get(one.edges);
   }
 
   /** Whether these edges to one place are several, and all that come there. */
   _isAll(edges) {
-    if (edges.length < 2) return false;
     const [node, output] = [this.target[edges[0]], this.output[edges[0]]];
-    const isHere = (edge) => this.output[edge] === output;
-    return this.into(node).filter(isHere).length === edges.length && !this.data.roots.some((root) => root.node === node && root.output === output);
+    const all = this.into(node).filter((edge) => this.output[edge] === output);
+    return edges.length > 1 && all.length === edges.length && !this.rootNodes.has(node);
   }
 }

@@ -8,7 +8,7 @@ export function orderAll(graph) {
   // By numbers, for each sweep asks all lines again.
   const names = graph.nodes();
   const at = new Map(names.map((v, i) => [v, i]));
-  const lines = (edges, end) => edges.map((edge) => ({ end: at.get(edge[end]), weight: graph.edge(edge).weight }));
+  const lines = (edges, end) => edges.map((edge) => [at.get(edge[end]), graph.edge(edge).weight]);
   const below = names.map((v) => lines(graph.outEdges(v), "w"));
   const above = names.map((v) => lines(graph.inEdges(v), "v"));
   const ends = names.map((v) => graph.successors(v).map((w) => at.get(w)));
@@ -46,9 +46,9 @@ function searched(ranks, ends) {
 function crossings(layers, below, order) {
   let sum = 0;
   for (const layer of layers) {
-    const lines = layer.flatMap((v) => below[v].map(({ end, weight }) => [order[v], order[end], weight]));
+    const lines = layer.flatMap((v) => below[v].map(([end, weight]) => [order[v], order[end], weight]));
     lines.forEach(([from, to, weight], i) => {
-      for (let k = i + 1; k < lines.length; k++) if ((from - lines[k][0]) * (to - lines[k][1]) < 0) sum += weight * lines[k][2];
+      for (const other of lines.slice(i + 1)) if ((from - other[0]) * (to - other[1]) < 0) sum += weight * other[2];
     });
   }
   return sum;
@@ -57,7 +57,7 @@ function crossings(layers, below, order) {
 /** How many pairs of operands are the wrong way round. */
 function turned(ends, order) {
   let count = 0;
-  for (const some of ends) some.forEach((a, i) => (count += some.slice(i + 1).filter((b) => order[b] < order[a]).length));
+  for (const some of ends) some.forEach((a, i) => some.slice(i + 1).forEach((b) => (count += order[b] < order[a])));
   return count;
 }
 
@@ -71,7 +71,7 @@ function swept(layer, lines, order, isTurned) {
 
 function middle(lines, order) {
   let [sum, all] = [0, 0];
-  for (const { end, weight } of lines) {
+  for (const [end, weight] of lines) {
     sum += weight * order[end];
     all += weight;
   }

@@ -228,7 +228,8 @@ const edgesOf = ({ edges, seeds, each }) => Math.round((edges.length + seeds.len
 export function moreWords(model, bundle) {
   const goesOn = isCarried(bundle) ? (isPort(bundle.from) ? "from the round before" : "to the next round") : "";
   const [edges, isSum] = [edgesOf(bundle), model.isSum(bundle)];
-  return [edges > 1 ? `${isSum ? "sum of " : ""}${plural(edges, "edge")}${isSum ? "" : " together"}` : "", goesOn].filter(Boolean);
+  const words = plural(edges, "edge");
+  return [edges > 1 ? (isSum ? `sum of ${words}` : `${words} together`) : "", goesOn].filter(Boolean);
 }
 
 function shapeText(model, { edges: [edge], seeds: [seed] }) {

@@ -242,6 +242,27 @@ test("operands go from left to right as in the expression", oncePerPage, async (
   await page.closed();
 });
 
+test("edges that are all that comes to a tensor are told by their sum, others as one vector", oncePerPage, async () => {
+  const page = await opened("recurrent");
+  const { graph, passes: [pass] } = report("recurrent");
+  const several = await page.evaluate(() => window.gradscope.drawing.bundles.filter(({ edges, each }) => edges.length > 1 && !each).map(({ key, edges }) => ({ key, edges })));
+  let sums = 0;
+  for (const { key, edges } of several) {
+    await page.evaluate((one) => window.gradscope.select(one), key);
+    const words = await page.locator(".said").textContent();
+    const told = Number(words.match(/gradient \[?-?([\d.e-]+)/)?.[1]);
+    const ends = new Set(edges.map((edge) => graph.edges[edge].slice(2).join(" ")));
+    const [node, output] = [...ends][0].split(" ").map(Number);
+    const isSum = ends.size === 1 && graph.edges.filter(([, , target, to]) => target === node && to === output).length === edges.length;
+    const norms = isSum ? [pass.upstream[node][output]] : edges.map((edge) => pass.edges[edge]);
+    const expected = Math.hypot(...norms.map((entry) => pass.gradients[entry].norm));
+    assert.ok(Math.abs(told - expected) <= 1e-3 * expected, `${words} ${expected}`);
+    sums += isSum;
+  }
+  assert.ok(sums > 0);
+  await page.closed();
+});
+
 test("lines that meet at the border of a group are of the same edges", oncePerPage, async () => {
   for (const name of ["transformer", "steps", "unet"]) {
     const page = await opened(name);
