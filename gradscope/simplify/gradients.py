@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -159,29 +159,34 @@ class ViewGradients(Sums):
 
     def link(self, link: Link) -> GradientInfo:
         """What flows along a link: its edge's gradient, or that of its edges together."""
-        return combine([self.backward.on_edge(edge) for edge in link.edges])
+        return self._along(link.edges)
 
-    def flow(self, link: Link) -> GradientInfo:
-        """The same, but where its edges are all that enters its target what arrives there: where
-        they meet their sum, which is not what they are together."""
-        target = self.view.items[link.target]
-        if not self.adds_up(link):
-            return self.link(link)
-        first = target.rounds[:1] if target.template is not None else ()
-        return self.crossing({*first[0]}) if first else self.entering(target)
+    def _along(self, edges: Iterable[int]) -> GradientInfo:
+        """What edges bring, as one vector; where they are all that comes to a place their sum."""
+        found: list[GradientInfo] = []
+        for (node, output), some in self._by_place(edges).items():
+            is_sum = self._is_all((node, output), some)
+            found += (
+                [self.backward.at(node, output)] if is_sum else map(self.backward.on_edge, some)
+            )
+        return combine(found)
 
     def adds_up(self, link: Link) -> bool:
-        """Whether nothing but the edges of a link enters its target, a closed item or a node in
-        which several meet; of what is drawn once for many rounds in the first one."""
-        source, target = (self.view.items[end] for end in (link.source, link.target))
-        is_only = len(self._incoming[target.id]) == 1 and target.id not in self._seeds
-        if not is_only or not (target.folded or len(link.edges) > 1):
-            return False
-        if target.template is None:
-            return True
-        first = {*target.rounds[0]}
-        into = {self.graph.edges[edge].target for edge in link.edges}
-        return source.template != target.template and into <= first
+        """Whether edges of a link, in each of its rounds, are all that comes to a place."""
+        (first, *_) = self._edges_by_rounds(link)
+        places = self._by_place(first)
+        return len(places) == 1 and all(self._is_all(*one) for one in places.items())
+
+    def _by_place(self, edges: Iterable[int]) -> dict[tuple[int, int], list[int]]:
+        found: dict[tuple[int, int], list[int]] = {}
+        for edge in edges:
+            end = self.graph.edges[edge]
+            found.setdefault((end.target, end.output), []).append(edge)
+        return found
+
+    def _is_all(self, place: tuple[int, int], edges: Sequence[int]) -> bool:
+        """Whether several edges to an output of a node are all that comes there."""
+        return len(edges) > 1 and len(self._arrived[place]) == len(edges)
 
     def seed(self, root: int) -> GradientInfo:
         """What was given for a root."""
@@ -223,13 +228,17 @@ class ViewGradients(Sums):
 
     def link_by_rounds(self, link: Link) -> list[GradientInfo]:
         """What flows along a link inside a template, in the order of its rounds."""
-        source = self.view.items[link.source]
-        round_of = source.round_of()
-        flows: dict[int, list[GradientInfo]] = {}
+        return [self._along(edges) for edges in self._edges_by_rounds(link)]
+
+    def _edges_by_rounds(self, link: Link) -> list[list[int]]:
+        """The edges of a link inside a template, in the order of its rounds; of any other all."""
+        source, target = (self.view.items[end] for end in (link.source, link.target))
+        if source.template is None or source.template != target.template:
+            return [[*link.edges]]
+        round_of, found = source.round_of(), dict[int, list[int]]()
         for edge in link.edges:
-            place = round_of[self.graph.edges[edge].source]
-            flows.setdefault(place, []).append(self.backward.on_edge(edge))
-        return [combine(flows[place]) for place in sorted(flows)]
+            found.setdefault(round_of[self.graph.edges[edge].source], []).append(edge)
+        return [found[place] for place in sorted(found)]
 
     def crossing(self, nodes: set[int]) -> GradientInfo:
         """What enters these nodes from others, or from outside."""

@@ -15,7 +15,7 @@ export function told(info, shape) {
   if (info.state === "non-finite") return `⚠ ${[info.nan && `${info.nan} NaN`, info.inf && `${info.inf} Inf`].filter(Boolean).join(" ")}`;
   if (info.state === "zero") return "0";
   if (info.state !== "finite") return info.state === "none" ? "no grad" : "not reached";
-  if (info.values && info.values.length <= FEW) return tensor(info.values, shape ?? [info.values.length]);
+  if (info.values && info.values.length <= FEW) return tensor(info.values, shape ?? (info.values.length > 1 ? [info.values.length] : []));
   return info.norm === null ? "?" : number(info.norm);
 }
 
@@ -53,7 +53,7 @@ function toldMeeting(model, box, { skip, cancelled }) {
 }
 
 /** `∂L/∂y`, as what is given for a root is called. */
-export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "root"}`;
+export const seedWords = (model, root) => `∂L/∂${shorten(visible(model.data.roots[root].label), 60) || "output"}`;
 
 /** `detach train.py:9`, by what and where history was cut. */
 export function wallWords(model, wall) {

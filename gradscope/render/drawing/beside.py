@@ -55,7 +55,7 @@ class Calls:
         if options.sides:
             key = options.overlay.key[-1:] if options.overlay else ()
             told = [f"‖g‖ in {', '.join(options.sides)}", *(mark.words for mark in key)]
-            told += [f"{self.median} the median"] if self.median else []
+            told += [f"{self.median} ‖g‖ is the median, % the largest"] if self.median else []
             return visible("; ".join(told))
         numbers = [one.backward.number for one in self.each]
         which = f"‖g‖ of backward calls {numbers[0]} to {numbers[-1]}, a column each"

@@ -301,7 +301,7 @@ class Cells:
             return None
         if row.link == ROOT:
             return gradients.seed(row.root)
-        return gradients.flow(self.scene.to_leaf(self.scene.view.links[row.link]))
+        return gradients.link(self.scene.to_leaf(self.scene.view.links[row.link]))
 
     def _tensor(self, row: TreeRow) -> TensorInfo | None:
         if row.link == ROOT:

@@ -405,8 +405,7 @@ class Arrows:
             link if not once else msgspec.structs.replace(link, edges=link.edges[:1])
         )
         edges = len(link.edges) // (scene.times(source) if once else 1)
-        ends = {scene.graph.edges[edge].target for edge in link.edges}
-        is_sum = len(ends) == 1 and scene.gradients is not None and scene.gradients.adds_up(link)
+        is_sum = scene.gradients is not None and scene.gradients.adds_up(link)
         many = f"sum of {edges:,} edges" if is_sum else f"{edges:,} edges together"
         bundled = f" · {many}" if edges > 1 else ""
         overlay = scene.options.overlay
@@ -420,8 +419,8 @@ class Arrows:
         if scene.gradients is None:
             return (numbers.shape(tensor.shape) if tensor else "") + bundled, {}
         if once:
-            return self._flow_by_rounds(link)
-        info = scene.gradients.flow(link)
+            return self._flow_by_rounds(link, bundled)
+        info = scene.gradients.link(link)
         factor = scene.factors.get(link.edges[0], "") if len(link.edges) == 1 else ""
         words = (f"× {factor} = " if factor else "") + self.labels.gradient(info, tensor) + bundled
         words = " · ".join(filter(None, (scene.turns(link), words + self._of_round(link))))
@@ -439,11 +438,13 @@ class Arrows:
         names = self.scene.view.templates[source.template].round_names
         return f" of {visible(names[found.pop()])}" if len(found) == 1 else ""
 
-    def _flow_by_rounds(self, link: Link) -> tuple[str, dict[str, str]]:
+    def _flow_by_rounds(self, link: Link, bundled: str) -> tuple[str, dict[str, str]]:
         """The same for an arrow that stands for one in every round."""
         gradients = self.scene.gradients
         infos = gradients.link_by_rounds(link) if gradients else []
-        words = " · ".join(filter(None, (self.scene.turns(link), self.labels.range(infos))))
+        words = (
+            " · ".join(filter(None, (self.scene.turns(link), self.labels.range(infos)))) + bundled
+        )
         if any(info.state == "non-finite" for info in infos):
             return words, {"color": MAGENTA, "fontcolor": MAGENTA, "penwidth": "2.5"}
         return words, self._pen(middle(infos)) or {"style": "dashed"}
