@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -25,7 +26,9 @@ from tests.looking import Done, Session
 ROOT = Path(__file__).parent.parent
 
 # Nothing is timed: a busy machine fails no test.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "untimed", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("untimed")
 
 
@@ -172,6 +175,9 @@ def session(
     gc.freeze()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+    for formulas in forkserver.FOLDER.glob("derivatives-*.json"):  # which take seconds to read
+        (tmp_path / ".cache" / "gradscope").mkdir(parents=True, exist_ok=True)
+        shutil.copy(formulas, tmp_path / ".cache" / "gradscope")
 
     def run(arguments: list[str]) -> Done:
         from gradscope.cli import run as run_command
