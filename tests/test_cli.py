@@ -188,7 +188,8 @@ else:
     )
     saved = gradscope("trace", "prog.py", "--run-on", "--", "save")
     assert saved.returncode == 0, saved.stderr
-    assert run("prog.py", "load").stdout == "torch.Size([1, 3])\n"
+    loaded = run("prog.py", "load", command=(forkserver.script(),))
+    assert loaded.stdout == "torch.Size([1, 3])\n"
 
 
 @pytest.mark.parametrize(
