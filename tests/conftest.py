@@ -15,14 +15,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from gradscope.autograd.nodes import IS_TOLD
 from tests import forkserver, goldens
-from tests.looking import Done, Session
+
+if TYPE_CHECKING:
+    # It imports torch, which who only hands the tests out to other processes has no need of.
+    from tests.looking import Done, Session
 
 ROOT = Path(__file__).parent.parent
 
@@ -160,6 +162,8 @@ def _is_of_a_program(module: ModuleType) -> bool:
 
 def python_says(path: str) -> Done:
     """The same program under plain python, in its own process, which is a fork."""
+    from tests.looking import Done
+
     folder = Path(path).parent
     done = subprocess.run([forkserver.script(), path], cwd=folder, capture_output=True, text=True)
     return Done(done.returncode, done.stdout, done.stderr)
@@ -170,6 +174,8 @@ def session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Session:
     """A user in an empty folder, whose commands run in this process."""
+    from tests.looking import Done, Session
+
     # What earlier programs left in cycles is not the next one's, and what is alive by now (all that
     # was imported) is none of its objects: neither a collection nor the doctor goes through it.
     gc.collect()
@@ -209,6 +215,8 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
 def _with_processes(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: Callable[[], list[str]]
 ) -> Session:
+    from tests.looking import Done, Session
+
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / ".cache"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
@@ -223,6 +231,8 @@ def _with_processes(
 
 def _answered(done: Done) -> Done:
     """What a command says; a test of what the torch that is installed is too old for is skipped."""
+    from gradscope.autograd.nodes import IS_TOLD
+
     if not IS_TOLD and "gradscope memory needs torch" in done.err:
         pytest.skip(done.err)
     return done
