@@ -13,6 +13,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -110,7 +111,7 @@ def _installed() -> dict[str, object]:
     found: dict[str, object] = {
         "showwarning": warnings.showwarning,
         "show": vars(warnings).get("_showwarnmsg"),
-        "meta path": list(sys.meta_path),
+        "loader": SourceFileLoader.exec_module,
         "trace": sys.gettrace(),
         "thread hook": threading.excepthook,
         "traceback": traceback.TracebackException.__init__,
