@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 _ZERO_WIDTH_JOINER = "\u200d"  # part of many emoji, and harmless
 _HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -40,6 +41,7 @@ def visible(text: str) -> str:
     return _PILE.sub("…", shown)
 
 
+@cache
 def _visible_character(character: str) -> str:
     hidden = unicodedata.category(character) in _HIDDEN or _is_no_character(ord(character))
     return _escaped(character) if hidden and character != _ZERO_WIDTH_JOINER else character

@@ -104,14 +104,17 @@ _LIFELINE = socket.socket(socket.AF_UNIX)
 atexit.register(_LIFELINE.close)
 
 
+_SESSION = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}-{time.time_ns()}")
+FOLDER = Path(tempfile.gettempdir(), f"gradscope-tests-{_SESSION[:24]}")
+"""What is of the server, and torch's formulas as it has kept them."""
+
+
 @cache
 def _address() -> str:
     """Where the server of this session listens; it is started when first asked for."""
-    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}-{time.time_ns()}")
-    folder = Path(tempfile.gettempdir(), f"gradscope-tests-{session[:24]}")
-    address = f"{folder}/socket"
+    address = f"{FOLDER}/socket"
     with contextlib.suppress(FileExistsError):  # another process of the session was first
-        folder.mkdir(mode=0o700)
+        FOLDER.mkdir(mode=0o700)
         _start(address)
     end = time.monotonic() + 120
     while True:

@@ -15,6 +15,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,6 +193,7 @@ def cut(name: str, part: float, packed: bool) -> bytes:
     return data[: int(part * len(data))]
 
 
+@cache
 def bomb(size: int) -> bytes:
     """Gzip of so many blanks: a thousandth of that."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)

@@ -228,12 +228,12 @@ class _Builder:
 def gradient(data: Vector, shape: tuple[int, ...]) -> GradientInfo:
     """The summary of a gradient with these numbers."""
     size = math.prod(shape)
-    full = data * size if len(data) == 1 else data
-    nan = sum(map(math.isnan, full))
-    inf = sum(map(math.isinf, full))
-    norm = math.hypot(*full) if nan == 0 else math.nan
-    state: State = "non-finite" if nan + inf else "finite" if any(full) else "zero"
-    values = tuple(map(number, full)) if size <= MOST_VALUES else None
+    each = size if len(data) == 1 else 1  # how many elements a number stands for
+    nan = each * sum(map(math.isnan, data))
+    inf = each * sum(map(math.isinf, data))
+    norm = math.nan if nan else math.hypot(*data) * math.sqrt(each)
+    state: State = "non-finite" if nan + inf else "finite" if each and any(data) else "zero"
+    values = tuple(map(number, data * each)) if size <= MOST_VALUES else None
     return GradientInfo(state, number(norm), nan=nan, inf=inf, values=values)
 
 

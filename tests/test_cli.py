@@ -147,9 +147,9 @@ def test_show_does_not_import_torch(gradscope: Run, run: Run, tmp_path: Path) ->
         assert done.returncode == 0, done.stderr
 
 
-def test_a_terminal_without_unicode(run: Run) -> None:
-    command = ("-m", "gradscope", "trace", "-c", "(x * x).sum()", "--let", "x=[1,2]")
-    done = run(*command, PYTHONIOENCODING="latin-1")
+def test_a_terminal_without_unicode(gradscope: Run, run: Run) -> None:
+    gradscope("trace", "-c", "(x * x).sum()", "--let", "x=[1,2]", "-o", "saved.json")
+    done = run("-m", "gradscope", "show", "saved.json", PYTHONIOENCODING="latin-1")
     assert done.returncode == 0
     assert "* x" in done.stdout
     assert done.stdout.isascii()
@@ -188,7 +188,8 @@ else:
     )
     saved = gradscope("trace", "prog.py", "--run-on", "--", "save")
     assert saved.returncode == 0, saved.stderr
-    assert run("prog.py", "load").stdout == "torch.Size([1, 3])\n"
+    loaded = run("prog.py", "load", command=(forkserver.script(),))
+    assert loaded.stdout == "torch.Size([1, 3])\n"
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from gradscope.model import storage
 from gradscope.model.observations import Observations
 from gradscope.model.studies import CallCheck
+from tests.conftest import python_says
 from tests.looking import Session
 from tests.wrong_functions import CASES, program
 
@@ -526,11 +525,11 @@ def test_a_function_runs_as_often_as_without_us(session: Session) -> None:
     script = session.write(
         f"import random, torch\nrandom.seed(0), torch.manual_seed(0)\n{UNHARMED}"
     )
-    plain = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    plain = python_says(str(script))
     for options in (["--keep-going"], ["--check", "--keep-going"]):
         done = session.cli("doctor", str(script), "-o", "said.json", *options)
-        assert done.out.startswith(plain.stdout)
-        assert done.err.count("forward\n") == plain.stderr.count("forward\n")
+        assert done.out.startswith(plain.out)
+        assert done.err.count("forward\n") == plain.err.count("forward\n")
         report = storage.load(session.folder / "said.json")
         assert [one.rule for one in report.findings] == ["GS601"]
 

@@ -335,8 +335,8 @@ def test_states_are_never_taken_for_each_other() -> None:
 
 
 def test_a_deep_chain_that_lost_one_step() -> None:
-    comparison = compare(reports.chain(50_000), reports.chain(49_999))
-    assert comparison.matched == 50_000
+    comparison = compare(reports.chain(20_000), reports.chain(19_999))
+    assert comparison.matched == 20_000
     assert [change.what for change in comparison.changes] == ["removed"]
 
 

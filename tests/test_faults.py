@@ -36,7 +36,7 @@ def test_an_odd_program_does_what_it_does_alone(name: str, differing: dict[str, 
 def problems() -> dict[str, list[str]]:
     """What went wrong under each fault."""
     done = subprocess.run(
-        [*forkserver.module("tests.fuzz.faults"), "--moments", "3"],
+        [*forkserver.module("tests.fuzz.faults"), "--moments", "2"],
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,

@@ -19,7 +19,7 @@ from tests.odd_programs import ODD
 from tests.programs import PROGRAMS as PROGRAMS_OF_TORCH
 from tests.test_unharmed import PROGRAMS as ONCE_HARMED
 
-SEED, PROGRAMS, COMMANDS_EACH = "a fixed seed", 16, 4
+SEED, PROGRAMS, COMMANDS_EACH = "a fixed seed", 10, 4
 
 ONCE_WRONG = {path.stem: path.read_text("utf-8") for path in sorted(KEPT.glob("*.py"))}
 """What imports them, seeds them and tells what they leave is put around them."""

@@ -319,7 +319,7 @@ def test_nodes_of_two_threads_with_one_number_have_no_line(fresh: Session) -> No
         loss.backward()
         """
     )
-    report = fresh.look_at(str(path))
+    report = fresh.look_at(str(path), command="check")
     lines = {
         node.short_op: report.graph.origins[node.origin].line
         for node in report.graph.nodes
@@ -329,11 +329,10 @@ def test_nodes_of_two_threads_with_one_number_have_no_line(fresh: Session) -> No
     (note,) = report.notes
     assert note.endswith("which line made which of 4 operations is not known")
     # A call of one thread is not compared for a node of another one.
-    checks = fresh.look_at(str(path), command="check").checks
-    assert checks is not None
+    assert report.checks is not None
     checked = {
         report.graph.nodes[number].short_op
-        for call in checks.calls
+        for call in report.checks.calls
         if call.verdict != "not checked"
         for number in call.nodes
     }

@@ -501,7 +501,7 @@ def test_functions_of_an_installed_package_are_a_line_each_without_room(session:
 @pytest.mark.parametrize(
     ("asked", "word"),
     [
-        (("diff", "program.py", "other.py"), "different"),
+        (("diff", "report.json", "other.json"), "different"),
         (("depends", "program.py", "--of", "h", "--on", "a"), "depend"),
         (("backward", "program.py", "--by", "output"), "the Jacobian, 1 output"),
         (("doctor", "program.py"), "no findings"),
@@ -510,8 +510,9 @@ def test_functions_of_an_installed_package_are_a_line_each_without_room(session:
 def test_an_answer_without_a_listing_is_a_block_of_markdown_too(
     asked: tuple[str, ...], word: str, session: Session
 ) -> None:
-    session.write(TERMS)
-    session.write(TERMS.replace("1e-5", "1e-4"), "other.py")
+    session.look(TERMS.replace("1e-5", "1e-4"))
+    (session.folder / "report.json").rename("other.json")
+    session.look(TERMS)
     session.cli(*asked, "-o", "issue.md")
     block = (session.folder / "issue.md").read_text("utf-8")
     assert block.startswith("```text\n") and block.endswith("\n```\n")

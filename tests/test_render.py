@@ -155,12 +155,11 @@ def test_a_tree_opens_less_before_it_is_cut(lines: int) -> None:
     assert ("▾ gpt.h.* Block ×12" in text) is (lines > 24)
 
 
-@pytest.mark.long
-def test_a_hundred_thousand_operations_are_drawn_to_the_last() -> None:
-    text = tree(chain(100_000, distinct=True), folding=ALL)
-    assert text.count("○ Neg") == 99_999
+def test_operations_in_a_long_row_are_drawn_to_the_last() -> None:
+    text = tree(chain(5_000, distinct=True), folding=ALL)
+    assert text.count("○ Neg") == 4_999
     assert "chain.py:2\n" in text
-    assert "100,001 nodes" in text
+    assert "5,001 nodes" in text
 
 
 def test_a_deep_network_stays_on_one_level() -> None:

@@ -14,6 +14,7 @@ import torch
 
 import gradscope.target
 from gradscope.target import clean
+from tests import forkserver
 
 PROJECT = Path(gradscope.target.__file__).parents[2]
 
@@ -149,10 +150,10 @@ BROKEN_TORCH = {
 }
 
 
-def python(words: list[str], directory: Path) -> tuple[int, str]:
+def python(words: list[str], directory: Path, command: str = sys.executable) -> tuple[int, str]:
     """Run python; return its status and what it wrote to stderr."""
     done = subprocess.run(
-        [sys.executable, *words],
+        [command, *words],
         cwd=directory,
         capture_output=True,
         text=True,
@@ -167,10 +168,12 @@ def test_tracebacks_through_torch_are_those_of_python(tmp_path: Path) -> None:
     own.mkdir()
     (own / "watcher.py").write_text(WATCHER)
     (own / "driver.py").write_text(DRIVER)
-    (tmp_path / "program.py").write_text(PROGRAM)
-    plain = python(["program.py"], tmp_path)
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM)
+    fork = forkserver.script()
+    plain = python([str(program)], tmp_path, fork)
     assert "in backward" in plain[1] and "_call_impl" in plain[1]
-    assert python([str(own / "driver.py"), "program.py"], tmp_path) == plain
+    assert python([str(own / "driver.py"), str(program)], tmp_path, fork) == plain
 
 
 def test_a_torch_that_cannot_be_imported_fails_as_under_python(tmp_path: Path) -> None:

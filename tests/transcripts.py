@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.forkserver import client, script
+from tests.forkserver import client, module, script
 from tests.terminals import type_into, typed_in
 
 ROOT = Path(__file__).parent.parent
@@ -52,8 +53,11 @@ def make_runner(folder: Path) -> Callable[..., str]:
     """
     client(folder / "gradscope")
     ranks = f'exec "{sys.executable}" -m tests.ranks.torchrun "{folder / "gradscope"}" "$@"'
-    # A session in a terminal is python's own, and so is a module.
-    python = f'[ -t 0 ] || [ "$1" = -m ] || exec "{script()}" "$@"\nexec "{sys.executable}" "$@"'
+    # A session in a terminal is python's own, and so is a module, but for pytest.
+    # In which the plugin is imported already: too late to be rewritten for its asserts.
+    pytest = f'exec {shlex.join(module("pytest"))} -p gradscope.testing.plugin --assert=plain "$@"'
+    python = f'[ "$2" = pytest ] && shift 2 && PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 {pytest}\n'
+    python += f'[ -t 0 ] || [ "$1" = -m ] || exec "{script()}" "$@"\nexec "{sys.executable}" "$@"'
     for name, command in (("python", python), ("torchrun", ranks)):
         path = folder / name
         path.write_text(f"#!/bin/sh\n{command}\n")

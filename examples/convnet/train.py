@@ -20,20 +20,20 @@ from torch.utils.data import DataLoader, Dataset
 CLASSES = ["circle", "square", "triangle", "cross"]
 
 
-def draw_mask(kind, size):
-    """Which pixels of a size x size picture belong to a shape of random radius and place."""
-    radius = torch.empty(()).uniform_(0.2, 0.35) * size
-    center = radius + torch.rand(2) * (size - 2 * radius)
+def draw_masks(labels, size):
+    """Which pixels of a size x size picture belong to each shape, of random radius and place."""
+    radius, *center = torch.rand(len(labels), 3, 1, 1).unbind(1)
+    radius = (0.2 + 0.15 * radius) * size
     rows, columns = torch.meshgrid(torch.arange(size), torch.arange(size), indexing="ij")
-    v, u = (rows - center[0]) / radius, (columns - center[1]) / radius
-    if kind == "circle":
-        return u.square() + v.square() < 1
-    if kind == "square":
-        return torch.maximum(u.abs(), v.abs()) < 0.85
-    if kind == "triangle":
-        return (v < 0.8) & (v > 2 * u.abs() - 1)
-    bars = torch.minimum(u.abs(), v.abs()) < 0.25
-    return bars & (torch.maximum(u.abs(), v.abs()) < 1)
+    v, u = (
+        (pixels - radius - place * (size - 2 * radius)) / radius
+        for pixels, place in zip((rows, columns), center, strict=True)
+    )
+    circle = u.square() + v.square() < 1
+    square = torch.maximum(u.abs(), v.abs()) < 0.85
+    triangle = (v < 0.8) & (v > 2 * u.abs() - 1)
+    cross = (torch.minimum(u.abs(), v.abs()) < 0.25) & (torch.maximum(u.abs(), v.abs()) < 1)
+    return torch.stack([circle, square, triangle, cross])[labels, torch.arange(len(labels))]
 
 
 class Shapes(Dataset):
@@ -41,7 +41,7 @@ class Shapes(Dataset):
 
     def __init__(self, length, size=32, noise=0.2):
         self.labels = torch.arange(length) % len(CLASSES)
-        masks = torch.stack([draw_mask(CLASSES[label], size) for label in self.labels])
+        masks = draw_masks(self.labels, size)
         paper, ink = torch.rand(2, length, 3, 1, 1) / 2
         self.images = torch.where(masks[:, None], 0.5 + ink, paper) - 0.5
         self.images += noise * torch.randn_like(self.images)

@@ -248,7 +248,9 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
     """
     # Asking an unused CUDA for its state would start it, which takes memory and seconds.
     devices = range(cuda.device_count() if cuda.is_initialized() else 0)
-    with HandlersWait(interrupts_wait), torch.random.fork_rng(devices, device_type="cuda"):
+    forked = torch.random.fork_rng(devices, device_type="cuda")
+    # Of torch 2.6 a mode hears that this makes a device.
+    with HandlersWait(interrupts_wait), functions_off(), forked:
         # Taken off besides being switched off: `functions_on` inside would wake them again.
         modes = mode_stack()
         _pop(len(modes))
@@ -257,7 +259,7 @@ def unseen(interrupts_wait: bool = False) -> Iterator[None]:
             is_odd = torch.is_inference_mode_enabled()
             versioned = torch.inference_mode(False) if is_odd else nullcontext()
             # Torch warns of a number that is taken out of a tensor with history.
-            with versioned, torch.no_grad(), functions_off(), CompilerOff():
+            with versioned, torch.no_grad(), CompilerOff():
                 yield
         finally:
             _push(modes)

@@ -89,7 +89,8 @@ def _around() -> Iterator[str]:
     modes = [type(mode).__name__ for mode in stack]
     yield f"modes {modes} {c._len_torch_dispatch_stack()}"
     yield f"functorch {c._functorch.peek_interpreter_stack() is not None}"
-    yield f"default hooks {c._autograd._top_saved_tensors_default_hooks(False) is not None}"
+    if hasattr(c._autograd, "_top_saved_tensors_default_hooks"):  # from torch 2.7 on
+        yield f"default hooks {c._autograd._top_saved_tensors_default_hooks(False) is not None}"
     backward = (torch.autograd.backward, torch.autograd.grad, torch.Tensor.backward)
     yield f"functions {[(one.__module__, one.__qualname__) for one in backward]}"
     yield f"apply {torch.autograd.Function.apply.__qualname__}"
