@@ -313,6 +313,16 @@ def test_a_report_is_identical_to_itself(make: Callable[[], Report]) -> None:
     check(union(report, again, comparison).report)
 
 
+def test_what_only_b_has_above_the_root_of_a_is_drawn(session: Session) -> None:
+    more = MLP.replace("loss.backward()", "loss = loss.exp()\nloss.backward()")
+    assert more != MLP
+    tree = session.cli("diff", *both(session, MLP, more), "--format", "tree", "--all").out
+    (row,) = [line for line in tree.splitlines() if "loss.exp()" in line]
+    assert "only in B" in row and " more nodes" not in tree
+    # What was given to B's root was not given to A's.
+    assert re.search(r"∅ +1 +only in B", row)
+
+
 def test_sides_are_called_by_what_tells_them_apart() -> None:
     a, b = (reports.small().of_target(path) for path in ("/runs/one/r.json", "/runs/two/r.json"))
     assert compare(a, b).names == ("one/r.json", "two/r.json")

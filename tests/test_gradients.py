@@ -336,9 +336,15 @@ a, b, c = (torch.tensor([1.0, 2.0], requires_grad=True) for _ in range(3))
             "y = torch.sigmoid(5 * (a + b.detach() + 0 * b + c))",
             "1 of 3 leaves gets only zeros: b · ‖g‖ falls from 1.414 to 3.576e-7 at Sigmoid of",
         ),
-        ("y = torch.log(a / 1000) + b + c", "‖g‖ grows ×791 at Log of torch.log(a / 1000)"),
+        (
+            "a = a / 1000\nfor _ in range(70): c = c.sin()\ny = torch.log(a) + b + c",
+            "‖g‖ grows ×791 at Log of torch.log(a)",
+        ),
         ("y = 3 * a - 2.9 * a + b + c", "2 gradients cancel 98.3 % at a"),
-        ("y = 1e-6 * a + b + c", "1 of 3 leaves gets next to nothing, ‖g‖ up to 1.414e-6: a"),
+        (
+            "y = 1e-6 * a + b + c",
+            "1 of 3 leaves gets next to nothing beside others, ‖g‖ up to 1.414e-6: a",
+        ),
         # A scalar that is spread over many is no more.
         ("y = a.sum().expand(2000).mean() + b + c", ""),
         ("y = 3 * a - a + b + c", ""),

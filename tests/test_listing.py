@@ -608,7 +608,8 @@ HOOK = "noted.register_forward_hook(lambda module, given, made: made * 10)"
         # What it was given it did not make.
         ("pass", "x", "y", "", False),
         ("y = x.tanh()", "y, x.exp()", "y, _", "", True),
-        ("y = x.tanh()", "x.exp(), y", "_, y", "", False),
+        ("y = x.tanh()", "x.exp(), y", "_, y", "", True),
+        ("y = x.tanh()", "[x.exp(), (y, x)]", "_, (y, _)", "", False),
         ("y = x.tanh()", "{'y': y}", "made", "", True),
         ("y, z = x.tanh(), x.exp()", "y, z", "y, z", "", False),
         # Of several outputs of one node.

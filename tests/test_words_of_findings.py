@@ -308,6 +308,10 @@ OVERFLOWS = {
         beyond("(x * (x < 2)) ** 1.5", "1.0", factor="3e38"),
         *("GS102", 5, ("3e+38 times 1.5", LARGEST), POLES),
     ),
+    "a power whose base is a number": Case(
+        beyond("torch.pow(2.0, x * 300).clamp(max=1)", "1.0"),
+        *("GS102", 5, POLES[:1], (POLES[2], "below 1")),
+    ),
     "a root of 0 in half precision": Case(
         beyond("x.half() ** 0.5", "0.0"), "GS102", 5, POLES[2:3], ("65,504", "GradScaler")
     ),

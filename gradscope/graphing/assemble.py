@@ -118,15 +118,17 @@ class Assembler:
         several = {target for _, _, target, output in self.walked.edges if output}
         origins, found = self.origins(), list[ModuleCall]()
         for number, call in zip(self._call_numbers, self._calls, strict=True):
-            sequence, is_lone = self.recorder.modules.result(number)
-            node = made_at.get(sequence)
+            parts = self.recorder.modules.result(number)
             variable = "" if call.origin is None else origins[call.origin].variable
-            first, *others = (name.strip() for name in variable.split(","))
-            # Of `out, _ = attention(x)` the first is meant.
-            is_meant = first != "_" and {*others} <= {"", "_"} if others else is_lone
+            names = [name.strip() for name in variable.split(",")]
+            # Of `_, loss = model(x)` the second is meant, of a single name the only tensor.
+            named = enumerate(names if len(names) > 1 else parts)
+            meant = [part for part, one in named if one not in ("", "_", -1)]
+            is_clear = len(meant) == 1 and meant[0] < len(parts)
+            node = made_at.get(parts[meant[0]]) if is_clear else None
             # What was there before is returned, not made.
             is_own = node is not None and len(found) in around(self._calls, node.call)
-            if node is not None and is_own and is_meant and node.id not in several:
+            if node is not None and is_own and node.id not in several:
                 call = msgspec.structs.replace(call, result=node.id)
             found.append(call)
         return tuple(found)

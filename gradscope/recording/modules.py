@@ -93,6 +93,7 @@ class ModuleTracker:
         self._call_places: list[ModulePath] = []
         self._sites = array("q")
         self._results = array("q")
+        self._several: dict[int, tuple[int, ...]] = {}
         self._changes = array("q")
         self._changed_to = array("q")
         self._thread = 0
@@ -143,11 +144,10 @@ class ModuleTracker:
         code called it, as that of ``nn.Sequential`` does."""
         return self._kept(self._sites, call, -1)
 
-    def result(self, call: int) -> tuple[int, bool]:
-        """The sequence number of the node that made the first tensor with history that a call
-        returned, -1 where none is known; and whether that was the only one."""
-        sequence, is_lone = divmod(self._kept(self._results, call, -2), 2)
-        return sequence, bool(is_lone)
+    def result(self, call: int) -> tuple[int, ...]:
+        """The sequence number of the node that made what a call returned, or of each part of it: -1
+        where there is no history, or none that is known."""
+        return self._several.get(call) or (self._kept(self._results, call, -1),)
 
     def _kept(self, column: array[int], call: int, otherwise: int) -> int:
         """What a column holds of a call, while that is remembered."""
@@ -198,6 +198,7 @@ class ModuleTracker:
         known, stack, running, places = self._places, self._stack, self._running, self._call_places
         changes, changed_to, parents = self._changes, self._changed_to, self._parents
         sites, results, called_at = self._sites, self._results, self._called_at
+        note_result = self._note_result
 
         def _call_impl(module: nn.Module, /, *args: Any, **kwargs: Any) -> Any:
             # What is compiled would otherwise hold a call of ours.
@@ -215,7 +216,7 @@ class ModuleTracker:
             call = self._first_call + len(places)
             try:
                 sites.append(site)
-                results.append(-2)
+                results.append(-1)
                 places.append(place)
                 parents.append(stack[-1] if stack else OUTSIDE)
                 stack.append(call)
@@ -227,7 +228,7 @@ class ModuleTracker:
                     self.keep_last(MAX_CALLS // 2)
                 returned = original(module, *args, **kwargs)
                 if call >= self._first_call:
-                    results[call - self._first_call] = _made_by(returned)
+                    note_result(call, returned)
                 return returned
             finally:
                 # What was under way at a stop has left already.
@@ -238,6 +239,15 @@ class ModuleTracker:
                     changed_to.append(stack[-1] if stack else OUTSIDE)
 
         return _call_impl
+
+    def _note_result(self, call: int, returned: Any) -> None:
+        # The getters of a tensor would be heard by a mode of the program.
+        with _unheard():
+            if type(returned) is torch.Tensor:
+                self._results[call - self._first_call] = _made_by(returned)
+            elif issubclass(type(returned), PLAIN):
+                parts = islice(items_of("", returned), MAX_PARTS)
+                self._several[call] = tuple(_made_by(part) for _, part in parts)
 
     def _called_at(self, module: nn.Module, frame: FrameType | None) -> int:
         """The number of the place in the program that a module is called at; -1 for none."""
@@ -274,6 +284,8 @@ class ModuleTracker:
         del self._sites[:old]
         del self._results[:old]
         self._first_call += old
+        kept = self._several.items()
+        self._several = {call: parts for call, parts in kept if call >= self._first_call}
         # Every call changed the stack twice.
         changes = max(0, len(self._changes) - 2 * count)
         del self._changes[:changes]
@@ -345,22 +357,14 @@ class ModuleTracker:
         return place
 
 
-def _made_by(returned: Any) -> int:
-    """Twice the sequence number of the node that made the first tensor with history of what a call
-    returned, one more where nothing else there may have one; -2 where there is none."""
-    # The getters of a tensor would be heard by a mode of the program.
-    with _unheard():
-        if type(returned) is torch.Tensor:
-            node = grad_fn_of(returned)
-            is_first = node is not None and not returned.output_nr
-            return 2 * int(node._sequence_nr()) + 1 if is_first else -2
-        parts = [one for _, one in islice(items_of("", returned), MAX_PARTS)]
-        tensors = (one for one in parts if type(one) is torch.Tensor)
-        made = [one for one in tensors if grad_fn_of(one) is not None]
-        if not made or made[0].output_nr:
-            return -2
-        others = len(made) - 1 + sum(issubclass(type(one), PLAIN) for one in parts)
-        return 2 * int(grad_fn_of(made[0])._sequence_nr()) + (not others)
+def _made_by(part: Any) -> int:
+    """The sequence number of the node that made a tensor, -1 where there is none; -2 of what is no
+    tensor and may hold some."""
+    if type(part) is not torch.Tensor:
+        return -2 if issubclass(type(part), PLAIN) else -1
+    node = grad_fn_of(part)
+    # What arrives at one of several outputs is not what arrives at the node.
+    return -1 if node is None else -2 if part.output_nr else int(node._sequence_nr())
 
 
 def _name_within(parent: nn.Module, module: nn.Module) -> str:

@@ -44,7 +44,8 @@ function toldMeeting(model, box, { skip, cancelled }) {
     words.push(isOne ? `skip ${ends[0]} % + branch ${100 - ends[0]} %` : `skip ${ends.join("–")} %`);
   }
   if (lost.length) {
-    const share = `${Number((100 * lost.at(-1)).toPrecision(3))} %`;
+    const percent = Number((100 * lost.at(-1)).toPrecision(3));
+    const share = `${percent === 100 && lost.at(-1) < 1 ? "over 99.9" : percent} %`;
     const node = model.meetingAt(box);
     const many = isOne && node !== null && model.incoming(node).length + model.data.roots.filter((root) => root.node === node).length;
     words.push(many ? `${count(many)} gradients cancel ${share}` : `cancels up to ${share}`);

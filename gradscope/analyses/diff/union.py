@@ -87,7 +87,14 @@ def _on_union(report: Report, side: int, both: Union) -> BackwardPass:
         row = () if at is None else backward.upstream[at]
         size = max(len(node.outputs), 1)
         rows.append((*row, *[absent] * size)[: max(size, len(row))])
-    seeds = (*backward.seeds, *[absent] * len(graph.roots))[: len(graph.roots)]
+    given = {
+        (root.node, root.output): entry
+        for root, entry in zip(report.graph.roots, backward.seeds, strict=True)
+    }
+    seeds = tuple(
+        absent if (at := old[root.node]) is None else given.get((at, root.output), absent)
+        for root in graph.roots
+    )
     return msgspec.structs.replace(
         backward,
         gradients=(*backward.gradients, GradientInfo("not reached")),
@@ -138,12 +145,22 @@ def _report(
     a: Report, b: Report, sources: tuple[tuple[int | None, int | None], ...], ways: list[_Way]
 ) -> Report:
     owner = [(0, left) if left is not None else (1, right or 0) for left, right in sources]
-    place = {known: new for new, known in enumerate(owner)}
     leaves = {(side, leaf.node): leaf for side, r in enumerate((a, b)) for leaf in r.graph.leaves}
-    calls = len(a.graph.calls)
+    calls, origins = len(a.graph.calls), len(a.graph.origins)
     shifted = (
-        msgspec.structs.replace(call, parent=_plus(call.parent, calls)) for call in b.graph.calls
+        msgspec.structs.replace(
+            call, parent=_plus(call.parent, calls), origin=_plus(call.origin, origins), result=None
+        )
+        for call in b.graph.calls
     )
+    at = [{pair[side]: new for new, pair in enumerate(sources)} for side in (0, 1)]
+    # Where only B goes on above a root of A, that is where its part begins.
+    roots = {
+        (new, root.output): Root(new, root.output, root.label)
+        for side, report in ((1, b), (0, a))
+        for root in report.graph.roots
+        if (new := at[side].get(root.node)) is not None
+    }
     graph = Graph(
         nodes=tuple(_node(a, b, known, new) for new, known in enumerate(owner)),
         edges=tuple(way.edge for way in ways),
@@ -152,9 +169,9 @@ def _report(
             for new, known in enumerate(owner)
             if known in leaves
         ),
-        roots=tuple(Root(place[0, r.node], r.output, r.label) for r in a.graph.roots),
+        roots=tuple(roots.values()),
         origins=(*a.graph.origins, *b.graph.origins),
-        calls=(*a.graph.calls, *shifted),
+        calls=(*(msgspec.structs.replace(call, result=None) for call in a.graph.calls), *shifted),
     )
     return Report(graph, a.meta)
 

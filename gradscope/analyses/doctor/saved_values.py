@@ -55,8 +55,8 @@ def _overflow(
     op = torch_name(node)
     wide = {slot: tensor.double() for slot, tensor in kept.items()}
     derivatives = list(wide.values()) if op == "MulBackward0" else []
-    exponent = getattr(node, "_saved_exponent", None)
-    if op == "PowBackward0" and isinstance(exponent, (int, float)) and "self" in wide:
+    if op in ("PowBackward0", "PowBackward1") and "self" in wide:
+        exponent = wide["exponent"] if "exponent" in wide else getattr(node, "_saved_exponent", 0)
         derivatives = [exponent * wide["self"] ** (exponent - 1)]
     if op == "DivBackward0" and "other" in wide:
         inverse = 1 / wide["other"]

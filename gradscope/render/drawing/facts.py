@@ -29,8 +29,9 @@ RANGE = "\u2013"
 
 
 def cancelling(share: float) -> str:
-    """``93 %``: how much of several contributions cancels."""
-    return f"{100 * share:.3g} %"
+    """``93 %``: how much of several contributions cancels; only where nothing is left ``100 %``."""
+    words = f"{100 * share:.3g}"
+    return f"{words if words != '100' or share == 1 else 'over 99.9'} %"
 
 
 def up_to(shares: Sequence[float]) -> str:
@@ -246,9 +247,11 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
     arrivals = gradients.arrivals(item)
     given = {(root.node, root.output) for root in scene.graph.roots}
     if item.folded:
-        told = _marked(scene, meeting(scene, item))
-        words = told or _arriving(scene, sum(arrivals.values()), False)
-        return [Note("", None, gradients.entering(item), words)]
+        amount, told = sum(arrivals.values()), _marked(scene, meeting(scene, item))
+        # What arrives at several places is added at each, and not to one another.
+        is_apart = len(arrivals) > 1 and not scene.options.sides
+        plain = f"{amount:,} edges together" if is_apart else _arriving(scene, amount, False)
+        return [Note("", None, gradients.entering(item), told or plain)]
     return [
         Note(
             f"[{output}]" if output else "",

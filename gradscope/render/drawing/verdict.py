@@ -95,7 +95,7 @@ def _sizes(scene: Scene) -> Iterator[str]:
         same = pattern([name for _, name in known[:few]])
         little = same if "…" not in same else listed(name for _, name in known[:few])
         most = number(known[few - 1][0])
-        yield f"{_get(scene, range(few))} next to nothing, ‖g‖ up to {most}: {little}"
+        yield f"{_get(scene, range(few))} next to nothing beside others, ‖g‖ up to {most}: {little}"
     if len(names) <= FEW_LEAVES and len(scene.graph.nodes) <= AT_A_GLANCE:
         return
     which = f"other {len(known) - few:,}" if few else f"graph's {len(names):,}"
@@ -105,7 +105,9 @@ def _sizes(scene: Scene) -> Iterator[str]:
 
 def _leaps(scene: Scene) -> str:
     """The operation at which a gradient grows most, element by element."""
-    found = leap(scene.graph, scene.backward, GROWN) if scene.backward else None
+    # In a small graph a reader sees where it grows, and that it falls again at the next line.
+    is_large = len(scene.graph.nodes) > AT_A_GLANCE
+    found = leap(scene.graph, scene.backward, GROWN) if scene.backward and is_large else None
     if found is None:
         return ""
     times = number(float(f"{found.after / found.before:.3g}"))

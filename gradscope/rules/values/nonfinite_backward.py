@@ -130,9 +130,13 @@ def _advice(facts: Facts, node: int) -> Advice:
     op, saved = facts.op(node), [one for one in facts.seen.saved if one.node == node]
     # Of a quotient the divisor alone has a pole, of a length the length.
     ends = [one for one in saved if one.slot.startswith("other" if op == "Div" else "result")]
-    odd = any(one.nan or one.inf or _is_pole(op, one) for one in ends or saved)
+    is_pole = any(_is_pole(op, one) for one in ends or saved)
+    odd = is_pole or any(one.nan or one.inf for one in ends or saved)
     if odd or op in AT_ENDS or (not saved and op in BACKWARD):
-        return in_half(BACKWARD.get(op, BACKWARD_ELSE), is_half(facts, node))
+        # What else of a power is not finite hangs on the exponent.
+        is_told = is_pole or op != "Pow" or not saved
+        advice = BACKWARD.get(op, BACKWARD_ELSE) if is_told else BACKWARD_ELSE
+        return in_half(advice, is_half(facts, node))
     if not saved:
         return Advice(TOO_LARGE.why, "")
     overflow = next((one.overflow for one in saved if one.overflow is not None), None)
@@ -158,9 +162,11 @@ def _overflows(facts: Facts, node: int) -> bool:
 
 
 def _is_pole(op: str, saved: Saved) -> bool:
-    """Whether the derivative is infinite at a number that the node saved: at 0, but not of a power
-    for which two finite numbers are known whose product is too large."""
-    return op in BACKWARD and saved.zeros > 0 and not (op == "Pow" and saved.overflow)
+    """Whether the derivative is infinite at a number that the node saved: at 0; of a power at a
+    base of 0, unless two finite numbers are known whose product is too large."""
+    if op == "Pow" and (saved.slot != "self" or saved.overflow):
+        return False
+    return op in BACKWARD and saved.zeros > 0
 
 
 def _unseen(facts: Facts, spoilt: list[str]) -> FindingDraft:
