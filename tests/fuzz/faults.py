@@ -92,8 +92,9 @@ class _Folder:
 
         return forked(run, self.run, LIMIT, strike)
 
-    def broken(self) -> Problems:
-        """What is wrong with the file, and what lies beside it."""
+    def broken(self, is_killed: bool = False) -> Problems:
+        """What is wrong with the file, and what lies beside it; a process that is killed while it
+        writes can take nothing away."""
         if self.report.read_text("utf-8") != OLD:
             try:
                 storage.load(self.report)
@@ -101,7 +102,8 @@ class _Folder:
                 yield f"half a report: {error.what}"
         for path in self.run.iterdir():
             if path != self.report:
-                yield f"left behind: {path.name}"
+                if not is_killed:
+                    yield f"left behind: {path.name}"
                 path.unlink()
 
 
@@ -122,7 +124,8 @@ def signals(folder: Path, chance: random.Random, moments: int) -> Problems:
             told = "".join(line for line in done.out.splitlines(True) if line[:1].isdigit())
             if not plain.out.startswith(told):
                 yield f"{said}other output\n{done.out}"
-            yield from (said + problem for problem in place.broken())
+            is_killed = number == signal.SIGKILL
+            yield from (said + problem for problem in place.broken(is_killed))
 
 
 def memory(folder: Path, chance: random.Random, moments: int) -> Problems:
