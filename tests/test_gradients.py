@@ -367,6 +367,15 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     assert told or not any(word in text for word in words)
 
 
+def test_a_graph_without_gradients_says_nothing_of_their_size(session: Session) -> None:
+    session.write("""
+        import torch
+        net = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(4)))
+        loss = net(torch.ones(1, 2)).sum()
+        """)
+    assert "‖g‖" not in session.cli("trace", "program.py").out
+
+
 @pytest.mark.parametrize(
     ("factor", "change"),
     [

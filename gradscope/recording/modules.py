@@ -42,7 +42,7 @@ MAX_PARAMETERS = 1_000_000
 MAX_CALLS = 1_000_000
 """Module calls remembered; older ones are forgotten by halves."""
 
-MAX_PARTS = 16
+MOST_RETURNED = 16
 """Parts of what a module returns that are looked at."""
 
 OUTSIDE = -1
@@ -246,8 +246,10 @@ class ModuleTracker:
             if type(returned) is torch.Tensor:
                 self._results[call - self._first_call] = _made_by(returned)
             elif issubclass(type(returned), PLAIN):
-                parts = islice(items_of("", returned), MAX_PARTS)
-                self._several[call] = tuple(_made_by(part) for _, part in parts)
+                parts = islice(items_of("", returned), MOST_RETURNED)
+                made = tuple(_made_by(part) for _, part in parts)
+                if max(made, default=-1) >= 0:
+                    self._several[call] = made
 
     def _called_at(self, module: nn.Module, frame: FrameType | None) -> int:
         """The number of the place in the program that a module is called at; -1 for none."""

@@ -172,7 +172,7 @@ class ViewGradients(Sums):
         return combine(found)
 
     def adds_up(self, link: Link) -> bool:
-        """Whether edges of a link, in each of its rounds, are all that comes to a place."""
+        """Whether edges of a link are all that comes to a place; of equal rounds in the first."""
         (first, *_) = self._edges_by_rounds(link)
         places = self._by_place(first)
         return len(places) == 1 and all(self._is_all(*one) for one in places.items())

@@ -55,7 +55,7 @@ export class Code {
   _build() {
     this.lines = [];
     for (const [i, one] of this.model.data.listing.entries()) if (this.lines.length < MOST) this.element.append(...this._function(one, i));
-    this._begin();
+    this.begin();
     this.mark(this.viewer.thing(this.viewer.selected));
   }
 
@@ -151,13 +151,9 @@ export class Code {
   }
 
   /** Begin with the function that made the first of these nodes. */
-  begin(nodes) {
+  begin(nodes = this.nodes) {
     this.nodes = nodes;
-    this._begin();
-  }
-
-  _begin() {
-    let row = this.nodes?.map((node) => this.at.get(this._place(node))).find(Boolean);
+    let row = nodes?.map((node) => this.at.get(this._place(node))).find(Boolean);
     while (row && row.tagName !== "H2") row = row.previousElementSibling;
     if (row) this.element.scrollTop = row.offsetTop;
   }

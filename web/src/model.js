@@ -480,7 +480,6 @@ export class Model {
   /** Whether these edges to one place are several, and all that come there. */
   _isAll(edges) {
     const [node, output] = [this.target[edges[0]], this.output[edges[0]]];
-    const all = this.into(node).filter((edge) => this.output[edge] === output);
-    return edges.length > 1 && all.length === edges.length && !this.rootNodes.has(node);
+    return edges.length > 1 && !this.rootNodes.has(node) && this.into(node).filter((edge) => this.output[edge] === output).length === edges.length;
   }
 }

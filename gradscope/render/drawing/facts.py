@@ -116,6 +116,11 @@ def most_saved(scene: Scene) -> int:
     return max((saved(scene, item) for item in scene.view.items), default=0)
 
 
+def edges_in_words(many: int, is_sum: bool) -> str:
+    """``sum of 3 edges``, all that comes to one place; else ``3 edges together``."""
+    return f"sum of {many:,} edges" if is_sum else f"{many:,} edges together"
+
+
 def saved_words(scene: Scene, item: Item) -> str:
     """``89.9 MiB saved · 41.2%``, or ""."""
     overlay, amount = scene.options.overlay, saved(scene, item)
@@ -250,7 +255,7 @@ def _sums(scene: Scene, item: Item, gradients: ViewGradients | None) -> list[Not
         amount, told = sum(arrivals.values()), _marked(scene, meeting(scene, item))
         # What arrives at several places is added at each, and not to one another.
         is_apart = len(arrivals) > 1 and not scene.options.sides
-        plain = f"{amount:,} edges together" if is_apart else _arriving(scene, amount, False)
+        plain = edges_in_words(amount, False) if is_apart else _arriving(scene, amount, False)
         return [Note("", None, gradients.entering(item), told or plain)]
     return [
         Note(
@@ -283,7 +288,9 @@ def _arriving(scene: Scene, amount: int, given: bool, *shares: float | None) -> 
     if scene.options.sides:
         return "sum"  # of how many on each side
     plain = (
-        f"sum of {count(amount - 1, 'edge')} and the given" if given else f"sum of {amount:,} edges"
+        f"sum of {count(amount - 1, 'edge')} and the given"
+        if given
+        else edges_in_words(amount, True)
     )
     return _marked(scene, " · ".join(filter(None, words))) or plain
 

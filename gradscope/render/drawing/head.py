@@ -51,7 +51,7 @@ class Head(Writer):
             from gradscope.render.drawing import river
 
             yield from filter(None, [river.line(scene, self)])
-        for kind, rounds in repeats(scene) if scene.gradients else ():
+        for kind, rounds in repeats(scene):
             words = " · ".join(filter(None, (exceptions(rounds), extremes(rounds))))
             yield from self.wrapped(f"{scene.only}{len(rounds):,} {kind}: ‖g‖ {words}")
         if scene.folded():

@@ -16,6 +16,7 @@ from gradscope.model.report import GradientInfo
 from gradscope.render.drawing import boxes
 from gradscope.render.drawing.boxes import INK, Line, Piece, block, box, outlets, text
 from gradscope.render.drawing.facts import (
+    edges_in_words,
     hooked,
     marked,
     meeting,
@@ -406,8 +407,7 @@ class Arrows:
         )
         edges = len(link.edges) // (scene.times(source) if once else 1)
         is_sum = scene.gradients is not None and scene.gradients.adds_up(link)
-        many = f"sum of {edges:,} edges" if is_sum else f"{edges:,} edges together"
-        bundled = f" · {many}" if edges > 1 else ""
+        bundled = f" · {edges_in_words(edges, is_sum)}" if edges > 1 else ""
         overlay = scene.options.overlay
         mark = marked(overlay.edges if overlay else {}, link.edges)
         if mark is not None:

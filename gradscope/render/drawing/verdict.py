@@ -206,7 +206,8 @@ def repeats(scene: Scene) -> Iterator[tuple[str, list[Round]]]:
         every = sum(visible(call.type) == kind for call in scene.graph.calls)
         parents = ", ".join(dict.fromkeys(path.rpartition(".")[0] for path in modules))
         where = f" in {visible(parents)}" if every > len(modules) and parents else ""
-        yield f"{kind}{where}", _entering(scene, modules)
+        if rounds := _entering(scene, modules):
+            yield f"{kind}{where}", rounds
     for frame in scene.view.templates:
         rounds = scene.rounds(frame)
         kind = visible(frame.type or frame.title)
