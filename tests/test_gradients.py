@@ -360,9 +360,9 @@ def test_the_verdict_stands_above_all(line: str, told: str, format: str, session
     text = " ".join(session.cli("backward", "program.py", "--format", format).out.split())
     assert told in text
     # The operation is marked where it stands.
-    marks = {"tree": "▲ ○ Sigmoid", "dot": "▲ falls to 3.576e-7"}
-    mark = marks.get(format, "▲ falls to 3.576e-7 · 1.414")
-    assert (mark in text) == ("falls" in told)
+    for sign, name, does in (("▲", "Sigmoid", "falls to 3.576e-7"), ("△", "Log", "grows ×791")):
+        marks = {"tree": f"{sign} ○ {name}", "code": f"{sign} {does} · 1.414"}
+        assert (marks.get(format, f"{sign} {does}") in text) == (does.split()[0] in told)
     words = "only zeros", "NaN or infinity", "vanishes", "falls", "grows", "cancel", "next to"
     assert told or not any(word in text for word in words)
 

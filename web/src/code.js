@@ -2,6 +2,7 @@
 import { append } from "./bucket.js";
 import { element, hear } from "./element.js";
 import { number, plural, shorten, visible } from "./format.js";
+import { severitySign } from "./theme.js";
 import { CUT, inside, told } from "./words.js";
 
 /** Signs of a line that may be shortened, and is whole beside the pointer. */
@@ -92,7 +93,7 @@ export class Code {
   }
 
   _finding({ severity, rule, name, message, node }) {
-    const text = visible(`${severity === "error" ? "✖" : severity === "warning" ? "▲" : "ⓘ"} ${rule} ${name}: ${message}`);
+    const text = visible(`${severity === "error" ? "✖" : severity === "warning" ? "▲" : "△"} ${rule} ${name}: ${message}`);
     return element("p", { class: `finding ${severity}`, text, on: { click: () => node && this.viewer.reveal({ node: node.id }) } });
   }
 
@@ -111,16 +112,17 @@ export class Code {
     if (!this.isShown || !this.viewer.isSeen) return;
     if (!this.lines) this._build();
     const { model, viewer: { shown, shownScale } } = this;
-    const { births, fall, after } = model.troubles;
-    const guilty = new Map(births.map((node) => [this._place(node), "first NaN or Inf"]));
-    if (fall !== undefined) guilty.set(this._place(fall), `falls to ${number(after)}`);
+    const { births, turn, turnSeverity, turnWords } = model.troubles;
+    const guilty = new Map(births.map((node) => [this._place(node), "⚠\u00a0first NaN or Inf"]));
+    if (turn !== undefined) guilty.set(this._place(turn), `${severitySign(turnSeverity)}${turnWords}`);
     for (const { each: results, place, leaves, flow, guilt, used } of this.lines) {
       const each = shown.isOfAll ? this._made.get(place) : results;
       const info = shown.ofAll(each);
       flow.textContent = short(info);
       flow.title = told(info);
       flow.style.backgroundImage = strip(each.map((one) => shown.of(one)), shownScale);
-      guilt.textContent = guilty.has(place) ? ` ⚠\u00a0${guilty.get(place)}` : "";
+      guilt.textContent = guilty.has(place) ? ` ${guilty.get(place)}` : "";
+      guilt.className = `guilt ${turnSeverity ?? ""}`;
       used.textContent = model.pass && leaves.length ? ` ●\u00a0${this._leaves(leaves)}` : "";
     }
   }
@@ -172,7 +174,7 @@ export class Code {
 }
 
 /** A line of code that breaks before a dot or behind a bracket or comma rather than in a word. */
-const broken = (text) => text.split(/(?<=[([{,])(?=\w)|(?<=\w{3})(?=\.[A-Za-z_])/).flatMap((part, i) => (i ? [element("wbr"), part] : [part]));
+const broken = (text) => text.split(/(?<=[([{,])(?=\w)|(?<=\w{3}|[)\]])(?=\.[A-Za-z_])/).flatMap((part, i) => (i ? [element("wbr"), part] : [part]));
 
 /** The last parts of a path that have room. */
 function ending(path) {

@@ -12,6 +12,7 @@ const SIGNS = [
   ["none", "dashed: no gradient"],
   ["bad", "⚠ finding, or not finite"],
 ];
+const GROWS = ["grows", "△ ‖g‖ grows most"];
 
 export class Legend {
   constructor(root, viewer) {
@@ -26,7 +27,7 @@ export class Legend {
     const kinds = scale.classes?.map(([words, color]) => classOf(words, color)) ?? [];
     const parts = scale.known ? [...(scale.steps ? this._scale() : []), ...kinds] : [element("span", { text: "no gradients in this report" })];
     const { activeElement } = document;
-    this.root.replaceChildren(element("span", { class: "scale" }, this._title(), ...parts), ...SIGNS.map(sign));
+    this.root.replaceChildren(element("span", { class: "scale" }, this._title(), ...parts), ...(this.viewer.model.troubles.turnSeverity === "information" ? [...SIGNS, GROWS] : SIGNS).map(sign));
     if (activeElement && !activeElement.isConnected) this.choice?.focus();
     if (this.ends) this._update();
   }

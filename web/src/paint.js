@@ -5,7 +5,7 @@ import { tint } from "./scale.js";
 import { LABEL, TITLE, hasMeeting, hasStrip, linesOf, stripOf } from "./sizes.js";
 import { columnsOf, strip } from "./strip.js";
 import { fitted, widthOf } from "./text.js";
-import { severityColor } from "./theme.js";
+import { severityColor, severitySign } from "./theme.js";
 import { boxWords, flowWords, meetingWords, seedWords, sizeWords, told, wallWords } from "./words.js";
 
 /** Zoom below which the numbers on lines would only be noise. */
@@ -118,7 +118,7 @@ export class Painter {
     const { name, type, times, size } = boxWords(model, box);
     const badge = model.troubles.at(box);
     const halo = theme.tints[box.depth % 2];
-    const sign = badge ? "▾ ⚠ " : "▾ ";
+    const sign = `▾ ${severitySign(badge)}`;
     const room = box.width - 18 - widthOf(`${sign}${times}`, TITLE);
     const title = `${sign}${fitted(name, TITLE, room)}${times}`;
     const named = widthOf(title, TITLE) + 6;
@@ -210,7 +210,7 @@ export class Painter {
     const { name, type, called, times, size } = boxWords(model, box);
     const badge = model.troubles.at(box);
     const color = badge ? severityColor(badge, theme) : theme.ink;
-    this._text(badge ? "⚠" : "▸", box.x + 9, box.y + 14, { color, face: TITLE });
+    this._text(severitySign(badge) || "▸", box.x + 9, box.y + 14, { color, face: TITLE });
     const below = stripOf(model, box);
     this._text(size, box.x + box.width - 9, box.y + (below ? below.y + below.height + 11 : 14), { color: theme.faint, face: LABEL, align: "right" });
     const room = box.width - 34 - widthOf(times, TITLE) - (below ? 0 : widthOf(size, LABEL) + 6);
@@ -335,7 +335,7 @@ export class Painter {
     const badge = model.troubles.at(box);
     const [middle, room] = [box.x + box.width / 2, box.width - 20];
     const line = (words, y, face, color, keepEnd = false) => this._text(fitted(words, face, room, keepEnd), middle, y, { color, face, align: "center" });
-    line(`${badge ? "⚠ " : ""}${title}`, box.y + 13, TITLE, badge ? severityColor(badge, theme) : theme.ink, model.isLeaf(box.node));
+    line(`${severitySign(badge)}${title}`, box.y + 13, TITLE, badge ? severityColor(badge, theme) : theme.ink, model.isLeaf(box.node));
     if (label) line(label, box.y + 27, LABEL, theme.teal);
     if (box.bars) this._strip(box);
     if (hasMeeting(model, box)) this._meeting(box, box.y + (label ? 55 : 41), middle, "center");

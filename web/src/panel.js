@@ -142,7 +142,7 @@ export class Panel {
       this.shown({ node }),
       ...this.findings([node]),
       model.troubles.births.includes(node) ? element("p", { class: "failed", text: "⚠ One of the first nodes, in backward order, whose gradients are not finite." }) : null,
-      model.troubles.fall === node ? element("p", { class: "failed", text: `⚠ ‖g‖ falls to ${number(model.troubles.after)} here, before any leaf.` }) : null,
+      model.troubles.turn === node ? element("p", { class: "failed", text: `‖g‖ ${model.troubles.turnWords} here.` }) : null,
       this.formula(node),
       ...this._upstream(node),
       onEachRank(this.viewer, (pass) => model.upstreamIn(pass, node), model.names(node)[0]),

@@ -61,9 +61,11 @@ export const TITLE = font(12, 600);
 export const LABEL = font(11);
 
 /** The lines of a node's box: its name, the user's words, its size. */
-export function linesOf(model, { node, bars }) {
+export function linesOf(model, box) {
+  const { node, bars } = box;
+  const turn = model.troubles.words(box);
   return {
-    title: shorten(visible(bars ? inRound(model, node) : model.title(node)), 40, model.isLeaf(node)),
+    title: shorten(visible(bars ? inRound(model, node) : model.title(node)), 40, model.isLeaf(node)) + (turn && ` · ${turn}`),
     label: shorten(visible(model.label(node)), 60),
     shape: model.shape(node).replace(/ float32$/, ""),
   };

@@ -12,9 +12,9 @@ export class Troubles {
       if (finding.node) append(this.findingsAt, finding.node.id, finding);
     }
     this.births = [...new Set(model.passes.flatMap((pass) => births(model, pass)))].sort((a, b) => a - b);
-    /** The node after which next to nothing is left for all leaves; where something is worse or said it stays unmarked. */
+    /** Where gradients fall or grow most, how bad that is, and what they do; where something is worse or said it stays unmarked. */
     const isSaid = this.births.length || model.data.findings.length;
-    [this.fall, this.after] = (isSaid ? [] : model.pass?.fall) ?? [];
+    [this.turn, this.turnSeverity, this.turnWords] = (isSaid ? [] : model.pass?.turn) ?? [];
     this.gravity = this._nodes(model);
     this.inGroup = enclosing(model, this.gravity);
     this.places = this._places();
@@ -36,10 +36,15 @@ export class Troubles {
     return node === undefined ? this.inside(group) : this.atNode(node);
   }
 
+  /** What the gradients do at an operation, or in one of those that are drawn as it. */
+  words({ node, each }) {
+    return this.turn !== undefined && (node === this.turn || each?.some((one) => one.node === this.turn)) ? this.turnWords : "";
+  }
+
   _nodes(model) {
     const gravity = new Uint8Array(model.size);
     for (const node of this.births) gravity[node] = GRAVITY.error;
-    if (this.fall !== undefined) gravity[this.fall] = GRAVITY.warning;
+    if (this.turn !== undefined) gravity[this.turn] = GRAVITY[this.turnSeverity];
     for (const [node, findings] of this.findingsAt) {
       for (const { severity } of findings) gravity[node] = Math.max(gravity[node], GRAVITY[severity] ?? 0);
     }

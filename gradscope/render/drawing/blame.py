@@ -5,15 +5,29 @@ the gradients of a pass go wrong.  Must not know how anything is drawn.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gradscope.model.report import BackwardPass, Report
+from gradscope.render.drawing.scale import GROWN
 from gradscope.render.words.numbers import number
 from gradscope.render.words.text import BADGES
-from gradscope.simplify.gradients import Fall, fall
+from gradscope.simplify.gradients import Fall, fall, leap
 
 if TYPE_CHECKING:
     from gradscope.model.observations import Severity
+
+
+AT_A_GLANCE = 60
+"""Nodes of a graph in which a reader sees without being told where a gradient grows, and which of
+few leaves has the largest."""
+
+
+class Turn(NamedTuple):
+    """A node at which the gradients of a pass change most: how bad that is, and what they do."""
+
+    node: int
+    severity: Severity
+    words: str
 
 
 class Blame:
@@ -50,9 +64,26 @@ class Blame:
         return None if self._backward is None else fall(self._report.graph, self._backward)
 
     @cached_property
+    def leap(self) -> Fall | None:
+        """Where a gradient grows most at once, element by element, in a graph of some size."""
+        graph = self._report.graph
+        if self._backward is None or len(graph.nodes) <= AT_A_GLANCE:
+            return None
+        return leap(graph, self._backward, GROWN)
+
+    @cached_property
+    def turn(self) -> Turn | None:
+        """The node that leaves next to nothing for all leaves, or else that at which it grows."""
+        if self.fall is not None:
+            return Turn(self.fall.node, "warning", f"falls to {number(self.fall.after)}")
+        if self.leap is None:
+            return None
+        return Turn(self.leap.node, "information", f"grows ×{times(self.leap)}")
+
+    @cached_property
     def badges(self) -> dict[int, Severity]:
         """The severity of the worst finding about each node that has one; without findings the node
-        that makes the first NaN or infinity, or that leaves next to nothing for all leaves."""
+        that makes the first NaN or infinity, or at which the gradient falls or grows."""
         if self._report.findings:
             from gradscope.render.words.findings import badges
 
@@ -60,7 +91,7 @@ class Blame:
         if self.first_bad is not None:
             node, made_here = self.first_bad
             return {node: "error"} if made_here else {}
-        return {self.fall.node: "warning"} if self.fall is not None else {}
+        return {self.turn.node: self.turn.severity} if self.turn is not None else {}
 
     def nodes(self) -> tuple[int, ...]:
         """Those that have a badge, worst first."""
@@ -68,6 +99,11 @@ class Blame:
 
     def words(self) -> str:
         """What the node that has a badge without a finding does."""
-        if self.first_bad is not None or self.fall is None:
+        if self.first_bad is not None or self.turn is None:
             return "makes NaN or Inf"
-        return f"falls to {number(self.fall.after)}"
+        return self.turn.words
+
+
+def times(change: Fall) -> str:
+    """How often what arrives is in what is sent on."""
+    return number(float(f"{change.after / change.before:.3g}"))

@@ -188,7 +188,7 @@ class Cells:
             words = f"sum of {arrivals:,}" if hook is None else hooked(hook)
             expression += (Part(f"{gap}{words}", "dim", "whole"),)
         title = Part(self.scene.title(item), cut=_cut(item))
-        name = (*self._badge(item), title, *self._type(item))
+        name = (*self._badge(item), title, *self._type(item), *self._turn(item))
         return [name, expression, *self._body(item, info, tensor)]
 
     def _of_template(self, row: TreeRow, item: Item) -> list[Cell]:
@@ -314,8 +314,17 @@ class Cells:
         sign, style = self._sign(row, item)
         name = Part(self._title(row, item), style, _cut(item))
         badge = () if row.kind == "reference" else self._badge(item)
+        turn = self._turn(item) if badge else ()
         number = Part(self._slots(row), "dim", "never")
-        return (lead, *badge, Part(f"{sign} ", style, "never"), number, name, *self._type(item))
+        return (
+            lead,
+            *badge,
+            Part(f"{sign} ", style, "never"),
+            number,
+            name,
+            *self._type(item),
+            *turn,
+        )
 
     def _slots(self, row: TreeRow) -> str:
         """Beside the names of torch which entry of ``next_functions`` the row is."""
@@ -334,6 +343,13 @@ class Cells:
         if severity is None:
             return ()
         return (Part(f"{BADGES[severity]} ", INKS_OF[severity], "never"),)
+
+    def _turn(self, item: Item) -> tuple[Part, ...]:
+        """What an item does that has a badge without a finding."""
+        severity = self.scene.badge(item)
+        if severity is None or self.scene.report.findings:
+            return ()
+        return (Part(f" {self.scene.blame.words()}", INKS_OF[severity], "whole"),)
 
     def _title(self, row: TreeRow, item: Item) -> str:
         variable = self.scene.graph.nodes[item.members[0]].variable

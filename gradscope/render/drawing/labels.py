@@ -50,9 +50,6 @@ TEAL, GREY, FAINT = "#0b5370", "#4b5563", "#5b6472"
 CANCELLED = "#b45309"
 MAGENTA, LEAF_GREEN, BORDER = "#c2185b", "#2f7d4f", "#4a5565"
 
-SIGNS = {**BADGES, "information": "i"}
-"""Fewer fonts of pictures have the terminal's sign for information."""
-
 BADGE_INKS = {"error": MAGENTA, "warning": "#b45309", "information": TEAL}
 
 LONGEST = 44
@@ -167,7 +164,11 @@ class Labels:
         if info is None:
             return box([head])
         total = self.gradient(info, tensor)
-        said = total if info.state in ("none", "not reached") else f"grad {total}"
+        said = (
+            total
+            if info.state in ("none", "not reached")
+            else f"grad {total}" + " in all" * (uses > 1)
+        )
         color = MAGENTA if info.state == "non-finite" else INK
         apart = self.scene.spread(item)
         lines = [head, text(said, color, 10), self._hooked(item), *self._meeting(item)]
@@ -304,7 +305,7 @@ class Labels:
             return []
         rules = (short(finding.rule) for finding in self.scene.about(item))
         words = next(rules, self.scene.blame.words())
-        return text(f"{SIGNS[severity]} {words}  ", BADGE_INKS[severity], bold=True)
+        return text(f"{BADGES[severity]} {words}  ", BADGE_INKS[severity], bold=True)
 
     def _size(self, info: GradientInfo | None) -> str:
         if info is None:
@@ -358,7 +359,9 @@ class Labels:
         lines.extend(text(one) for one in said[1:])
         for severity, line in scene.findings()[:MOST_FINDINGS]:
             lines.append(
-                text(f"{SIGNS[severity]} {shorten(line, LONGEST_TITLE, '…')}", BADGE_INKS[severity])
+                text(
+                    f"{BADGES[severity]} {shorten(line, LONGEST_TITLE, '…')}", BADGE_INKS[severity]
+                )
             )
         notes = scene.report.notes
         lines.extend(text(note, FAINT, 10) for note in notes[:MOST_NOTES])

@@ -11,20 +11,15 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from gradscope.escaping import visible
 from gradscope.model.plain import State, in_rows
 from gradscope.model.report import Graph, around
+from gradscope.render.drawing.blame import AT_A_GLANCE, times
 from gradscope.render.drawing.facts import cancelling
-from gradscope.render.drawing.scale import GROWN, Round, first_of_bulk, grown, vanished
+from gradscope.render.drawing.scale import Round, first_of_bulk, grown, vanished
 from gradscope.render.drawing.scene import Scene
 from gradscope.render.words.numbers import number
-from gradscope.simplify.gradients import leap
 from gradscope.words import count, listed, pattern
 
 FEWEST_BLOCKS = 3
 """Modules of one class of which the largest and smallest gradient are named."""
-
-
-AT_A_GLANCE = 60
-"""Nodes of a graph whose leaves, if they are few, a reader has seen without being told which has
-the largest gradient."""
 
 FEW_LEAVES = 8
 
@@ -105,13 +100,8 @@ def _sizes(scene: Scene) -> Iterator[str]:
 
 def _leaps(scene: Scene) -> str:
     """The operation at which a gradient grows most, element by element."""
-    # In a small graph a reader sees where it grows, and that it falls again at the next line.
-    is_large = len(scene.graph.nodes) > AT_A_GLANCE
-    found = leap(scene.graph, scene.backward, GROWN) if scene.backward and is_large else None
-    if found is None:
-        return ""
-    times = number(float(f"{found.after / found.before:.3g}"))
-    return f"‖g‖ grows ×{times} at {scene.name_node(found.node)}"
+    found = scene.blame.leap
+    return f"‖g‖ grows ×{times(found)} at {scene.name_node(found.node)}" if found else ""
 
 
 def _cancels(scene: Scene) -> str:

@@ -99,12 +99,16 @@ class _Code(Head):
 
     def _folded_of(self, functions: Sequence[SourceFunction]) -> set[int]:
         """The functions of installed packages that are a line each, where not all have room: those
-        that ran once, and those inside of others.  What a finding is about is open."""
+        that ran once, and those inside of others.  What is to blame is open."""
         guilty = {finding.location.file for finding in self.untold if finding.location}
+        blamed = {*self.scene.blame.nodes()}
         closed = {
             position: function
             for position, function in enumerate(functions)
-            if not self.is_open and is_of_library(function.file) and function.file not in guilty
+            if not self.is_open
+            and is_of_library(function.file)
+            and function.file not in guilty
+            and blamed.isdisjoint(node for piece in function.pieces for node in piece.nodes)
         }
         own = (len(one.lines) + 2 for at, one in enumerate(functions) if at not in closed)
         room = max(self.options.lines, FEWEST_LINES) - HEAD_LINES - sum(own) - len(closed)

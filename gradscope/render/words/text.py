@@ -39,7 +39,7 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
-BADGES: dict[Severity, str] = {"error": "✖", "warning": "▲", "information": "ⓘ"}
+BADGES: dict[Severity, str] = {"error": "✖", "warning": "▲", "information": "△"}
 """One sign for each severity, worst first."""
 
 INKS: dict[Severity, str] = {
@@ -194,7 +194,7 @@ _PLAIN = {
     "≤": "<=",
     "✖": "!",
     "▲": "!",
-    "ⓘ": "i",
+    "△": "i",
 }
 
 UNICODE = Glyphs()
