@@ -45,7 +45,9 @@ export function trace(path, through, short = 0) {
 /** Tells of a curve that ends short from where to where it reaches at a height, and so far above and below it; null where it does not come there. */
 export function across(points, reach, short = 0) {
   const places = sampled(points, short);
-  return (y) => near(places, y, reach);
+  const heights = places.map(({ y }) => y);
+  const [top, bottom] = [Math.min(...heights) - reach, Math.max(...heights) + reach];
+  return (y) => (y < top || y > bottom ? null : near(places, y, reach));
 }
 
 function near(places, y, reach) {

@@ -25,10 +25,13 @@ function placeOf({ labelY, room }, line, lines, taken) {
     const y = labelY + shift;
     const own = line(y);
     if (!own) continue;
+    let others;
     for (const isLeft of [false, true]) {
       const left = isLeft ? own.left - GAP - room : own.right + GAP;
       const place = { left, right: left + room, top: y - HALF, bottom: y + HALF, isLeft };
-      if (!taken.some((one) => meet(one, place)) && !lines.some((one) => one !== line && isOn(one(y), place))) return place;
+      if (taken.some((one) => meet(one, place))) continue;
+      others ??= lines.map((one) => (one === line ? null : one(y)));
+      if (!others.some((one) => isOn(one, place))) return place;
     }
   }
   return null;

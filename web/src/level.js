@@ -33,24 +33,29 @@ export function level(cast, group) {
   const repeats = cast.repeats(group);
   const { boxes, boxOf } = boxesOf(cast, group, repeats);
   const bundles = new Map();
-  const between = (from, to) => {
-    const pair = `${from} ${to}`;
+  // Most lines stay inside: numbers for these pairs are faster than texts.
+  const between = (from, to, pair = `${from} ${to}`) => {
     if (!bundles.has(pair)) bundles.set(pair, { from, to, edges: [], seeds: [] });
     return bundles.get(pair);
   };
   const around = new Set(cast.around(group));
-  const end = (node, port, isElsewhere = false) => (isElsewhere ? port + ROUNDS : boxes[boxOf[node]]?.key ?? port + cast.keyBeside(around, node));
+  const end = (node, port) => boxes[boxOf[node]]?.key ?? port + cast.keyBeside(around, node);
   // All edges are gone through, also those elsewhere: numbers side by side are faster than a list of each node's.
   for (let edge = 0; edge < model.source.length; edge++) {
-    const from = boxOf[model.source[edge]];
-    const to = boxOf[model.target[edge]];
+    const source = model.source[edge];
+    const target = model.target[edge];
+    const from = boxOf[source];
+    const to = boxOf[target];
     if (from < 0 && to < 0) continue;
-    const [source, target] = [model.source[edge], model.target[edge]];
     // From one round to the next it leaves what is drawn once below, and comes in again above.
     if (repeats.length && cast.isCarried(repeats, edge)) {
-      if (from >= 0) between(end(source), end(target, OUT, true)).edges.push(edge);
-      if (to >= 0) between(end(source, IN, true), end(target)).edges.push(edge);
-    } else if (from !== to) between(end(source, IN), end(target, OUT)).edges.push(edge);
+      if (from >= 0) between(boxes[from].key, OUT + ROUNDS, -1 - 2 * from).edges.push(edge);
+      if (to >= 0) between(IN + ROUNDS, boxes[to].key, -2 - 2 * to).edges.push(edge);
+    } else if (from !== to) {
+      const isInside = from >= 0 && to >= 0;
+      const bundle = isInside ? between(boxes[from].key, boxes[to].key, from * boxes.length + to) : between(end(source, IN), end(target, OUT));
+      bundle.edges.push(edge);
+    }
   }
   const seeds = [];
   model.data.roots.forEach((root, i) => {
