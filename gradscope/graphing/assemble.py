@@ -107,7 +107,8 @@ class Assembler:
             roots=tuple(self._root(root) for root in roots),
             calls=self._with_results(nodes),
             walls=tuple(self._walls()),
-            origins=self.origins(),  # last: the others add to it
+            origins=self.origins(),  # last: the others add to these
+            sources=self.recorder.sources.checksums({one.file for one in self._origins}),
         )
 
     def _with_results(self, nodes: Sequence[Node]) -> tuple[ModuleCall, ...]:

@@ -11,6 +11,7 @@ Names and source text are kept raw; only renderers escape. The encoding is in
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal
 
@@ -175,7 +176,8 @@ class Wall(Struct, frozen=True):
 class Graph(Struct, frozen=True):
     """Nodes in topological order (roots first), edges from lower to higher ids, and shared
     tables.  ``absent`` are the paths of modules that were never called, though others of their list
-    were, and no parameter of which is used."""
+    were, and no parameter of which is used.  ``sources`` has a checksum of each file of the origins
+    as it was when it ran, see :func:`checksum`."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -185,6 +187,7 @@ class Graph(Struct, frozen=True):
     calls: tuple[ModuleCall, ...] = ()
     walls: tuple[Wall, ...] = ()
     absent: tuple[str, ...] = ()
+    sources: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def scale(self) -> float | None:
@@ -212,6 +215,11 @@ class Graph(Struct, frozen=True):
     def module_of(self, node: Node) -> str:
         """The dotted path of the module in whose call this node was made, or ""."""
         return "" if node.call is None else self.calls[node.call].path
+
+
+def checksum(text: str) -> int:
+    """The CRC-32 of a file's text, whichever way its lines end."""
+    return zlib.crc32("\n".join(text.splitlines()).encode("utf-8", "replace"))
 
 
 class Meta(Struct, frozen=True):

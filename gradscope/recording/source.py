@@ -19,13 +19,13 @@ import re
 import sys
 import textwrap
 import tokenize
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import CodeType
 
 from gradscope.filesystem import here
-from gradscope.model.report import Origin
+from gradscope.model.report import Origin, checksum
 
 _BEGIN_LOOPS = [opcode.opmap[name] for name in ("GET_ITER", "FOR_ITER")]
 
@@ -59,6 +59,11 @@ class _File:
     """Lines that read ``PATH.grad``, with the path."""
     iterated: dict[TextSpan, TextSpan] = field(default_factory=dict)
     """The loop around each expression that a ``for`` goes through."""
+
+    @cached_property
+    def checksum(self) -> int:
+        """That of its text; see :func:`gradscope.model.report.checksum`."""
+        return checksum("".join(self.lines))
 
 
 class Sources:
@@ -159,6 +164,11 @@ class Sources:
     def display_name(self, filename: str) -> str:
         """The file as a person would name it, or the number of a notebook's cell."""
         return display_name(filename, self._directory)
+
+    def checksums(self, names: Collection[str]) -> dict[str, int]:
+        """Those of the files with these shown names whose text is at hand."""
+        read = ((self.display_name(name), file) for name, file in self._files.items())
+        return {name: file.checksum for name, file in read if file.lines and name in names}
 
     def _file(self, code: CodeType) -> _File:
         filename = code.co_filename

@@ -8,7 +8,6 @@ Must not know how a listing is written.
 from __future__ import annotations
 
 import ast
-import datetime
 import linecache
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
@@ -17,7 +16,7 @@ from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 
-from gradscope.model.report import Graph, Node, Origin, Report, around
+from gradscope.model.report import Graph, Node, Origin, Report, around, checksum
 from gradscope.render.words.text import is_of_library
 from gradscope.words import first_line
 
@@ -95,7 +94,7 @@ def listing(report: Report, wanted: Collection[int]) -> Iterator[SourceFunction]
     for file in files:
         own = {line: one for (name, line), one in made.items() if name == file}
         origins = [piece.origin for one in own.values() for piece in one.pieces]
-        text = _text(file, origins, report.meta.created)
+        text = _text(file, origins, report.graph.sources.get(file))
         for number, one in own.items():
             one.text = text[number - 1] if text else first_line(one.pieces[0].origin.expression)
         spans = _spans(text)
@@ -216,27 +215,17 @@ def stands_in(origin: Origin, lines: Sequence[str]) -> bool:
     return bool(begins and 0 < origin.line <= len(lines) and begins in lines[origin.line - 1])
 
 
-def _text(file: str, origins: Sequence[Origin], created: str) -> list[str]:
+def _text(file: str, origins: Sequence[Origin], known: int | None) -> list[str]:
     """The lines of a file as it was when it ran, or of a notebook's cell; none where it is gone, or
     is another by now."""
     lines = source_lines(file)
-    if lines and _is_newer(file, created):
+    if lines and known not in (None, checksum("\n".join(lines))):
         return []
     # What was compiled from no file may be known by its name.
     if not lines and file in linecache.cache and not Path(file).exists():
         lines = [line.rstrip("\n") for line in linecache.getlines(file)]
     # Of which no expression is known may be any file, of whoever reads a report of somebody else.
     return lines if all(stands_in(one, lines) for one in origins) else []
-
-
-def _is_newer(file: str, created: str) -> bool:
-    """Whether a file was written after a report was made, as far as that can be told."""
-    try:
-        # A report tells whole seconds.
-        seconds = int(Path(file).stat().st_mtime)
-        return seconds > datetime.datetime.fromisoformat(created).timestamp()
-    except (OSError, ValueError, OverflowError):
-        return True
 
 
 def _stands_in(way: str, whole: str) -> bool:
